@@ -30,30 +30,32 @@ const (
 )
 
 var (
-	filesBeyond   = map[string]int{"core": 126, "core/redisstore": 63, "internal/cli": 60, "core/storetest": 50, "internal/sim/world": 50}
-	namesBeyond   = map[string]int{"core": 382, "core/store": 266}
+	filesBeyond   = map[string]int{"core": 64, "core/redisstore": 63, "internal/cli": 60, "core/storetest": 50, "internal/sim/world": 50}
+	namesBeyond   = map[string]int{"core/model": 213, "core/store": 266}
 	methodsBeyond = map[string]int{
-		"adapters/http.api":          82,
-		"core.Scheduler":             230,
-		"core.decision":              60,
-		"core.pull":                  92,
-		"core/memstore.Store":        62,
-		"core/memstore.partition":    115,
-		"core/redisstore.Store":      151,
-		"core/redisstore.mover":      43,
-		"core/storetest.bench":       76,
-		"core/storetest.driver":      53,
-		"core/storetest/spy.Store":   43,
-		"internal/cli.process":       90,
-		"internal/cli/remote.Client": 48,
-		"internal/sim/world.World":   60,
-		"internal/sim/world.auditor": 112,
-		"internal/sim/world.bus":     41,
-		"internal/sim/world.outside": 42,
+		"adapters/http.api":             82,
+		"core.Scheduler":                113,
+		"core/internal/decide.Decision": 60,
+		"core.pull":                     92,
+		"core/operate.Desk":             50,
+		"core/memstore.Store":           62,
+		"core/memstore.partition":       115,
+		"core/redisstore.Store":         151,
+		"core/redisstore.mover":         43,
+		"core/storetest.bench":          76,
+		"core/storetest.driver":         53,
+		"core/storetest/spy.Store":      43,
+		"internal/cli.process":          90,
+		"internal/cli/remote.Client":    48,
+		"internal/sim/world.World":      60,
+		"internal/sim/world.auditor":    112,
+		"internal/sim/world.bus":        41,
+		"internal/sim/world.outside":    42,
 	}
 	exportedBeyond = map[string]int{
 		"adapters/http/metrics.countedStore": 38,
-		"core.Scheduler":                     78,
+		"core.Scheduler":                     34,
+		"core/internal/base.Base":            28,
 		"core/memstore.Store":                48,
 		"core/redisstore.Store":              55,
 		"core/storetest/spy.Store":           43,

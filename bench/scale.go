@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 )
 
 // scaleFound is what was found of a fleet, as bench/scale.json keeps it.
@@ -189,7 +189,7 @@ func (r *redisServer) longestSlow(ctx context.Context) (float64, error) {
 // readFleet does what an operator does now and then.
 func (b *bench) readFleet(ctx context.Context, d *duly, f *fleet) error {
 	audit := func() error {
-		report, err := d.Audit(ctx, core.AuditOptions{})
+		report, err := d.Audit(ctx, inspect.AuditOptions{})
 		if err == nil && report.Found > 0 {
 			err = fmt.Errorf("the audit found %d faults: %+v", report.Found, report.Faults)
 		}

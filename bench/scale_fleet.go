@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -288,7 +289,7 @@ func (s *agentSort) move(ctx context.Context, d *duly, w *window) error {
 func agentsOf(ctx context.Context, d *duly) (int, error) {
 	n := 0
 	for after := ""; ; {
-		page, err := d.store.Agents(ctx, store.PageOf{After: after, Limit: core.MaxPage})
+		page, err := d.store.Agents(ctx, store.PageOf{After: after, Limit: inspect.MaxPage})
 		if err != nil {
 			return n, err
 		}

@@ -5,11 +5,12 @@ package core
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // patience is how long a handler may ignore that its context is cancelled before it is abandoned.
@@ -109,7 +110,7 @@ func (c *call) abandon(cause error) {
 	n := p.s.slots.abandon(c.runs)
 	for _, r := range c.runs {
 		if r.conclude(errors.Join(cause, errIgnores), took, true) {
-			r.tell(EventStuck)
+			r.tell(model.EventStuck)
 		}
 		p.s.config.Logger.WarnContext(&c.ctx, "a handler ignores its cancelled context and is abandoned",
 			slog.String("agent", r.info.Agent), slog.String("task", r.info.ID), slog.String("kind", c.handler.kind),
@@ -119,16 +120,3 @@ func (c *call) abandon(cause error) {
 
 // errIgnores is the error of a run whose handler was abandoned.
 var errIgnores = errors.New("the handler ignores its context")
-
-// AbandonedError says that a process claims nothing more, as too many of its handlers have ignored their cancelled
-// contexts and still run. It is over when enough of them return.
-type AbandonedError struct {
-	Handlers int // that were abandoned and still run
-	Limit    int // Config.MaxAbandoned
-}
-
-// Error says how many there are, and what to do.
-func (e *AbandonedError) Error() string {
-	return fmt.Sprintf("%d handlers ignore that their context is cancelled (the limit is %d): this process claims nothing until they return; "+
-		"restart it, and let its handlers heed ctx.Done()", e.Handlers, e.Limit)
-}

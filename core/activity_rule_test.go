@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -28,7 +29,7 @@ func (w *world) noticeWithoutRule() {
 	got := w.digests(fine)
 	bare, err := core.New(w.store, core.Config{})
 	require.NoError(w, err)
-	notice := func() core.Noticed {
+	notice := func() model.Noticed {
 		n, err := bare.Notice(w.Context(), "digest", ann)
 		require.NoError(w, err)
 		return n

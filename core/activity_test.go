@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -21,7 +22,7 @@ func activity(a core.Activity) core.Config {
 
 var ann = core.Subject{User: "ann", Device: "phone", Agent: "helper"}
 
-func (w *world) notice(s core.Subject) core.Noticed {
+func (w *world) notice(s core.Subject) model.Noticed {
 	w.Helper()
 	n, err := w.s.Notice(w.Context(), "digest", s)
 	require.NoError(w, err)
@@ -61,7 +62,7 @@ func TestThrottle(t *testing.T) {
 		info := w.task(n.Agent, n.ID)
 		assert.True(t, info.Resting)
 		assert.Zero(t, info.NextRun)
-		assert.Equal(t, core.ScheduleActivity, info.Schedule)
+		assert.Equal(t, store.ScheduleActivity, info.Schedule)
 		assert.True(t, w.notice(ann).Scheduled)
 		w.runUntil(time.Hour)
 		assert.Len(t, *got, 2)
@@ -69,7 +70,7 @@ func TestThrottle(t *testing.T) {
 }
 
 func TestDebounceUnderSteadyActivity(t *testing.T) {
-	virtual(t, activity(core.Activity{Delay: 10 * time.Minute, Mode: core.ActivityDebounce, MaxWait: time.Hour}), func(w *world) {
+	virtual(t, activity(core.Activity{Delay: 10 * time.Minute, Mode: model.ActivityDebounce, MaxWait: time.Hour}), func(w *world) {
 		got := w.digests(fine)
 		for range 7 * 24 * 60 { // a week without a quiet minute
 			w.notice(ann)
@@ -153,7 +154,7 @@ func TestActivityCoolsDown(t *testing.T) {
 		assert.Equal(t, info.CoolingUntil, n.Due)
 		e, err := w.s.Explain(w.Context(), n.Agent, n.ID)
 		require.NoError(t, err)
-		assert.Equal(t, core.BecauseCooling, e.Reasons[0].Code)
+		assert.Equal(t, model.BecauseCooling, e.Reasons[0].Code)
 		assert.Contains(t, e.Reasons[0].Text, "boom")
 		w.runUntil(40 * time.Hour)
 		require.Len(t, *got, 3, "it tries again by itself")
@@ -254,7 +255,7 @@ func TestNoticeRefuses(t *testing.T) {
 		{Delay: -1},
 		{Mode: "x"},
 		{MaxWait: time.Second},
-		{Delay: time.Hour, Mode: core.ActivityDebounce, MaxWait: time.Minute},
+		{Delay: time.Hour, Mode: model.ActivityDebounce, MaxWait: time.Minute},
 		{MinInterval: -1},
 		{Dimensions: 4},
 		{Level: 4},
@@ -314,7 +315,7 @@ func TestActivityHasOneAttempt(t *testing.T) {
 		for kind, want := range map[string]int{"digest": 3, "more": 6} {
 			var runs atomic.Int32
 			core.Handle(w.s, kind, func(context.Context, *core.Task[map[string]string]) error { runs.Add(1); return errBoom })
-			var n core.Noticed
+			var n model.Noticed
 			for range 3 {
 				var err error
 				n, err = w.s.Notice(w.Context(), kind, ann)
@@ -337,8 +338,8 @@ func TestQuietDebouncesAndDelayThrottles(t *testing.T) {
 		{"quiet", core.Activity{Quiet: time.Hour}, 100 * time.Minute},
 		{"quiet with the longest wait", core.Activity{Quiet: time.Hour, MaxWait: 70 * time.Minute}, 70 * time.Minute},
 		{"delay", core.Activity{Delay: time.Hour}, time.Hour},
-		{"a mode is a synonym", core.Activity{Delay: time.Hour, Mode: core.ActivityDebounce}, 100 * time.Minute},
-		{"so is the other", core.Activity{Delay: time.Hour, Mode: core.ActivityThrottle}, time.Hour},
+		{"a mode is a synonym", core.Activity{Delay: time.Hour, Mode: model.ActivityDebounce}, 100 * time.Minute},
+		{"so is the other", core.Activity{Delay: time.Hour, Mode: model.ActivityThrottle}, time.Hour},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			virtual(t, activity(c.a), func(w *world) {
@@ -354,7 +355,7 @@ func TestQuietDebouncesAndDelayThrottles(t *testing.T) {
 	for want, a := range map[string]core.Activity{
 		"Activity.Quiet excludes a delay":            {Quiet: 1, Delay: 1},
 		"Activity.Quiet must be between":             {Quiet: -1},
-		"Activity.Mode must not be":                  {Quiet: 1, Mode: core.ActivityThrottle},
+		"Activity.Mode must not be":                  {Quiet: 1, Mode: model.ActivityThrottle},
 		"Activity.MaxWait needs a quiet time and mu": {Delay: time.Minute, MaxWait: time.Hour},
 		"Activity.MaxWait needs a quiet time":        {Quiet: time.Hour, MaxWait: time.Minute},
 	} {
@@ -381,23 +382,23 @@ func TestWhatRestsIsNotWaiting(t *testing.T) {
 			return [4]int64{st.Waiting, st.Resting, st.Kinds[0].Depth(), st.Kinds[0].Resting}
 		}
 		last := func() core.Event {
-			all := w.seen(core.EventFinish)
+			all := w.seen(model.EventFinish)
 			return all[len(all)-1]
 		}
 		n := w.notice(ann)
 		assert.Equal(w, [4]int64{1, 0, 1, 0}, counts())
 		w.runUntil(time.Hour)
 		assert.Equal(w, [4]int64{0, 1, 0, 1}, counts())
-		assert.Equal(w, core.BecauseResting, last().Because)
+		assert.Equal(w, model.BecauseResting, last().Because)
 		assert.Zero(w, last().Next, "not the time when it has rested for long enough")
 		fails = true
 		w.notice(ann)
 		assert.Equal(w, [4]int64{1, 0, 1, 0}, counts())
 		w.runUntil(time.Hour)
-		assert.Equal(w, core.BecauseResting, last().Because)
+		assert.Equal(w, model.BecauseResting, last().Because)
 		w.notice(ann)
 		w.runUntil(time.Hour)
-		assert.Equal(w, core.BecauseCooling, last().Because)
+		assert.Equal(w, model.BecauseCooling, last().Because)
 		assert.Equal(w, 24*time.Hour, last().Next.Sub(last().Time))
 		assert.Equal(w, [4]int64{1, 0, 1, 0}, counts(), "it tries again by itself")
 		require.NoError(w, w.s.Delete(w.Context(), n.Agent, n.ID))

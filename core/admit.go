@@ -5,17 +5,11 @@ package core
 import (
 	"context"
 	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
+	"github.com/seed-6f6f2c11/duly/core/internal/plan"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
-
-// heldError is what kept a run from its handler, before which it was asked: the run has failed, and is tried again.
-type heldError struct {
-	by  string // who was asked
-	err error
-}
-
-func (e *heldError) Error() string { return e.by + ": " + e.err.Error() }
-
-func (e *heldError) Unwrap() error { return e.err }
 
 // asks reports whether anything is asked before the runs of a handler, but for a gate. What makes occurrences into tasks of their
 // own runs nothing of the user's: these are asked for when they run themselves.
@@ -59,10 +53,10 @@ func (p *pull) admitted(ctx context.Context, c *call) []error {
 func (p *pull) admit(ctx context.Context, c *call, r *run) error {
 	if p.s.asks(c.handler) {
 		if err := p.s.authorizeRun(ctx, &r.info); err != nil {
-			return &heldError{by: "authorizer", err: err}
+			return &outcome.HeldError{By: "authorizer", Err: err}
 		}
 		if err := p.s.bind(ctx, r); err != nil {
-			return &heldError{by: "binding", err: err}
+			return &outcome.HeldError{By: "binding", Err: err}
 		}
 	}
 	waited := r.state.Await // read now: the run may be given up, and decided on, while it is asked
@@ -75,16 +69,16 @@ func (p *pull) admit(ctx context.Context, c *call, r *run) error {
 	}
 	answer, err := c.gate(ctx, r.ask())
 	if err == nil {
-		err = answer.check()
+		err = answer.Check()
 	}
 	switch {
 	// A gate that cannot tell fails the run, which is tried again: neither running nor skipping it
 	// would be safe.
 	case err != nil:
-		return &heldError{by: "gate", err: err}
+		return &outcome.HeldError{By: "gate", Err: err}
 	case !answer.Open:
 		r.give(func(x *extra) { x.answer = &answer })
-		return &skippedError{reason: skipGate}
+		return &plan.SkippedError{Reason: plan.SkipGate}
 	default:
 		r.give(func(x *extra) { x.answer = &answer })
 		return nil
@@ -95,7 +89,7 @@ func (p *pull) admit(ctx context.Context, c *call, r *run) error {
 func (p *pull) stillHeld(r *run) error {
 	fence, over, _ := p.heart.lapsed(r.claimed)
 	if over {
-		return &snoozeError{after: hearAgain}
+		return &outcome.SnoozeError{After: hearAgain}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,4 +119,12 @@ func (r *run) give(change func(x *extra)) {
 	}
 	change(&x)
 	r.info.extra = &x
+}
+
+// authorizeRun asks whether this process may run a task.
+func (s *Scheduler) authorizeRun(ctx context.Context, t *RunInfo) error {
+	if s.config.Authorizer == nil {
+		return nil
+	}
+	return s.base.Authorize(ctx, Access{Action: model.ActionRun, Agent: t.Agent, User: t.UserID, Kind: t.Kind, ID: t.ID})
 }

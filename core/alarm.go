@@ -5,13 +5,15 @@ package core
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -24,21 +26,6 @@ type Alarm interface {
 	// need not, have the host called twice.
 	Set(ctx context.Context, at time.Time) error
 }
-
-// AlarmError says that a pull has done its work, and that nobody is going to call for the next: no alarm could be booked. Whoever called
-// should call again.
-type AlarmError struct {
-	At  time.Time // when it should ring
-	Err error
-}
-
-// Error names the time.
-func (e *AlarmError) Error() string {
-	return fmt.Sprintf("book the alarm of %s: %v", e.At.UTC().Format(time.RFC3339), e.Err)
-}
-
-// Unwrap is why.
-func (e *AlarmError) Unwrap() error { return e.Err }
 
 const (
 	// alarmAhead is how soon an alarm may be: a clock outside that is told of a time that is over when it hears of it may refuse it.
@@ -106,7 +93,7 @@ func (a *alarm) defers(due store.Millis) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.pulls > 0 {
-		a.made = earlier(a.made, due)
+		a.made = base.Earlier(a.made, due)
 	}
 	return a.pulls > 0
 }
@@ -121,7 +108,7 @@ func (a *alarm) covers(at, now store.Millis) bool {
 // begin waits for the turn to book: nobody else does until end.
 func (a *alarm) begin(ctx context.Context, at store.Millis) error {
 	a.mu.Lock()
-	a.wanted = earlier(a.wanted, at)
+	a.wanted = base.Earlier(a.wanted, at)
 	a.mu.Unlock()
 	select {
 	case a.turn <- struct{}{}:
@@ -137,7 +124,7 @@ func (a *alarm) end() { <-a.turn }
 func (a *alarm) take(at store.Millis) store.Millis {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	at = earlier(at, a.wanted)
+	at = base.Earlier(at, a.wanted)
 	a.wanted = 0
 	return at
 }
@@ -158,7 +145,7 @@ func (a *alarm) confirmed(now, at store.Millis) {
 func (a *alarm) fails(at store.Millis) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.owed = earlier(a.owed, at)
+	a.owed = base.Earlier(a.owed, at)
 }
 
 // lacks reports whether no alarm could be booked for something that this process has made due.
@@ -192,7 +179,7 @@ func (s *Scheduler) book(ctx context.Context, due store.Millis, patience time.Du
 	within, cancel := alarmContext(ctx, patience)
 	defer cancel()
 	// A process that has heard nothing of the store yet may be wrong about the time by any amount.
-	now, err := s.askedNow(within)
+	now, err := s.base.AskedNow(within)
 	if err != nil {
 		return &AlarmError{At: due.Time(), Err: err}
 	}
@@ -223,7 +210,7 @@ func (s *Scheduler) bookOnce(ctx context.Context, at store.Millis) (done bool, e
 	if err != nil {
 		return false, err
 	}
-	s.observe(booked.Now)
+	s.base.Observe(booked.Now)
 	s.alarm.confirmed(booked.Now, booked.By)
 	if booked.Set != 0 {
 		mine.At = alarmAt(booked.Set, booked.Now)
@@ -248,7 +235,7 @@ func (s *Scheduler) bookOnce(ctx context.Context, at store.Millis) (done bool, e
 func (s *Scheduler) ring(ctx context.Context, at store.Millis) error {
 	const late = 100 // ms
 	now := store.MillisOf(s.config.Clock.Now())
-	there := (at - store.Millis(s.offset.Load()) + late) / 1000 * 1000
+	there := (at - store.Millis(s.base.Offset.Load()) + late) / 1000 * 1000
 	return s.config.Alarm.Set(ctx, max(there, alarmAt(now, now)).Time())
 }
 
@@ -340,7 +327,7 @@ func (s *Scheduler) BookAlarm(ctx context.Context) (due time.Time, err error) {
 	if s.config.Alarm == nil {
 		return due, nil
 	}
-	due, err = s.NextDue(ctx)
+	due, err = s.base.NextDue(ctx)
 	if err != nil {
 		return due, &AlarmError{Err: err}
 	}
@@ -350,13 +337,10 @@ func (s *Scheduler) BookAlarm(ctx context.Context) (due time.Time, err error) {
 	return due, s.book(ctx, store.MillisOf(due), writerWaits)
 }
 
-// AlarmNotBooked is what the answer to a submit says of a task that is stored and for which no alarm could be booked.
-const AlarmNotBooked = "not booked"
-
 // explainAlarm says that hosts are called by alarms and none of them for a task. What is not known is not said.
-func (s *Scheduler) explainAlarm(ctx context.Context, e *Explanation, t *store.Stored) {
-	if !slices.ContainsFunc(e.Reasons, func(b Because) bool {
-		return b.Code == BecauseNotDue || b.Code == BecauseRetry || b.Code == BecauseWaiting
+func (s *Scheduler) explainAlarm(ctx context.Context, e *inspect.Explanation, t *store.Stored) {
+	if !slices.ContainsFunc(e.Reasons, func(b model.Because) bool {
+		return b.Code == model.BecauseNotDue || b.Code == model.BecauseRetry || b.Code == model.BecauseWaiting
 	}) {
 		return
 	}
@@ -364,7 +348,7 @@ func (s *Scheduler) explainAlarm(ctx context.Context, e *Explanation, t *store.S
 	if err != nil || !booked.Fleet || booked.Next != 0 && booked.Next <= alarmAt(t.Due, booked.Now) {
 		return
 	}
-	e.because(BecauseAlarm, 0, "hosts are called by alarms here, and none is booked for it: it waits for the next call, unless a daemon runs; duly run-due --all -c FILE books one")
+	e.Because(model.BecauseAlarm, 0, "hosts are called by alarms here, and none is booked for it: it waits for the next call, unless a daemon runs; duly run-due --all -c FILE books one")
 }
 
 // BooksAlarms reports whether the process has an alarm.
@@ -372,6 +356,6 @@ func (s *Scheduler) BooksAlarms() bool { return s.config.Alarm != nil }
 
 // AlarmBy reports whether this process knows of an alarm that is to come, no later than something that is due at a time of the store's clock.
 func (s *Scheduler) AlarmBy(due time.Time) bool {
-	now := s.storeNow()
+	now := s.base.StoreNow()
 	return s.alarm.covers(alarmAt(store.MillisOf(due), now), now)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest/spy"
 )
@@ -154,7 +155,7 @@ func TestAProcessWithoutAClock(t *testing.T) {
 		assert.False(c, later(c, plain, "later", 2*time.Hour).NotBooked, "there is an earlier alarm")
 		e, err := plain.Explain(c.Context(), "a", "minute")
 		require.NoError(c, err)
-		assert.Equal(c, core.BecauseAlarm, e.Reasons[len(e.Reasons)-1].Code)
+		assert.Equal(c, model.BecauseAlarm, e.Reasons[len(e.Reasons)-1].Code)
 
 		_, err = s.BookAlarm(c.Context())
 		require.NoError(c, err)

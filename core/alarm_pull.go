@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -35,14 +36,14 @@ func (p *pull) runBooked() (Report, error) {
 	p.s.alarm.enter()
 	r, err := p.run()
 	made := p.leaveAlarm()
-	due := earlier(store.MillisOf(r.NextDueAt), made)
-	switch now := p.s.storeNow(); {
+	due := base.Earlier(store.MillisOf(r.NextDueAt), made)
+	switch now := p.s.base.StoreNow(); {
 	case r.More && r.Agents > 0:
-		due = earlier(due, now)
+		due = base.Earlier(due, now)
 	case r.More:
 		due = now.Add(alarmBarren)
 		if made > now {
-			due = earlier(due, made)
+			due = base.Earlier(due, made)
 		}
 	}
 	failed := p.s.book(p.ctx, due, pullWaits)
@@ -52,7 +53,7 @@ func (p *pull) runBooked() (Report, error) {
 	if failed != nil {
 		err = errors.Join(err, failed) // that of the pull is not hidden
 	}
-	r.AlarmAt = p.s.alarm.next(p.s.storeNow()).Time()
+	r.AlarmAt = p.s.alarm.next(p.s.base.StoreNow()).Time()
 	return r, err
 }
 
@@ -74,7 +75,7 @@ func (p *pull) awaitsDue() bool {
 	if !p.claimed {
 		wait = alarmEarly
 	}
-	next, now := p.outlook.next(), p.s.storeNow()
+	next, now := p.outlook.next(), p.s.base.StoreNow()
 	if next <= now || next > now.Add(wait) {
 		return false
 	}
@@ -91,7 +92,7 @@ func (p *pull) bookWhileRunning() (stop func()) {
 	stopTimer := p.s.config.Clock.AfterFunc(alarmRunning, func() {
 		defer close(done)
 		made := p.leaveAlarm()
-		p.s.madeDue(p.ctx, earlier(p.outlook.next(), made))
+		p.s.madeDue(p.ctx, base.Earlier(p.outlook.next(), made))
 	})
 	return func() {
 		if !stopTimer() {
@@ -107,7 +108,7 @@ func (p *pull) guard() {
 		return
 	}
 	p.guarded = true
-	now := p.s.storeNow()
+	now := p.s.base.StoreNow()
 	at := alarmAt(now, now) // also if one is booked for then: it may be the one that has called, a little early
 	ctx, cancel := alarmContext(p.ctx, writerWaits)
 	defer cancel()
@@ -128,7 +129,7 @@ func (p *pull) rebook(due store.Millis) error {
 	}
 	ctx, cancel := alarmContext(p.ctx, pullWaits)
 	defer cancel()
-	at := alarmAt(due, p.s.storeNow())
+	at := alarmAt(due, p.s.base.StoreNow())
 	if err := p.s.ring(ctx, at.Add(early)); err != nil {
 		return &AlarmError{At: at.Time(), Err: err}
 	}

@@ -204,7 +204,7 @@ func TestCommandsBookAlarms(t *testing.T) {
 	}
 }
 
-var aBudget = core.Budget{About: core.BudgetTarget{LimitTarget: core.LimitTarget{Kind: "k"}, Unit: core.UnitRuns, Per: core.PerDay}, Amount: 10 * store.AmountOne, Then: core.ThenHold}
+var aBudget = core.Budget{About: core.BudgetTarget{LimitTarget: core.LimitTarget{Kind: "k"}, Unit: store.UnitRuns, Per: core.PerDay}, Amount: 10 * store.AmountOne, Then: core.ThenHold}
 
 // A pause that ends by itself has somebody come then.
 func TestTheEndOfAPauseIsBooked(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -28,7 +29,7 @@ func (a *alarmed) Submit(ctx context.Context, tasks []store.Submission) ([]store
 	placed, err := a.Store.Submit(ctx, tasks)
 	var due store.Millis
 	for i := range placed {
-		due = earlier(due, placed[i].Due)
+		due = base.Earlier(due, placed[i].Due)
 	}
 	a.s.madeDue(ctx, due)
 	return placed, err
@@ -39,7 +40,7 @@ func (a *alarmed) Touch(ctx context.Context, touches []store.Touch) ([]store.Tou
 	touched, err := a.Store.Touch(ctx, touches)
 	var due store.Millis
 	for i := range touched {
-		due = earlier(due, touched[i].Due)
+		due = base.Earlier(due, touched[i].Due)
 	}
 	a.s.madeDue(ctx, due)
 	return touched, err
@@ -80,9 +81,9 @@ func (a *alarmed) settled(ctx context.Context, settled []store.Settled) {
 	}
 	var due store.Millis
 	for i := range settled {
-		due = earlier(due, settled[i].Due)
+		due = base.Earlier(due, settled[i].Due)
 		if settled[i].Freed || len(settled[i].Opened) > 0 {
-			due = earlier(due, dueNow)
+			due = base.Earlier(due, dueNow)
 		}
 	}
 	a.s.madeDue(ctx, due)
@@ -106,7 +107,7 @@ func (a *alarmed) RunNow(ctx context.Context, tasks []store.RunNow) ([]store.Eff
 func (a *alarmed) effects(ctx context.Context, effects []store.Effect) {
 	var due store.Millis
 	for i := range effects {
-		due = earlier(due, effects[i].Due)
+		due = base.Earlier(due, effects[i].Due)
 	}
 	a.s.madeDue(ctx, due)
 }
@@ -118,13 +119,13 @@ func (a *alarmed) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect,
 	for i := range holds {
 		until := holds[i].Until
 		if until.After != 0 && (a.s.config.Alarm != nil || a.s.alarm.asks(a.s.config.Clock.Now())) {
-			now, err := a.s.askedNow(ctx)
+			now, err := a.s.base.AskedNow(ctx)
 			if err != nil {
 				return nil, err
 			}
 			until.At = now.Add(until.After)
 		}
-		due = earlier(due, until.At)
+		due = base.Earlier(due, until.At)
 	}
 	effects, err := a.Store.Hold(ctx, holds)
 	if err != nil {
@@ -149,7 +150,7 @@ func (a *alarmed) Replan(ctx context.Context, tasks []store.Replan) ([]store.Eff
 	}
 	var due store.Millis
 	for i := range tasks {
-		due = earlier(due, tasks[i].Due)
+		due = base.Earlier(due, tasks[i].Due)
 	}
 	a.s.madeDue(ctx, due)
 	return effects, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // A task that waits for an approval is told by whoever may approve, and by nobody else: not by a credential that may only control tasks, and not by
@@ -24,7 +25,7 @@ func TestOnlyAnApprovalCounts(t *testing.T) {
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
 		w.run()
 		assert.Equal(w, core.FromApproval, w.task("a", "1").Awaiting.From)
-		as := func(name string, actions ...core.Action) context.Context {
+		as := func(name string, actions ...model.Action) context.Context {
 			return core.WithPrincipal(w.Context(), core.Principal{Name: name, Rights: core.AuthorizerFunc(func(_ context.Context, _ core.Principal, what core.Access) error {
 				if slices.Contains(actions, what.Action) {
 					return nil
@@ -32,8 +33,8 @@ func TestOnlyAnApprovalCounts(t *testing.T) {
 				return errors.New("no")
 			})})
 		}
-		_, err := w.s.Signal(as("agent", core.ActionControl, core.ActionSubmit, core.ActionRun), "a", "ok", nil)
-		require.ErrorIs(w, err, core.ErrUnapproved)
+		_, err := w.s.Signal(as("agent", model.ActionControl, model.ActionSubmit, model.ActionRun), "a", "ok", nil)
+		require.ErrorIs(w, err, model.ErrUnapproved)
 		assert.Equal(w, core.CodeForbidden, core.CodeOf(err))
 		var inRun error
 		core.Handle(w.s, "sneaky", func(ctx context.Context, _ *core.Task[note]) error {
@@ -43,10 +44,10 @@ func TestOnlyAnApprovalCounts(t *testing.T) {
 		})
 		w.submit(core.NewTask{Agent: "a", ID: "2", Kind: "sneaky"})
 		w.run()
-		require.ErrorIs(w, inRun, core.ErrUnapproved)
+		require.ErrorIs(w, inRun, model.ErrUnapproved)
 		assert.NotNil(w, w.task("a", "1").Awaiting)
 
-		_, err = w.s.Signal(as("ann", core.ActionApprove), "a", "ok", json.RawMessage("2"))
+		_, err = w.s.Signal(as("ann", model.ActionApprove), "a", "ok", json.RawMessage("2"))
 		require.NoError(w, err)
 		w.run()
 		assert.Equal(w, &core.Heard{Key: "ok", Told: true, Payload: json.RawMessage("2"), How: core.ByCredential, By: "ann"}, (*steps)[1].heard)
@@ -78,7 +79,7 @@ func TestAnAnswerIsForOneWait(t *testing.T) {
 			}
 			q := core.Question{Agent: t.Agent, ID: t.ID, Key: "ok", Fence: t.Fence, Text: "Pay " + t.ID + "?"}
 			asked = append(asked, q)
-			require.ErrorIs(w, w.s.Answer(ctx, q, nil), core.ErrNotOpen)
+			require.ErrorIs(w, w.s.Answer(ctx, q, nil), model.ErrNotOpen)
 			return core.Await(core.Signal{Key: "ok", Timeout: time.Hour, OnTimeout: core.TimeoutCancel, From: core.FromApproval}, nil)
 		})
 		for _, id := range []string{"1", "2"} {
@@ -91,17 +92,17 @@ func TestAnAnswerIsForOneWait(t *testing.T) {
 				assert.Equal(w, core.StatusCancelled, w.task("a", "1").Status)
 			}
 		}
-		require.ErrorIs(w, w.s.Open(w.Context(), asked[0]), core.ErrClosed)
-		require.ErrorIs(w, w.s.Answer(w.Context(), asked[0], json.RawMessage("1")), core.ErrClosed)
+		require.ErrorIs(w, w.s.Open(w.Context(), asked[0]), model.ErrClosed)
+		require.ErrorIs(w, w.s.Answer(w.Context(), asked[0], json.RawMessage("1")), model.ErrClosed)
 		assert.NotNil(w, w.task("a", "2").Awaiting, "the late answer was for another task")
 		require.NoError(w, w.s.Answer(w.Context(), asked[1], json.RawMessage("2")))
-		require.ErrorIs(w, w.s.Open(w.Context(), asked[1]), core.ErrClosed)
-		require.ErrorIs(w, w.s.Answer(w.Context(), asked[1], json.RawMessage("2")), core.ErrClosed, "once")
+		require.ErrorIs(w, w.s.Open(w.Context(), asked[1]), model.ErrClosed)
+		require.ErrorIs(w, w.s.Answer(w.Context(), asked[1], json.RawMessage("2")), model.ErrClosed, "once")
 		w.run()
 		assert.Equal(w, core.Heard{Key: "ok", Told: true, Payload: json.RawMessage("2"), How: core.ByPage, Question: "Pay 2?"}, heard)
-		require.ErrorIs(w, w.s.Open(w.Context(), asked[1]), core.ErrClosed)
+		require.ErrorIs(w, w.s.Open(w.Context(), asked[1]), model.ErrClosed)
 		w.submit(core.NewTask{Agent: "a", ID: "2", Kind: "refund", OnConflict: core.OnConflictReplace})
 		w.run()
-		require.ErrorIs(w, w.s.Answer(w.Context(), asked[1], nil), core.ErrClosed, "another wait of the same task")
+		require.ErrorIs(w, w.s.Answer(w.Context(), asked[1], nil), model.ErrClosed, "another wait of the same task")
 	})
 }

@@ -117,7 +117,7 @@ func (s *Scheduler) placeNow(ctx context.Context, subs []store.Submission) (star
 		return nil, nil, nil
 	}
 	partition := store.PartitionOf(sub.Agent, s.store.Partitions())
-	lease := s.kind(sub.Kind).Lease
+	lease := s.base.Kind(sub.Kind).Lease
 	r := s.claimOf(partition, sub.Kind)
 	r.Limit, r.New = 1, sub
 	sent := s.config.Clock.Now()
@@ -133,7 +133,7 @@ func (s *Scheduler) placeNow(ctx context.Context, subs []store.Submission) (star
 		return nil, nil, err
 	}
 	c := &claims[0]
-	s.observe(c.Now)
+	s.base.Observe(c.Now)
 	s.fences.seen(partition, c.Fence)
 	s.slots.keep(g, c.Tasks)
 	if len(c.Tasks) > 0 {

@@ -42,7 +42,7 @@ func (s *Scheduler) startListed(ctx context.Context, subs []store.Submission, pl
 		switch {
 		case err == nil && claims[i].Err == nil:
 			c = &claims[i]
-			s.observe(c.Now)
+			s.base.Observe(c.Now)
 			s.fences.seen(c.Partition, c.Fence)
 		case err == nil:
 			err = claims[i].Err
@@ -52,7 +52,7 @@ func (s *Scheduler) startListed(ctx context.Context, subs []store.Submission, pl
 			st.host.runs.Done()
 			continue
 		}
-		lease := s.kind(st.claim.Kinds[0]).Lease
+		lease := s.base.Kind(st.claim.Kinds[0]).Lease
 		go st.host.run(c, sent.Add(stored(lease)), lease)
 	}
 	if err != nil { // they are stored, which is what the submit is asked for
@@ -119,7 +119,7 @@ func (s *Scheduler) startable(subs []store.Submission, placed []store.Submitted)
 
 // claimOf is a claim of tasks of a kind, outside of a pull.
 func (s *Scheduler) claimOf(partition int, kind string) store.ClaimRequest {
-	lease := s.kind(kind).Lease
+	lease := s.base.Kind(kind).Lease
 	return store.ClaimRequest{
 		Partition: partition, Nonce: s.nonceFor(), Kinds: []string{kind}, Lease: stored(lease), Notice: noticeOf(lease),
 		Fence: s.fences.last(partition), Stamp: s.stamped(), Expect: s.expected,

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // hosted is a world in which urgent tasks start at once, and run until they are let go.
@@ -49,11 +50,11 @@ func TestAnUrgentTaskStartsWhereItIsSubmitted(t *testing.T) {
 		end()
 		assert.Equal(t, core.StatusCompleted, w.task("a", "1").Status)
 		assert.Equal(t, 1, done.Completed)
-		var order []core.EventType
+		var order []model.EventType
 		for _, e := range w.events {
 			order = append(order, e.Type)
 		}
-		assert.Equal(t, []core.EventType{core.EventEnqueue, core.EventDequeue, core.EventStart, core.EventFinish}, order)
+		assert.Equal(t, []model.EventType{model.EventEnqueue, model.EventDequeue, model.EventStart, model.EventFinish}, order)
 	})
 }
 
@@ -176,7 +177,7 @@ func TestUrgentTasksOfAListStartAtOnce(t *testing.T) {
 				close(let)
 				end()
 				w.run()
-				assert.Equal(t, 6, len(w.seen(core.EventFinish)))
+				assert.Equal(t, 6, len(w.seen(model.EventFinish)))
 				assert.Zero(t, w.s.Slots().InUse)
 			})
 		})

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // trial is what a run of the story does, and the attempt of the run after it.
@@ -43,7 +44,7 @@ func TestAnAttemptIsTheSameEverywhere(t *testing.T) {
 			assert.Equal(t, task.Attempt, now.Attempt, "while it runs")
 			if task.Crashes > 0 {
 				last := now.Runs[len(now.Runs)-1]
-				assert.Equal(t, core.OutcomeCrashed, last.Outcome)
+				assert.Equal(t, model.OutcomeCrashed, last.Outcome)
 				assert.Equal(t, task.Attempt, last.Attempt, "the run that died")
 			}
 			return steps[len(told)-1].outcome()
@@ -68,11 +69,11 @@ func TestAnAttemptIsTheSameEverywhere(t *testing.T) {
 			history = append(history, r.Attempt)
 		}
 		assert.Equal(t, []int{1, 2, 2, 2, 2, 2, 2, 3}, history, "with the run that crashed")
-		for _, e := range w.seen(core.EventFinish) {
+		for _, e := range w.seen(model.EventFinish) {
 			events = append(events, e.Attempt)
 		}
 		assert.Equal(t, want, events)
-		for i, e := range w.seen(core.EventStart) {
+		for i, e := range w.seen(model.EventStart) {
 			assert.Equal(t, want[i], e.Attempt)
 		}
 	})
@@ -94,7 +95,7 @@ func (w *world) says(id string, attempt int) {
 	to := newWorld(w.T, core.Config{})
 	to.imports("a", lines)
 	assert.Equal(w, attempt, to.task("a", id).Attempt)
-	if info.LastOutcome == core.OutcomeFailed {
+	if info.LastOutcome == model.OutcomeFailed {
 		why, err := w.s.Explain(w.Context(), "a", id)
 		require.NoError(w, err)
 		assert.Contains(w, why.Reasons[0].Text, fmt.Sprintf("attempt %d failed", attempt-1))

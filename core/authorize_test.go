@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // A platform suspends an agent: nobody submits for it, and what waits does not run.
@@ -21,7 +22,7 @@ func ExampleAuthorizer() {
 	suspended := map[string]bool{"bob": true}
 	s, err := core.New(memstore.New(memstore.Config{}), core.Config{
 		Authorizer: core.AuthorizerFunc(func(_ context.Context, _ core.Principal, what core.Access) error {
-			if suspended[what.Agent] && what.Action != core.ActionRead {
+			if suspended[what.Agent] && what.Action != model.ActionRead {
 				return errors.New("it is suspended")
 			}
 			return nil
@@ -96,7 +97,7 @@ func TestRunsAreAuthorizedForTheProcess(t *testing.T) {
 func TestARunThatIsRefused(t *testing.T) {
 	var refusal error
 	virtual(t, core.Config{Authorizer: core.AuthorizerFunc(func(_ context.Context, _ core.Principal, what core.Access) error {
-		if what.Action == core.ActionRun {
+		if what.Action == model.ActionRun {
 			return refusal
 		}
 		return nil
@@ -127,8 +128,8 @@ func TestTheCallerGivesTheCommand(t *testing.T) {
 		assert.Equal(w, "eve", w.task("a", "1").Pauses[0].By)
 		_, err := w.s.Cancel(ctx, "a", "1", core.Order{By: "bob"})
 		require.NoError(w, err)
-		assert.Equal(w, "eve", w.seen(core.EventPause)[0].By)
-		assert.Equal(w, "eve", w.seen(core.EventCancel)[0].By, "whomever it names")
+		assert.Equal(w, "eve", w.seen(model.EventPause)[0].By)
+		assert.Equal(w, "eve", w.seen(model.EventCancel)[0].By, "whomever it names")
 		assert.Equal(w, "cancelled by eve (bob)", w.task("a", "1").Reason)
 	})
 }

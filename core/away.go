@@ -1,8 +1,9 @@
 package core
 
+// A partition that does not answer while others do is away: pulls continue without it, and ask it beside their work.
+
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -37,20 +38,6 @@ type absence struct {
 	retryAt time.Time
 	asking  bool
 }
-
-// AwayError says that some partitions of the store did not answer, while all work of the others was done.
-type AwayError struct {
-	Partitions []int // in order
-	Err        error // of the first one
-}
-
-// Error names the partitions.
-func (e *AwayError) Error() string {
-	return fmt.Sprintf("partitions %v of the store did not answer; the others were served: %v", e.Partitions, e.Err)
-}
-
-// Unwrap is the error of the first partition.
-func (e *AwayError) Unwrap() error { return e.Err }
 
 // failed notes that a partition did not answer. It reports whether that is news.
 func (a *absences) failed(partition int, err error, now time.Time) bool {

@@ -8,46 +8,13 @@ import (
 	"strings"
 	"sync"
 	"time"
-)
 
-// Bounds of batches.
-const (
-	MaxBatch     = 1000        // tasks
-	MaxBatchWait = time.Minute // a task that waits holds a lease, which other processes respect
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
-
-// BatchByAgent is the part of [KindConfig].BatchBy that each batch has: its tasks are of one agent. Every tick is of one agent, and so is what
-// is asked before a run; a batch of several would run in the name of all of them.
-const BatchByAgent = "agent"
 
 // gatherEvery is how often a pull that waits for more of a batch looks whether something has fallen due: what it waits for is no
 // reason to keep others waiting.
 const gatherEvery = 5 * time.Millisecond
-
-// validateBatch refuses settings of batches that make no sense.
-func (k KindConfig) validateBatch() *ConfigError {
-	switch {
-	case k.Batch < 0 || k.Batch > MaxBatch:
-		return misconfigured("Batch", k.Batch, "must be between 1 and %d, not %d", MaxBatch, k.Batch)
-	case k.BatchWait < 0 || k.BatchWait > MaxBatchWait:
-		return misconfigured("BatchWait", k.BatchWait, "must be at most %s, not %s", MaxBatchWait, k.BatchWait)
-	case k.BatchWait > 0 && k.Batch == 0:
-		return misconfigured("BatchWait", k.BatchWait, "needs the size of a batch: set it too")
-	// The batch that waits has the slot without which no more tasks are claimed for it.
-	case k.BatchWait > 0 && k.Slots == 1:
-		return misconfigured("BatchWait", k.BatchWait, "needs at least 2 slots for the kind, not 1: a batch that waits has one of them")
-	case k.BatchBy != nil && k.Batch == 0:
-		return misconfigured("BatchBy", k.BatchBy, "needs the size of a batch: set it too")
-	case k.BatchBy != nil && !slices.Contains(k.BatchBy, BatchByAgent):
-		return misconfigured("BatchBy", k.BatchBy, "must contain %q: all tasks of a batch are of one agent", BatchByAgent)
-	}
-	for _, name := range k.BatchBy {
-		if name == "" || len(name) > maxLabelName {
-			return misconfigured("BatchBy", k.BatchBy, "must name labels of 1 to %d bytes, not %q", maxLabelName, clip(name))
-		}
-	}
-	return nil
-}
 
 // batchKey is what the runs of a batch share.
 type batchKey struct{ agent, kind, labels string }
@@ -67,7 +34,7 @@ type batches struct {
 }
 
 // keyOf is the batch that a run belongs to.
-func (k KindConfig) keyOf(r *run) batchKey {
+func keyOf(k model.KindConfig, r *run) batchKey {
 	key := batchKey{agent: r.info.Agent, kind: r.info.Kind}
 	var b strings.Builder
 	for _, name := range k.BatchBy {
@@ -82,8 +49,8 @@ func (k KindConfig) keyOf(r *run) batchKey {
 
 // gather puts a run into the batch that it belongs to. One that is full starts.
 func (p *pull) gather(h *handler, r *run) {
-	k := p.s.kind(h.kind)
-	key := k.keyOf(r)
+	k := p.s.base.Kind(h.kind)
+	key := keyOf(*k, r)
 	q := &p.batches
 	q.mu.Lock()
 	i := slices.IndexFunc(q.open, func(b *batch) bool { return b.key == key })

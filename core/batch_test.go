@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -87,7 +88,7 @@ func TestABatchHasItsSizeAndOneSlot(t *testing.T) {
 		assert.Equal(t, 4, inUse, "batches of 4, 4, 2 and 2, the last of a claim of its own")
 		assert.Equal(t, time.Second, time.Since(w.begun), "all at once")
 		assert.Zero(t, w.s.Slots().InUse)
-		assert.Len(t, w.seen(core.EventFinish), 12)
+		assert.Len(t, w.seen(model.EventFinish), 12)
 	})
 }
 
@@ -141,7 +142,7 @@ func TestABatchDoesNotWaitInVain(t *testing.T) {
 				assert.NotEmpty(t, b.seen())
 				time.Sleep(time.Second)
 				end()
-				assert.Len(t, w.seen(core.EventFinish), len(tasks))
+				assert.Len(t, w.seen(model.EventFinish), len(tasks))
 			})
 		})
 	}
@@ -185,7 +186,7 @@ func TestABatchThatWaitsIsReleasedAtTheEnd(t *testing.T) {
 		assert.Zero(t, w.s.Slots().InUse)
 		w.run()
 		assert.Equal(t, []string{"a 3 1s"}, b.seen())
-		assert.Equal(t, 1, w.seen(core.EventFinish)[0].Attempt)
+		assert.Equal(t, 1, w.seen(model.EventFinish)[0].Attempt)
 	})
 }
 
@@ -261,7 +262,7 @@ func TestTheSlotOfABatchOutlivesItsFirstTask(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		p := store.PartitionOf("a", 8)
-		_, err := w.store.Store.Extend(w.Context(), []store.Extension{{Partition: p, Fence: w.seen(core.EventDequeue)[0].Fence, Lease: time.Millisecond}})
+		_, err := w.store.Store.Extend(w.Context(), []store.Extension{{Partition: p, Fence: w.seen(model.EventDequeue)[0].Fence, Lease: time.Millisecond}})
 		require.NoError(t, err)
 		time.Sleep(time.Millisecond)
 		claims, err := w.store.Store.Claim(w.Context(), []store.ClaimRequest{{Partition: p, Nonce: "thief-0123456789", Kinds: []string{"k"}, Limit: 1, Lease: time.Hour}})

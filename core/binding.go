@@ -4,11 +4,12 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
 )
 
 // Values are what bindings give a run, by name. A name has capital letters, digits and underscores, and begins with a letter, as
@@ -67,20 +68,11 @@ func (v Values) Check() error {
 		if err := CheckValueName(name); err != nil {
 			return err
 		}
-		if reason := textReason(v[name], MaxValue); reason != "" {
+		if reason := check.TextReason(v[name], MaxValue); reason != "" {
 			return fmt.Errorf("the value of %s %s", name, reason)
 		}
 	}
 	return nil
-}
-
-// textReason says what is wrong with a text; nothing if it is empty. It never shows the text.
-func textReason(text string, most int) string {
-	inv, ok := errors.AsType[*InvalidError](validText("value", text, most))
-	if !ok {
-		return ""
-	}
-	return inv.Reason
 }
 
 // bind asks the bindings for the values of a run. Of a name that several give, the last value counts.

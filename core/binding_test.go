@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // A binding gives each handler the workspace of its user.
@@ -96,7 +97,7 @@ func TestABindingThatFails(t *testing.T) {
 		assert.Equal(w, []int{1, 1, 1}, []int{r.Ran, r.Completed, r.Retried}, "what did not start has not run")
 		assert.Equal(w, "binding: the vault is sealed", w.task("a", "bad").LastError)
 		assert.Equal(w, map[string]int{"good": 1}, ran)
-		assert.Len(w, w.seen(core.EventStart), 1)
+		assert.Len(w, w.seen(model.EventStart), 1)
 		w.runUntil(time.Minute)
 		assert.Equal(w, map[string]int{"good": 1, "bad": 1}, ran)
 

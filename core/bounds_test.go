@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -40,7 +41,7 @@ func TestAProfileBoundsItsAgent(t *testing.T) {
 		assert.Contains(t, why.Reasons[0].Text, `the budget of 100 tokens a day of agent "a" is used up (120 used); runs again at`)
 		midnight := time.Date(2000, 1, 2, 0, 0, 0, 0, time.FixedZone("JST", 9*3600))
 		assert.True(t, midnight.Equal(why.Reasons[0].Until), "%s", why.Reasons[0].Until)
-		crossed := w.of(core.EventBudget)
+		crossed := w.of(model.EventBudget)
 		require.Len(t, crossed, 1)
 		assert.Equal(t, "a", crossed[0].Agent)
 

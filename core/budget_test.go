@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -33,7 +34,7 @@ func newSpender(t *testing.T, st core.Store, tokens float64) *spender {
 	w.Scheduler, err = core.New(st, core.Config{OnEvent: func(e core.Event) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if e.Type == core.EventBudget || e.Type == core.EventFinish {
+		if e.Type == model.EventBudget || e.Type == model.EventFinish {
 			w.events = append(w.events, e)
 		}
 	}})
@@ -53,7 +54,7 @@ func (w *spender) pull(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func (w *spender) of(typ core.EventType) (out []core.Event) {
+func (w *spender) of(typ model.EventType) (out []core.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range w.events {
@@ -88,16 +89,16 @@ func TestADaysBudgetEndsAtLocalMidnight(t *testing.T) {
 		require.NoError(t, err)
 		midnight := time.Date(2027, 3, 29, 0, 0, 0, 0, berlin)
 		assert.Equal(t, 23*time.Hour, midnight.Sub(time.Date(2027, 3, 28, 0, 0, 0, 0, berlin)))
-		assert.Equal(t, core.BecauseBudget, e.Reasons[0].Code)
+		assert.Equal(t, model.BecauseBudget, e.Reasons[0].Code)
 		assert.Equal(t, `the budget of 1000 tokens a day of agent "a" is used up (1200 used); runs again at 2027-03-28T22:00:00.000Z, when its day in `+
 			`Europe/Berlin is over, or once the budget is raised`, e.Reasons[0].Text)
 		assert.True(t, midnight.Equal(e.Reasons[0].Until))
 
-		crossed := w.of(core.EventBudget)
+		crossed := w.of(model.EventBudget)
 		require.Len(t, crossed, 1, "it is told once")
 		assert.Equal(t, "a", crossed[0].Agent)
 		assert.True(t, midnight.Equal(crossed[0].Next))
-		assert.Equal(t, core.Usage{"tokens": 600}, w.of(core.EventFinish)[0].Used)
+		assert.Equal(t, core.Usage{"tokens": 600}, w.of(model.EventFinish)[0].Used)
 
 		time.Sleep(time.Until(midnight) - time.Millisecond)
 		w.pull(t)
@@ -182,9 +183,9 @@ func TestABudgetPausesOrTells(t *testing.T) {
 		assert.Equal(t, 2, w.runs["a"])
 		e, err := w.Explain(t.Context(), "a", "t")
 		require.NoError(t, err)
-		assert.Equal(t, core.BecausePaused, e.Reasons[0].Code)
+		assert.Equal(t, model.BecausePaused, e.Reasons[0].Code)
 		assert.Contains(t, e.Reasons[0].Text, "the budget of 1000 tokens an hour of each agent is used up")
-		assert.Len(t, w.of(core.EventBudget), 2, "each is told once")
+		assert.Len(t, w.of(model.EventBudget), 2, "each is told once")
 		err = w.Resume(t.Context(), core.Target{Agent: "a"})
 		require.NoError(t, err)
 		w.pull(t)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
 )
 
 // call is one call of a handler: for one run, or for all runs of a batch.
@@ -53,7 +55,7 @@ func (c *call) make(ctx context.Context) {
 		if v := recover(); v != nil {
 			fill(outcomes, &PanicError{Value: fmt.Sprint(v), Stack: string(debug.Stack())})
 		} else if !returned {
-			fill(outcomes, errGoexit)
+			fill(outcomes, outcome.ErrGoexit)
 		}
 		c.ended(ctx, outcomes)
 	}()

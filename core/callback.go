@@ -11,24 +11,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
-
-// KindCallback is the kind of the tasks that deliver callbacks. It is reserved: nobody submits such a task, or handles the kind. Its settings,
-// in Config.Kinds, are those of the deliveries: how many attempts they have, how long one may take, and how they are spread.
-const KindCallback = "duly.callback"
-
-// MaxCallbackLen is how long the URL of a callback may be, in bytes.
-const MaxCallbackLen = 2048
 
 // Callbacks decides which URLs may be told how a task has ended, and tells them. NewTask.Callback names one; package
 // handlers/webhook has what posts to it.
 //
-// A delivery is a task of its own, of [KindCallback]: it belongs to the agent of the task that has ended, has its level and its urgency, and
+// A delivery is a task of its own, of [model.KindCallback]: it belongs to the agent of the task that has ended, has its level and its urgency, and
 // waits, is retried, paused, limited, explained and given up as any task. So whoever pauses the agent holds its callbacks too, and quiet hours
 // put them off unless the task was urgent. TaskInfo.CallbackTask names it. At least one delivery follows each end of a task, whatever process dies when; a recurring task ends
 // when it is cancelled, and not with a run. A task that is deleted, or whose agent is forgotten, has not ended.
@@ -48,12 +42,12 @@ func callbackSettings() KindConfig {
 
 // handleCallbacks registers what delivers callbacks, if this process does.
 func (s *Scheduler) handleCallbacks() {
-	own := s.config.Kinds[KindCallback].or(callbackSettings()).or(s.config.Default).plain()
-	s.ofKind[KindCallback] = &own
+	own := s.config.Kinds[model.KindCallback].Or(callbackSettings()).Or(s.config.Default).Plain()
+	s.base.OfKind[model.KindCallback] = &own
 	if s.config.Callbacks == nil {
 		return
 	}
-	s.register(handler{kind: KindCallback, call: func(ctx context.Context, runs []*run, outcomes []error) {
+	s.register(handler{kind: model.KindCallback, call: func(ctx context.Context, runs []*run, outcomes []error) {
 		t, err := decodeTask[callbackMessage](runs[0])
 		if err == nil {
 			err = s.deliver(ctx, t)
@@ -62,36 +56,11 @@ func (s *Scheduler) handleCallbacks() {
 	}})
 }
 
-// notReserved refuses the kind that only duly itself uses: whoever could submit its tasks could have anything signed.
-func notReserved(kind string) error {
-	if kind == KindCallback {
-		return invalid("kind", "%q is duly's own: submit a task with callback, and duly makes the task that delivers it", kind)
-	}
-	return nil
-}
-
-// checkCallback refuses a callback that may not be called.
-func (s *Scheduler) checkCallback(url string) error {
-	if url == "" {
-		return nil
-	}
-	if err := validText("callback", url, MaxCallbackLen); err != nil {
-		return err
-	}
-	if s.config.Callbacks == nil {
-		return invalid("callback", "is not enabled: name the URLs that may be called under callbacks in duly.yaml (Config.Callbacks), and pass that file with -c")
-	}
-	if err := s.config.Callbacks.Check(url); err != nil {
-		return invalid("callback", "%v", err)
-	}
-	return nil
-}
-
 // callbackMessage is the payload of a delivery.
 type callbackMessage struct {
 	URL   string          `json:"url"`
 	ID    string          `json:"id"`              // of the task that ends
-	Fence Fence           `json:"fence,omitempty"` // of the run that ends it; zero if none does
+	Fence store.Fence     `json:"fence,omitempty"` // of the run that ends it; zero if none does
 	Task  json.RawMessage `json:"task"`            // as it is when it has ended, but for when that was
 	// Ended is what the progress of a delivery is that is known to follow an end, where that could be noted in no other way.
 	Ended json.RawMessage `json:"ended,omitempty"`
@@ -99,7 +68,7 @@ type callbackMessage struct {
 
 // noted is the progress of a delivery whose task has ended like that: nobody has to look any more.
 type noted struct {
-	At stamp `json:"finished_at"`
+	At model.Stamp `json:"finished_at"`
 }
 
 // encode is the progress as it is stored.
@@ -129,7 +98,7 @@ func (s *Scheduler) deliver(ctx context.Context, t *Task[callbackMessage]) error
 		if end.IsZero() {
 			return t.SetResult(map[string]string{"skipped": why})
 		}
-		known = noted{At: stamp(end)}.encode()
+		known = noted{At: model.Stamp(end)}.encode()
 		if err := t.SetProgress(known); err != nil {
 			return err
 		}
@@ -175,34 +144,15 @@ func (s *Scheduler) endOf(ctx context.Context, t *Task[callbackMessage]) (end ti
 	}
 }
 
-// callbackID is the id of the delivery that follows an end of a task: another one for each end, and the same whenever that is tried again. by
-// is what tells this end from others.
-func callbackID(id, by string) string {
-	const most = MaxIDLen - len("callback::") - 16
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(id), id, by))
-	if len(id) > most {
-		id = strings.ToValidUTF8(id[:most], "")
-	}
-	return "callback:" + id + ":" + hex.EncodeToString(sum[:8])
-}
-
-// end names an end that is a run's: no other run has its fence, and it has one end of each status.
-func (d *decision) end(status Status) string {
-	if d.body.Callback == nil {
-		return ""
-	}
-	return callbackID(d.claimed.ID, fmt.Sprint(d.claimed.Fence, status))
-}
-
 // newEnd names an end that is a command's.
-func newEnd(id string) string { return callbackID(id, rand.Text()) }
+func newEnd(id string) string { return codec.CallbackID(id, rand.Text()) }
 
 // callbackOf is the delivery that follows an end, as it is submitted before the end is stored: due only after a while. of is the task with
 // its record, as the store is about to have it.
-func callbackOf(of *store.Stored, b *body, fence Fence, wait time.Duration) (store.Submission, error) {
-	info := inform(of)
+func callbackOf(of *store.Stored, b *codec.Body, fence store.Fence, wait time.Duration) (store.Submission, error) {
+	info := codec.Inform(of)
 	id := info.CallbackTask
-	info.labelled(b)
+	codec.Labelled(&info, b)
 	task, err := json.Marshal(info)
 	if err != nil {
 		return store.Submission{}, err
@@ -213,15 +163,8 @@ func callbackOf(of *store.Stored, b *body, fence Fence, wait time.Duration) (sto
 	}
 	own := record.Body{Payload: payload, Urgent: b.Urgent, TraceID: b.TraceID, Traceparent: b.Traceparent}
 	return store.Submission{
-		Agent: of.Agent, ID: id, Kind: KindCallback, Level: info.Level, Body: own.Encode(), Due: store.When{After: wait}, Owed: true,
+		Agent: of.Agent, ID: id, Kind: model.KindCallback, Level: info.Level, Body: own.Encode(), Due: store.When{After: wait}, Owed: true,
 	}, nil
-}
-
-// labelled adds what a finished task does not keep of its body and its receiver may want to know it by, and leaves out what is large or a secret.
-func (info *TaskInfo) labelled(b *body) {
-	info.TraceID, info.Traceparent, info.SessionID = b.TraceID, b.Traceparent, b.SessionID
-	info.UserID, info.Labels, info.Info, info.Tags, info.Parent = b.UserID, b.labels(), b.Info, b.Tags, b.Parent
-	info.Payload, info.Callback = nil, ""
 }
 
 // unconfirmed logs that a delivery waits for longer than it has to.

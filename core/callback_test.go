@@ -17,6 +17,9 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/operate"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 const hook = "https://hooks.example.com/duly"
@@ -118,7 +121,7 @@ func TestTheEndOfATaskIsTold(t *testing.T) {
 		assert.NotContains(w, got.Task, "callback", "it may have a secret")
 		assert.Equal(w, info.CallbackTask, got.Task["callback_task"])
 		delivery := w.task("a", info.CallbackTask)
-		assert.Equal(w, core.KindCallback, delivery.Kind)
+		assert.Equal(w, model.KindCallback, delivery.Kind)
 		assert.Equal(w, core.StatusCompleted, delivery.Status)
 		assert.Equal(w, core.Level(2), delivery.Level)
 		assert.Nil(w, delivery.Origin, "no run has submitted it")
@@ -176,7 +179,7 @@ func TestACancelledRunIsToldOnce(t *testing.T) {
 
 // A delivery is tried again, and is dead when all attempts have failed; the end is told again by a replay, under the same id.
 func TestADeliveryIsRetriedAndDies(t *testing.T) {
-	kinds := map[string]core.KindConfig{core.KindCallback: {MaxAttempts: 3}}
+	kinds := map[string]core.KindConfig{model.KindCallback: {MaxAttempts: 3}}
 	tellTo(t, core.Config{Kinds: kinds}, func(w *world, r *receiver) {
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Callback: hook}, core.NewTask{Agent: "b", ID: "2", Kind: "k", Callback: hook})
 		r.fails = 2
@@ -277,13 +280,13 @@ func TestWhatMayNotBeCalledIsRefused(t *testing.T) {
 	tellTo(t, core.Config{}, func(w *world, r *receiver) {
 		_, err := w.s.Submit(w.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "k", Callback: "https://evil.example/?secret=7"})
 		assert.EqualError(w, err, "callback must begin with https://hooks.example.com/")
-		_, err = w.s.Submit(w.Context(), core.NewTask{Agent: "a", ID: "1", Kind: core.KindCallback, Payload: map[string]string{"url": hook}})
+		_, err = w.s.Submit(w.Context(), core.NewTask{Agent: "a", ID: "1", Kind: model.KindCallback, Payload: map[string]string{"url": hook}})
 		assert.ErrorContains(w, err, `"duly.callback" is duly's own`)
-		_, err = w.s.Submit(w.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "k", Callback: hook + strings.Repeat("x", core.MaxCallbackLen)})
+		_, err = w.s.Submit(w.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "k", Callback: hook + strings.Repeat("x", model.MaxCallbackLen)})
 		assert.ErrorContains(w, err, "callback is 2078 bytes long: the limit is 2048")
 		assert.Zero(w, w.store.total(), "nothing was asked")
 		assert.Panics(w, func() {
-			core.Handle(w.s, core.KindCallback, func(context.Context, *core.Task[note]) error { return nil })
+			core.Handle(w.s, model.KindCallback, func(context.Context, *core.Task[note]) error { return nil })
 		})
 
 		other, err := core.New(w.store, core.Config{})
@@ -373,7 +376,7 @@ func TestNoEndIsStoredBeforeItsCallback(t *testing.T) {
 			if verb != "submit" || n > 3 {
 				return nil
 			}
-			return &core.StoreError{Verb: verb, Err: errors.New("away")}
+			return &store.Error{Verb: verb, Err: errors.New("away")}
 		})
 		seen := func() {
 			time.Sleep(100 * time.Millisecond)
@@ -400,10 +403,10 @@ func TestADeliveryByHandWaitsForItsCommand(t *testing.T) {
 			switch {
 			case verb == "Get" && cancels > 0: // the one that looks for the end, and that after it
 				if reads++; reads > 1 {
-					return &core.StoreError{Verb: verb, Err: errors.New("away")}
+					return &store.Error{Verb: verb, Err: errors.New("away")}
 				}
 			case verb == "Cancel":
-				_, err := w.s.Bulk(ctx, core.Bulk{Do: core.BulkRun, List: core.List{Agent: "a", Kind: core.KindCallback}, Confirm: true})
+				_, err := w.s.Bulk(ctx, operate.Bulk{Do: operate.BulkRun, List: core.List{Agent: "a", Kind: model.KindCallback}, Confirm: true})
 				assert.NoError(t, err)
 				cancels++
 				w.run()
@@ -427,7 +430,7 @@ func TestADeliveryWithAnOrderIsMadeSureOf(t *testing.T) {
 		w.store.Before = func(_ context.Context, verb string) error {
 			if verb == "Get" {
 				if reads++; reads == 2 { // the first is of the cancel, and this one would confirm the delivery
-					return &core.StoreError{Verb: verb, Err: errors.New("away")}
+					return &store.Error{Verb: verb, Err: errors.New("away")}
 				}
 			}
 			return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -16,13 +17,13 @@ import (
 func TestACancelIsFinal(t *testing.T) {
 	for name, outcome := range map[string]struct {
 		returns func() error
-		run     core.Outcome
+		run     model.Outcome
 	}{
-		"nil":          {func() error { return nil }, core.OutcomeSuccess},
-		"last attempt": {func() error { return errBoom }, core.OutcomeFailed},
-		"no retry":     {func() error { return core.SkipRetry(errBoom) }, core.OutcomeFailed},
-		"panic":        {func() error { panic("oh") }, core.OutcomeFailed},
-		"own cancel":   {func() error { return core.Cancel(errBoom) }, core.OutcomeCancelled},
+		"nil":          {func() error { return nil }, model.OutcomeSuccess},
+		"last attempt": {func() error { return errBoom }, model.OutcomeFailed},
+		"no retry":     {func() error { return core.SkipRetry(errBoom) }, model.OutcomeFailed},
+		"panic":        {func() error { panic("oh") }, model.OutcomeFailed},
+		"own cancel":   {func() error { return core.Cancel(errBoom) }, model.OutcomeCancelled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, core.Config{}, func(w *world) {

@@ -8,6 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/plan"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -15,7 +18,7 @@ import (
 func FuzzInform(f *testing.F) {
 	f.Add([]byte{0x80})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		info := inform(&store.Stored{Agent: "a", ID: "1", Status: StatusFailed, Record: data})
+		info := codec.Inform(&store.Stored{Agent: "a", ID: "1", Status: StatusFailed, Record: data})
 		require.Equal(t, "a", info.Agent)
 	})
 }
@@ -25,12 +28,12 @@ func FuzzIDs(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, id string) {
-		if err := validID("id", id); err == nil {
+		if err := check.ValidID("id", id); err == nil {
 			require.NotEmpty(t, id)
 			require.LessOrEqual(t, len(id), MaxIDLen)
 			require.NotContains(t, id, "\n")
 		}
-		if validKind("kind", id) == nil {
+		if check.ValidKind("kind", id) == nil {
 			require.NotContains(t, id, "|")
 		}
 	})
@@ -45,12 +48,12 @@ func TestBackoffIsBounded(t *testing.T) {
 			most = time.Second << (attempt - 1)
 		}
 		for range 20 {
-			got := randomPause(k.backoff(attempt))
+			got := randomPause(k.LongestPause(attempt))
 			require.Positive(t, got)
 			require.LessOrEqual(t, got, most+time.Millisecond)
 		}
 	}
-	assert.Zero(t, KindConfig{}.backoff(3), "no pause, if that is what was asked for")
+	assert.Zero(t, KindConfig{}.LongestPause(3), "no pause, if that is what was asked for")
 }
 
 func TestPartitionOfIsStable(t *testing.T) {
@@ -68,36 +71,36 @@ func TestPartitionOfIsStable(t *testing.T) {
 
 func TestCronsAreComputedOnceForEachTimeTheyFire(t *testing.T) {
 	t.Parallel()
-	var c crons
-	spec := cronSpec{expr: "0 * * * *"}
+	var c plan.Crons
+	spec := codec.CronSpec{Expr: "0 * * * *"}
 	hour := store.MillisOf(time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC))
-	first, err := c.next(spec, hour)
+	first, err := c.Next(spec, hour)
 	require.NoError(t, err)
-	kept := *c.kept[spec]
+	kept := *c.Kept[spec]
 	for ms := range store.Millis(3600) {
-		next, err := c.next(spec, hour+ms*1000)
+		next, err := c.Next(spec, hour+ms*1000)
 		require.NoError(t, err)
 		require.Equal(t, first, next)
 	}
-	assert.Equal(t, kept, *c.kept[spec], "none of these was computed anew")
-	next, err := c.next(spec, first)
+	assert.Equal(t, kept, *c.Kept[spec], "none of these was computed anew")
+	next, err := c.Next(spec, first)
 	require.NoError(t, err)
 	assert.Equal(t, first.Add(time.Hour), next)
-	earlier, err := c.next(spec, hour-1)
+	earlier, err := c.Next(spec, hour-1)
 	require.NoError(t, err)
 	assert.Equal(t, hour, earlier)
-	for i := range 2 * mostCrons {
-		_, err := c.next(cronSpec{expr: fmt.Sprintf("%d %d %d * *", i%60, i/60%24, 1+i/1440)}, hour)
+	for i := range 2 * plan.MostCrons {
+		_, err := c.Next(codec.CronSpec{Expr: fmt.Sprintf("%d %d %d * *", i%60, i/60%24, 1+i/1440)}, hour)
 		require.NoError(t, err)
 	}
-	assert.LessOrEqual(t, len(c.kept), mostCrons)
+	assert.LessOrEqual(t, len(c.Kept), plan.MostCrons)
 }
 
 func TestMadeUpIDsAreUUIDsInOrder(t *testing.T) {
 	t.Parallel()
 	before := ""
 	for range 10_000 {
-		id := newID()
+		id := check.NewID()
 		require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, id)
 		require.Greater(t, id, before)
 		before = id

@@ -12,7 +12,9 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // What New refuses is typed: programs learn the field and its value without reading a sentence.
@@ -83,12 +85,12 @@ func TestCodes(t *testing.T) {
 		{&core.InvalidError{Field: "x", Reason: "y"}, core.CodeInvalid},
 		{&core.ConfigError{Field: "x", Reason: "y"}, core.CodeInvalid},
 		{&schedule.ParseError{Field: "cron", Reason: "y"}, core.CodeInvalid},
-		{&core.LimitError{Agent: "a", Limit: 1}, core.CodeLimit},
+		{&store.LimitError{Agent: "a", Limit: 1}, core.CodeLimit},
 		{&core.RunsError{Count: 1}, core.CodeRunsFailed},
 		{fmt.Errorf("x: %w", core.ErrNotFound), core.CodeNotFound},
 		{errors.Join(core.ErrLeaseLost, errors.New("x")), core.CodeLeaseLost},
-		{&core.StoreError{Verb: "submit", Err: core.ErrStoreFull}, core.CodeStoreFull},
-		{&core.StoreError{Verb: "submit", Err: errors.New("EOF")}, core.CodeUnavailable},
+		{&store.Error{Verb: "submit", Err: store.ErrFull}, core.CodeStoreFull},
+		{&store.Error{Verb: "submit", Err: errors.New("EOF")}, core.CodeUnavailable},
 		{errors.New("else"), core.CodeInternal},
 	} {
 		assert.Equal(t, c.code, core.CodeOf(c.err), "%v", c.err)
@@ -100,7 +102,7 @@ func TestCodes(t *testing.T) {
 
 func TestRunsErrorNamesTheFirst(t *testing.T) {
 	t.Parallel()
-	err := &core.RunsError{Count: 7, Failures: []core.RunFailure{{Agent: "a", ID: "1", Kind: "k", Err: errBoom}}}
+	err := &core.RunsError{Count: 7, Failures: []model.RunFailure{{Agent: "a", ID: "1", Kind: "k", Err: errBoom}}}
 	assert.Equal(t, `7 run(s) failed: 1 of agent "a" (k): boom; and 6 more`, err.Error())
 	assert.ErrorIs(t, err, errBoom)
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -34,7 +36,7 @@ func TestPauseAndResume(t *testing.T) {
 				assert.Equal(t, core.Order{By: "ann", Reason: "rate limit"}, info.Pauses[0].Order)
 				e, err := w.s.Explain(w.Context(), "a", "1")
 				require.NoError(t, err)
-				assert.Equal(t, core.BecausePaused, e.Reasons[0].Code)
+				assert.Equal(t, model.BecausePaused, e.Reasons[0].Code)
 				assert.Contains(t, e.Reasons[0].Text, "by ann")
 				assert.Contains(t, e.Reasons[0].Text, "rate limit")
 				for range 2 {
@@ -263,7 +265,7 @@ func TestCancelWaiting(t *testing.T) {
 		assert.Equal(t, int64(2), info.RunCount, "its history is kept")
 		g, err := w.s.Group(w.Context(), "a", "g")
 		require.NoError(t, err)
-		assert.Equal(t, core.GroupCounts{Cancelled: 1}, g)
+		assert.Equal(t, model.GroupCounts{Cancelled: 1}, g)
 		_, err = w.s.Cancel(w.Context(), "a", "2", core.Order{})
 		assert.ErrorIs(t, err, core.ErrNotFound)
 	})
@@ -375,7 +377,7 @@ func TestCancelOfAReplacedTaskCountsInItsNewGroup(t *testing.T) {
 		w.run()
 		g, err := w.s.Group(w.Context(), "a", "new")
 		require.NoError(t, err)
-		assert.Equal(t, core.GroupCounts{Cancelled: 1}, g)
+		assert.Equal(t, model.GroupCounts{Cancelled: 1}, g)
 		_, err = w.s.Group(w.Context(), "a", "old")
 		assert.ErrorIs(t, err, core.ErrNotFound)
 	})
@@ -403,7 +405,7 @@ func TestCancelOfACrashedRun(t *testing.T) {
 		e, err := w.s.Explain(w.Context(), "a", "1")
 		require.NoError(t, err)
 		require.Len(t, e.Reasons, 1)
-		assert.Equal(t, core.BecauseEnding, e.Reasons[0].Code)
+		assert.Equal(t, model.BecauseEnding, e.Reasons[0].Code)
 		assert.Contains(t, e.Reasons[0].Text, "it was cancelled by ann while it ran, and its run has died")
 		w.run()
 		assert.Zero(t, ran)
@@ -557,7 +559,7 @@ func TestWhatIsPausedExists(t *testing.T) {
 		w.run()
 		for _, target := range []core.Target{{Agent: "nobody"}, {Kind: "nothing"}} {
 			for range 2 { // asking does not make it exist
-				var unknown *core.UnknownTargetError
+				var unknown *operate.UnknownTargetError
 				require.ErrorAs(t, w.s.Pause(w.Context(), target, core.Pause{}), &unknown)
 				assert.Equal(t, target, unknown.Target)
 				err := w.s.Resume(w.Context(), target)
@@ -587,7 +589,7 @@ func TestExplainAfterAResume(t *testing.T) {
 		require.NoError(t, w.s.Resume(w.Context(), core.Target{Kind: "k"}))
 		e, err := w.s.Explain(w.Context(), "a", "1")
 		require.NoError(t, err)
-		assert.Equal(t, core.BecauseWaiting, e.Reasons[0].Code, e.Reasons[0].Text)
+		assert.Equal(t, model.BecauseWaiting, e.Reasons[0].Code, e.Reasons[0].Text)
 	})
 }
 

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -110,11 +112,11 @@ func (s *Scheduler) declareAgain(ctx context.Context, partition int) error {
 	s.config.Logger.ErrorContext(ctx, why+": limits, budgets and the file are applied again before anything starts", slog.Int("partition", partition),
 		slog.String("todo", "find out why Redis came back without its data: a restart without persistence, a failover to an empty replica, or FLUSHALL"))
 	err := s.declare(ctx)
-	e := Event{Type: EventReset, By: byDuly, Reason: why}
+	e := Event{Type: model.EventReset, By: check.ByDuly, Reason: why}
 	if err != nil {
-		e.Error = clip(err.Error())
+		e.Error = check.Clip(err.Error())
 	}
-	s.emit(e)
+	s.base.Emit(e)
 	return err
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
@@ -67,7 +68,7 @@ func (w *emptied) resets() (out []core.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range w.events {
-		if e.Type == core.EventReset {
+		if e.Type == model.EventReset {
 			out = append(out, e)
 		}
 	}

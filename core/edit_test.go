@@ -53,7 +53,7 @@ func TestEdit(t *testing.T) {
 		after = w.edit("cron", `{"zone":"UTC"}`)
 		assert.Equal(w, 9, after.NextRun.UTC().Hour())
 		assert.True(w, w.edit("cron", `{"manual":true}`).Manual)
-		assert.Equal(w, core.ScheduleEvery, w.edit("hand", `{"every":"1d"}`).Schedule)
+		assert.Equal(w, store.ScheduleEvery, w.edit("hand", `{"every":"1d"}`).Schedule)
 		soon := time.Now().Add(5 * time.Minute)
 		assert.Equal(w, soon.Unix(), w.edit("once", `{"delay":"PT5M"}`).NextRun.Unix())
 		assert.Equal(w, w.begun.Add(24*time.Hour).Unix(), w.edit("once", fmt.Sprintf(`{"at":%q}`, w.begun.Add(24*time.Hour).Format(time.RFC3339))).NextRun.Unix())

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // Each event about a task has its session and its memory cube, and each the process that did it.
@@ -27,7 +28,7 @@ func TestEventsSayWhatTheyAreAbout(t *testing.T) {
 		w.runFailing()
 		_, err := w.s.Cancel(w.Context(), "a", "2", core.Order{By: "ann", Reason: "obsolete"})
 		require.NoError(w, err)
-		seen := map[core.EventType]bool{}
+		seen := map[model.EventType]bool{}
 		for _, e := range w.events {
 			seen[e.Type] = true
 			assert.Equal(w, "worker-7", e.Process, e.Type)
@@ -35,7 +36,7 @@ func TestEventsSayWhatTheyAreAbout(t *testing.T) {
 			assert.Equal(w, "cube", e.MemCubeID, e.Type)
 			assert.Equal(w, "t1", e.TraceID, e.Type)
 		}
-		for _, typ := range []core.EventType{core.EventEnqueue, core.EventDequeue, core.EventStart, core.EventFinish, core.EventCancel} {
+		for _, typ := range []model.EventType{model.EventEnqueue, model.EventDequeue, model.EventStart, model.EventFinish, model.EventCancel} {
 			assert.True(w, seen[typ], typ)
 		}
 	})
@@ -54,9 +55,9 @@ func TestEventsSayWhoAndWhy(t *testing.T) {
 		})
 		w.submit(core.NewTask{Agent: "a", ID: "cancelled", Kind: "slow"})
 		w.run()
-		ends := w.seen(core.EventFinish)
+		ends := w.seen(model.EventFinish)
 		require.Len(w, ends, 1)
-		assert.Equal(w, core.OutcomeCancelled, ends[0].Outcome)
+		assert.Equal(w, model.OutcomeCancelled, ends[0].Outcome)
 		assert.Equal(w, []string{"ann", "obsolete"}, []string{ends[0].By, ends[0].Reason})
 
 		w.submit(core.NewTask{Agent: "a", ID: "late", Kind: "slow"})
@@ -66,7 +67,7 @@ func TestEventsSayWhoAndWhy(t *testing.T) {
 		time.AfterFunc(time.Second, stop)
 		_, err = w.s.RunDue(stopped, core.Scope{})
 		require.NoError(w, err)
-		back := w.seen(core.EventRelease)
+		back := w.seen(model.EventRelease)
 		require.Len(w, back, 2)
 		assert.Equal(w, []string{"duly", "the time of its pull was up"}, []string{back[0].By, back[0].Reason})
 		assert.Equal(w, []string{"duly", "its process stopped"}, []string{back[1].By, back[1].Reason})
@@ -82,7 +83,7 @@ func TestATaskOfARunSaysWhose(t *testing.T) {
 		})
 		w.submit(core.NewTask{Agent: "a", ID: "parent", Kind: "k"})
 		w.run()
-		made := w.seen(core.EventEnqueue)
+		made := w.seen(model.EventEnqueue)
 		require.Len(w, made, 2)
 		assert.Empty(w, made[0].Reason)
 		assert.Equal(w, "submitted by the run of a/parent", made[1].Reason)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // What is given is never taken for what was left out: zero means what it says, or is refused with the field's name.
@@ -26,18 +27,18 @@ func TestZeroIsRefusedWhereItSaysNothing(t *testing.T) {
 		`"delay":"-1s"`:               "delay must not be negative, not -1s",
 		`"timeout":"-1ns"`:            "timeout must not be negative, not -1ns",
 	} {
-		_, err := core.ParseTasks([]byte(`{"agent_id":"a",` + field + `}`))
+		_, err := model.ParseTasks([]byte(`{"agent_id":"a",` + field + `}`))
 		assert.EqualError(t, err, want, field)
 	}
 	for _, name := range []string{
 		"agent_id", "id", "kind", "cron", "zone", "day_match", "gap", "from", "overlap", "misfire", "limit_key", "unique_key",
 		"on_conflict", "preset",
 	} {
-		_, err := core.ParseTasks([]byte(`{"` + name + `":""}`))
+		_, err := model.ParseTasks([]byte(`{"` + name + `":""}`))
 		assert.EqualError(t, err, name+" must not be empty: leave it out if it has no value")
 	}
 	for _, name := range []string{"group", "trace_id", "traceparent", "session_id", "user_id", "mem_cube_id", "user_name"} {
-		tasks, err := core.ParseTasks([]byte(`{"` + name + `":""}`))
+		tasks, err := model.ParseTasks([]byte(`{"` + name + `":""}`))
 		require.NoError(t, err, "an empty label is none")
 		assert.Equal(t, core.NewTask{}, tasks[0])
 	}
@@ -157,10 +158,10 @@ func TestHalfSurrogatesAreRefused(t *testing.T) {
 		`{"tasks":[{"payload":{"\udfff":1}}]}`:       `\udfff`,
 		`{"agent_id":"a","tags":["\\\\\ud801 bad"]}`: `\ud801`,
 	} {
-		_, err := core.ParseTasks([]byte(text))
+		_, err := model.ParseTasks([]byte(text))
 		assert.EqualError(t, err, "task has the escape "+want+", which is half of a surrogate pair and no character", text)
 	}
-	tasks, err := core.ParseTasks([]byte(`{"agent_id":"\ud83d\ude00 \\ud800 \u00e9\n","kind":"k"}`))
+	tasks, err := model.ParseTasks([]byte(`{"agent_id":"\ud83d\ude00 \\ud800 \u00e9\n","kind":"k"}`))
 	require.NoError(t, err)
 	assert.Equal(t, "\U0001F600 \\ud800 é\n", tasks[0].Agent)
 	for _, task := range []core.NewTask{

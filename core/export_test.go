@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -67,7 +69,7 @@ func sorted(lines string) []string {
 	return slices.Sorted(strings.SplitSeq(strings.TrimSpace(lines), "\n"))
 }
 
-func (w *world) imports(as, lines string) core.Imported {
+func (w *world) imports(as, lines string) operate.Imported {
 	w.Helper()
 	done, err := w.s.Import(w.Context(), as, strings.NewReader(lines))
 	require.NoError(w, err)
@@ -99,7 +101,7 @@ func TestExportAndImport(t *testing.T) {
 
 		_, err = w.s.Forget(ctx, "a", nil)
 		require.NoError(w, err)
-		assert.Equal(w, core.Imported{New: 308}, w.imports("", before))
+		assert.Equal(w, operate.Imported{New: 308}, w.imports("", before))
 		assert.Equal(w, sorted(before), sorted(w.export()))
 		for i, now := range w.all("a") {
 			was := tasks[i]
@@ -112,7 +114,7 @@ func TestExportAndImport(t *testing.T) {
 			assert.Equal(w, was.Pauses, now.Pauses)
 			assert.Equal(w, was.Labels, now.Labels)
 		}
-		assert.Equal(w, core.Imported{Same: 308}, w.imports("", before), "again it changes nothing")
+		assert.Equal(w, operate.Imported{Same: 308}, w.imports("", before), "again it changes nothing")
 		assert.Equal(w, sorted(before), sorted(w.export()))
 
 		t001 := w.task("a", "t001")
@@ -120,7 +122,7 @@ func TestExportAndImport(t *testing.T) {
 		one.OnConflict, one.Delay, one.Kind = core.OnConflictReplace, 3*time.Hour, "other"
 		w.submit(one)
 		require.NoError(w, w.s.Resume(ctx, core.Target{Agent: "a", ID: "t000"}))
-		assert.Equal(w, core.Imported{Same: 308, Differs: 1}, w.imports("", before))
+		assert.Equal(w, operate.Imported{Same: 308, Differs: 1}, w.imports("", before))
 		assert.Equal(w, "other", w.task("a", "t001").Kind, "what exists stays as it is")
 		assert.Len(w, w.task("a", "t000").Pauses, 1, "and what was resumed stays so, but for the pause of the agent")
 	})
@@ -240,7 +242,7 @@ func TestImportRefusesLines(t *testing.T) {
 
 		assert.Equal(w, 1, w.imports("", "{}").Refused)
 		assert.Equal(w, 1, w.imports("", task("")).Refused, "no agent")
-		many := strings.Repeat("\n", core.MaxImport) + task("")
+		many := strings.Repeat("\n", operate.MaxImport) + task("")
 		_, err = w.s.Import(w.Context(), "a", strings.NewReader(many))
 		require.ErrorContains(w, err, "lines are more than 100000")
 		_, err = w.s.Import(w.Context(), "\x00", strings.NewReader(""))
@@ -264,8 +266,8 @@ func TestImportThatFails(t *testing.T) {
 		}
 		done, err := w.s.Import(w.Context(), "b", strings.NewReader(lines))
 		require.ErrorIs(w, err, boom)
-		assert.Equal(w, core.Imported{New: 100}, done)
-		assert.Equal(w, core.Imported{New: 150, Same: 100}, w.imports("b", lines))
+		assert.Equal(w, operate.Imported{New: 100}, done)
+		assert.Equal(w, operate.Imported{New: 150, Same: 100}, w.imports("b", lines))
 	})
 }
 
@@ -276,7 +278,7 @@ func TestImportAsksForRights(t *testing.T) {
 		require.NoError(w, w.s.Pause(w.Context(), core.Target{Agent: "a"}, core.Pause{}))
 		lines := w.export()
 		ctx := core.WithPrincipal(w.Context(), core.Principal{Rights: core.AuthorizerFunc(func(_ context.Context, _ core.Principal, what core.Access) error {
-			if what.Agent != "b" || what.Action != core.ActionSubmit {
+			if what.Agent != "b" || what.Action != model.ActionSubmit {
 				return errors.New("only b's tasks")
 			}
 			return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
@@ -78,7 +79,7 @@ func TestASlowKindLeavesRoom(t *testing.T) {
 				require.NoError(t, err)
 				l.soon(t, "quick", 10*min(agents, 2))
 				assert.Len(t, l.of["slow"], 2*3, "two at a time, all the time that is enough for them")
-				assert.Equal(t, core.KindSlots{Total: 2}, w.s.Slots().Kinds["slow"])
+				assert.Equal(t, model.KindSlots{Total: 2}, w.s.Slots().Kinds["slow"])
 			})
 		})
 	}
@@ -211,7 +212,7 @@ func TestATaskThatTakesTooLongIsPaused(t *testing.T) {
 		assert.Contains(t, info.Pauses[0].Reason, "too_long: it was cut off 3 times in a row after nearly all of 1m0s")
 		require.Len(t, info.Runs, 4)
 		for i, run := range info.Runs {
-			assert.Equal(t, core.OutcomeReleased, run.Outcome)
+			assert.Equal(t, model.OutcomeReleased, run.Outcome)
 			assert.Equal(t, "fn-1", run.Process)
 			if i > 0 {
 				assert.Contains(t, run.Error, "the time of its pull was up")
@@ -260,7 +261,7 @@ func frozen(st core.Store, verb string) *storetest.Spy {
 			select {} // for ever
 		}
 		time.Sleep(time.Until(deadline))
-		return &core.StoreError{Verb: verb, Err: context.DeadlineExceeded}
+		return &store.Error{Verb: verb, Err: context.DeadlineExceeded}
 	}}
 }
 
@@ -300,7 +301,7 @@ type partly struct {
 	asks int // of partitions that are down
 }
 
-var errShard = &core.StoreError{Verb: "claim", Err: errors.New("connection refused")}
+var errShard = &store.Error{Verb: "claim", Err: errors.New("connection refused")}
 
 func (s *partly) set(down ...int) {
 	s.mu.Lock()

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -40,7 +41,7 @@ func hears(t *testing.T, s *core.Scheduler, after string) *events {
 	return e
 }
 
-func (e *events) add(p core.EventPage) error {
+func (e *events) add(p inspect.EventPage) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, i := range p.Items {
@@ -107,7 +108,7 @@ func TestEventsReachOtherProcesses(t *testing.T) {
 		err = looks.Listen(t.Context(), "yesterday", first.add)
 		assert.Equal(t, core.CodeInvalid, core.CodeOf(err))
 		stop := errors.New("enough")
-		assert.ErrorIs(t, looks.Listen(t.Context(), "", func(core.EventPage) error { return stop }), stop)
+		assert.ErrorIs(t, looks.Listen(t.Context(), "", func(inspect.EventPage) error { return stop }), stop)
 	})
 }
 
@@ -253,7 +254,7 @@ func TestAStoreWithoutEvents(t *testing.T) {
 	type plain struct{ core.Store }
 	s, err := core.New(plain{memstore.New(memstore.Config{})}, core.Config{})
 	require.NoError(t, err)
-	assert.ErrorIs(t, s.Listen(t.Context(), "", nil), core.ErrNoFeed)
+	assert.ErrorIs(t, s.Listen(t.Context(), "", nil), inspect.ErrNoFeed)
 	_, err = s.Submit(t.Context(), core.NewTask{Agent: "a", Kind: "k"})
 	require.NoError(t, err)
 	s.FlushEvents(t.Context())

@@ -4,6 +4,8 @@ package core
 
 import (
 	"sync/atomic"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // fences are the largest fences that this process was given, by partition. Claims tell the store: a master that was promoted
@@ -11,7 +13,7 @@ import (
 type fences []atomic.Int64
 
 // seen notes the fence of a claim.
-func (f fences) seen(partition int, fence Fence) {
+func (f fences) seen(partition int, fence store.Fence) {
 	for {
 		last := f[partition].Load()
 		if int64(fence) <= last || f[partition].CompareAndSwap(last, int64(fence)) {
@@ -21,4 +23,4 @@ func (f fences) seen(partition int, fence Fence) {
 }
 
 // last is the largest fence of a partition, 0 if none was given.
-func (f fences) last(partition int) Fence { return Fence(f[partition].Load()) }
+func (f fences) last(partition int) store.Fence { return store.Fence(f[partition].Load()) }

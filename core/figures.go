@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/decide"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -104,7 +105,7 @@ func (f *figures) submitted(now time.Time, agent string) {
 }
 
 // ran counts a run with the verdict on it, which was claimed so late.
-func (f *figures) ran(now time.Time, agent string, v *verdict, lag time.Duration) {
+func (f *figures) ran(now time.Time, agent string, v *decide.Verdict, lag time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	h := f.heat(now, agent)
@@ -112,10 +113,10 @@ func (f *figures) ran(now time.Time, agent string, v *verdict, lag time.Duration
 	if h.Took == 0 && h.Lag == 0 {
 		share = 1
 	}
-	h.Took += time.Duration(share * float64(v.took-h.Took))
+	h.Took += time.Duration(share * float64(v.Took-h.Took))
 	h.Lag += time.Duration(share * float64(max(lag, 0)-h.Lag))
 	h.Runs++
-	if v.err != nil {
+	if v.Err != nil {
 		h.Failures++
 	}
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -19,30 +21,30 @@ import (
 func TestWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	h := core.Health{Stats: core.Stats{Now: now, NextDue: now.Add(-59 * time.Second)}}
+	h := inspect.Health{Stats: inspect.Stats{Now: now, NextDue: now.Add(-59 * time.Second)}}
 	assert.Zero(t, h.Overdue())
-	assert.Equal(t, core.SeverityOK, h.Work().Severity)
+	assert.Equal(t, inspect.SeverityOK, h.Work().Severity)
 	h.Stats.NextDue = now.Add(-time.Minute)
-	assert.Equal(t, core.SeverityFailed, h.Work().Severity)
+	assert.Equal(t, inspect.SeverityFailed, h.Work().Severity)
 	assert.Contains(t, h.Work().Message, "due for 1m0s and no process has claimed it")
-	h.Processes = []core.Process{{Slots: 10, InUse: 8}, {Slots: 2, InUse: 2}} // they are there: who starts one more looks elsewhere first
+	h.Processes = []model.Process{{Slots: 10, InUse: 8}, {Slots: 2, InUse: 2}} // they are there: who starts one more looks elsewhere first
 	assert.Contains(t, h.Work().Message, "of the 12 slots of 2 processes 10 are in use")
 	h.Processes = nil
 
-	h.Hour.Kinds = []core.KindWindow{{Kind: "few", Runs: 9, Failures: 9}, {Kind: "half", Runs: 10, Failures: 5}, {Kind: "less", Runs: 100, Failures: 49}}
+	h.Hour.Kinds = []inspect.KindWindow{{Kind: "few", Runs: 9, Failures: 9}, {Kind: "half", Runs: 10, Failures: 5}, {Kind: "less", Runs: 100, Failures: 49}}
 	assert.Len(t, h.Failing(), 1)
 	assert.Equal(t, "half", h.Failing()[0].Kind)
 
-	st := core.Stats{Now: now, LastTrimmed: now.Add(-7*24*time.Hour - time.Second)}
+	st := inspect.Stats{Now: now, LastTrimmed: now.Add(-7*24*time.Hour - time.Second)}
 	assert.False(t, st.TrimmedLately())
 	st.LastTrimmed = now.Add(-7 * 24 * time.Hour)
 	assert.True(t, st.TrimmedLately())
-	assert.Equal(t, core.SeverityWarning, st.History().Severity)
+	assert.Equal(t, inspect.SeverityWarning, st.History().Severity)
 
-	limits := []core.LimitUse{{Waiting: 1}, {Waiting: 1, Running: 1}, {}, {Limit: core.Limit{Rate: 1}, Waiting: 1}}
-	assert.Len(t, core.Idle(limits), 1)
+	limits := []store.LimitUse{{Waiting: 1}, {Waiting: 1, Running: 1}, {}, {Limit: core.Limit{Rate: 1}, Waiting: 1}}
+	assert.Len(t, inspect.Idle(limits), 1)
 	assert.True(t, h.Busy(), "nobody has a slot")
-	h.Processes = []core.Process{{Name: "a", Slots: 1, InUse: 1, Abandoned: 2}, {Name: "b", Slots: 1}}
+	h.Processes = []model.Process{{Name: "a", Slots: 1, InUse: 1, Abandoned: 2}, {Name: "b", Slots: 1}}
 	assert.False(t, h.Busy())
 	n, process := h.Abandoned()
 	assert.Equal(t, []any{2, "a"}, []any{n, process})
@@ -69,18 +71,18 @@ func TestTheGravestServerDecides(t *testing.T) {
 	bad := store.Facts{Node: "bad", Eviction: "allkeys-lru", AppendOnly: "no", SaveKnown: true, Memory: 91, MaxMemory: 100}
 	for _, c := range []struct {
 		servers said
-		want    [3]core.Severity // of eviction, persistence and memory
+		want    [3]inspect.Severity // of eviction, persistence and memory
 	}{
-		{said{fine}, [3]core.Severity{core.SeverityOK, core.SeverityOK, core.SeverityOK}},
-		{said{fine, some, fine}, [3]core.Severity{core.SeverityWarning, core.SeverityWarning, core.SeverityOK}},
-		{said{some, bad, fine, some}, [3]core.Severity{core.SeverityFailed, core.SeverityFailed, core.SeverityWarning}},
+		{said{fine}, [3]inspect.Severity{inspect.SeverityOK, inspect.SeverityOK, inspect.SeverityOK}},
+		{said{fine, some, fine}, [3]inspect.Severity{inspect.SeverityWarning, inspect.SeverityWarning, inspect.SeverityOK}},
+		{said{some, bad, fine, some}, [3]inspect.Severity{inspect.SeverityFailed, inspect.SeverityFailed, inspect.SeverityWarning}},
 	} {
 		s, err := core.New(memstore.New(memstore.Config{}), core.Config{Servers: c.servers})
 		require.NoError(t, err)
-		found := map[string]core.Severity{}
+		found := map[string]inspect.Severity{}
 		for _, f := range s.Diagnose(t.Context()) {
 			found[f.Check] = f.Severity
 		}
-		assert.Equal(t, c.want, [3]core.Severity{found["eviction"], found["persistence"], found["memory"]})
+		assert.Equal(t, c.want, [3]inspect.Severity{found["eviction"], found["persistence"], found["memory"]})
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
 // names reads all pages of a list, and returns its tasks as agent/id. A page costs a bounded number of calls.
@@ -140,18 +142,18 @@ func TestListsOfAllAgentsRefuse(t *testing.T) {
 			require.ErrorContains(w, err, want)
 			require.Equal(w, core.CodeInvalid, core.CodeOf(err))
 		}
-		for want, b := range map[string]core.Bulk{
+		for want, b := range map[string]operate.Bulk{
 			"do must be":                {Do: "explode"},
-			"status must not be failed": {Do: core.BulkCancel, List: core.List{Status: []core.Status{core.StatusFailed}}},
-			"status must be":            {Do: core.BulkCancel, List: core.List{Status: []core.Status{"odd"}}},
-			"status must say":           {Do: core.BulkDelete, All: true},
-			"all must be true":          {Do: core.BulkCancel, Confirm: true},
-			"all must be left out":      {Do: core.BulkCancel, List: core.List{Kind: "a"}, All: true},
-			"count must not be":         {Do: core.BulkCancel, All: true, Count: -1},
-			"count must be left out":    {Do: core.BulkCancel, All: true, Count: 1, Confirm: true},
-			"brief is for":              {Do: core.BulkReplay, List: core.List{Agent: "a", Brief: true}},
-			"reason ":                   {Do: core.BulkPause, All: true, Order: core.Order{Reason: string(make([]byte, 5000))}},
-			"by has the":                {Do: core.BulkPause, All: true, Order: core.Order{By: "\x00"}},
+			"status must not be failed": {Do: operate.BulkCancel, List: core.List{Status: []core.Status{core.StatusFailed}}},
+			"status must be":            {Do: operate.BulkCancel, List: core.List{Status: []core.Status{"odd"}}},
+			"status must say":           {Do: operate.BulkDelete, All: true},
+			"all must be true":          {Do: operate.BulkCancel, Confirm: true},
+			"all must be left out":      {Do: operate.BulkCancel, List: core.List{Kind: "a"}, All: true},
+			"count must not be":         {Do: operate.BulkCancel, All: true, Count: -1},
+			"count must be left out":    {Do: operate.BulkCancel, All: true, Count: 1, Confirm: true},
+			"brief is for":              {Do: operate.BulkReplay, List: core.List{Agent: "a", Brief: true}},
+			"reason ":                   {Do: operate.BulkPause, All: true, Order: core.Order{Reason: string(make([]byte, 5000))}},
+			"by has the":                {Do: operate.BulkPause, All: true, Order: core.Order{By: "\x00"}},
 		} {
 			_, err := w.s.Bulk(w.Context(), b)
 			require.ErrorContains(w, err, want)
@@ -161,7 +163,7 @@ func TestListsOfAllAgentsRefuse(t *testing.T) {
 }
 
 // carryOut repeats the steps of a command to its end, and sums them up.
-func (w *world) carryOut(b core.Bulk) (sum core.BulkStep, steps int) {
+func (w *world) carryOut(b operate.Bulk) (sum operate.BulkStep, steps int) {
 	w.Helper()
 	b.Confirm = !b.DryRun
 	for {
@@ -182,7 +184,7 @@ func (w *world) carryOut(b core.Bulk) (sum core.BulkStep, steps int) {
 func TestBulkCommands(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		w.failing(10, "mail", "digest")
-		replay := core.Bulk{Do: core.BulkReplay, List: core.List{Kind: "mail", Limit: 2}, DryRun: true}
+		replay := operate.Bulk{Do: operate.BulkReplay, List: core.List{Kind: "mail", Limit: 2}, DryRun: true}
 		counted, _ := w.carryOut(replay)
 		assert.Equal(w, [2]int{5, 0}, [2]int{counted.Matched, counted.Changed})
 		assert.Len(w, w.names(core.List{Status: []core.Status{core.StatusFailed}}), 10, "nothing has changed")
@@ -193,22 +195,22 @@ func TestBulkCommands(t *testing.T) {
 		assert.Len(w, w.names(core.List{Status: []core.Status{core.StatusFailed}}), 5)
 
 		waiting := core.List{Status: []core.Status{core.StatusWaiting}, Kind: "mail", Limit: 2}
-		sum, _ = w.carryOut(core.Bulk{Do: core.BulkPause, List: waiting, Order: core.Order{By: "ann", Reason: "incident"}})
+		sum, _ = w.carryOut(operate.Bulk{Do: operate.BulkPause, List: waiting, Order: core.Order{By: "ann", Reason: "incident"}})
 		assert.Equal(w, [2]int{5, 5}, [2]int{sum.Matched, sum.Changed})
-		sum, _ = w.carryOut(core.Bulk{Do: core.BulkPause, List: waiting})
+		sum, _ = w.carryOut(operate.Bulk{Do: operate.BulkPause, List: waiting})
 		assert.Zero(w, sum.Matched, "what is paused is not paused again")
 		assert.Equal(w, "incident", w.task("a0", "t").Pauses[0].Reason)
 		w.run()
-		sum, _ = w.carryOut(core.Bulk{Do: core.BulkResume, List: waiting})
+		sum, _ = w.carryOut(operate.Bulk{Do: operate.BulkResume, List: waiting})
 		assert.Equal(w, 5, sum.Changed)
-		sum, _ = w.carryOut(core.Bulk{Do: core.BulkCancel, List: core.List{Kind: "mail"}, Order: core.Order{By: "ann"}})
+		sum, _ = w.carryOut(operate.Bulk{Do: operate.BulkCancel, List: core.List{Kind: "mail"}, Order: core.Order{By: "ann"}})
 		assert.Equal(w, 5, sum.Changed)
 		assert.Equal(w, core.StatusCancelled, w.task("a0", "t").Status)
-		sum, _ = w.carryOut(core.Bulk{Do: core.BulkDelete, List: core.List{Status: []core.Status{core.StatusFailed}, Limit: 3}})
+		sum, _ = w.carryOut(operate.Bulk{Do: operate.BulkDelete, List: core.List{Status: []core.Status{core.StatusFailed}, Limit: 3}})
 		assert.Equal(w, 5, sum.Changed)
 		assert.Empty(w, w.names(core.List{Status: []core.Status{core.StatusFailed}}))
 		w.submit(core.NewTask{Agent: "r", ID: "t", Kind: "mail", Delay: time.Hour})
-		sum, _ = w.carryOut(core.Bulk{Do: core.BulkRun, All: true})
+		sum, _ = w.carryOut(operate.Bulk{Do: operate.BulkRun, All: true})
 		assert.Equal(w, 1, sum.Changed)
 		assert.Equal(w, 1, w.runFailing0Ran())
 	})
@@ -218,16 +220,16 @@ func TestBulkCommands(t *testing.T) {
 func TestBulkSaysWhomItMeans(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		w.failing(3, "mail")
-		for _, verb := range []core.BulkVerb{core.BulkReplay, core.BulkCancel, core.BulkDelete, core.BulkRun, core.BulkPause, core.BulkResume} {
-			_, err := w.s.Bulk(w.Context(), core.Bulk{Do: verb, Confirm: true})
+		for _, verb := range []operate.BulkVerb{operate.BulkReplay, operate.BulkCancel, operate.BulkDelete, operate.BulkRun, operate.BulkPause, operate.BulkResume} {
+			_, err := w.s.Bulk(w.Context(), operate.Bulk{Do: verb, Confirm: true})
 			require.ErrorContains(w, err, "all must be true", verb)
 		}
-		replay := core.Bulk{Do: core.BulkReplay, List: core.List{Kind: "mail"}}
+		replay := operate.Bulk{Do: operate.BulkReplay, List: core.List{Kind: "mail"}}
 		_, err := w.s.Bulk(w.Context(), replay)
 		require.ErrorContains(w, err, "confirm must be true, or count the number of tasks: this step would replay 3")
 		for _, replay.Count = range []int{2, 4} {
 			_, err = w.s.Bulk(w.Context(), replay)
-			require.ErrorIs(w, err, core.ErrCount)
+			require.ErrorIs(w, err, model.ErrCount)
 			require.Equal(w, core.CodeConflict, core.CodeOf(err))
 		}
 		assert.Len(w, w.names(core.List{Status: []core.Status{core.StatusFailed}}), 3, "nothing has changed")
@@ -249,14 +251,14 @@ func (w *world) runFailing0Ran() int {
 func TestBulkRefusals(t *testing.T) {
 	odd := errors.New("not by bulk")
 	config := core.Config{Allow: func(_ context.Context, tr core.Transition) error {
-		if tr.Type == core.EventReplay && len(tr.Agent) > 0 && (tr.Agent[len(tr.Agent)-1]-'0')%2 == 1 {
+		if tr.Type == model.EventReplay && len(tr.Agent) > 0 && (tr.Agent[len(tr.Agent)-1]-'0')%2 == 1 {
 			return odd
 		}
 		return nil
 	}}
 	virtual(t, config, func(w *world) {
 		w.failing(30, "mail")
-		sum, err := w.s.Bulk(w.Context(), core.Bulk{Do: core.BulkReplay, All: true, Confirm: true})
+		sum, err := w.s.Bulk(w.Context(), operate.Bulk{Do: operate.BulkReplay, All: true, Confirm: true})
 		require.NoError(w, err)
 		assert.Equal(w, [4]int{30, 15, 10, 5}, [4]int{sum.Matched, sum.Changed, len(sum.Refused), sum.Left})
 		assert.Equal(w, core.CodeForbidden, sum.Refused[0].Code)
@@ -267,7 +269,7 @@ func TestBulkRefusals(t *testing.T) {
 			}
 			return nil
 		}
-		_, err = w.s.Bulk(w.Context(), core.Bulk{Do: core.BulkDelete, List: core.List{Status: []core.Status{core.StatusFailed}}, Confirm: true})
+		_, err = w.s.Bulk(w.Context(), operate.Bulk{Do: operate.BulkDelete, List: core.List{Status: []core.Status{core.StatusFailed}}, Confirm: true})
 		require.ErrorContains(w, err, "the store is away")
 		require.ErrorContains(w, err, "delete task t of agent a")
 	})

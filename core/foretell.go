@@ -11,7 +11,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -22,7 +27,7 @@ const callbackMargin = 10 * time.Second
 func (s *Scheduler) commandMargin() time.Duration { return s.config.Default.Lease + callbackMargin }
 
 // tells reports whether the verdict on a run ends a task with a callback.
-func (r *run) tells() bool { return r.body.Callback != nil && r.verdict.settlement.Verb.Ends() }
+func (r *run) tells() bool { return r.body.Callback != nil && r.verdict.Settlement.Verb.Ends() }
 
 // foretell stores the deliveries that follow the ends of runs, and returns those runs for which that has failed: they must not be settled. It
 // costs nothing where no task has a callback.
@@ -52,7 +57,7 @@ func (s *Scheduler) foretell(ctx context.Context, batch []*run) (failed []*run, 
 			continue
 		}
 		// Deliveries of one partition are stored together: others may be away.
-		if n := len(of); n > 0 && (of[n-1].claimed.Partition != r.claimed.Partition || size+len(sub.Body) > importBytes) {
+		if n := len(of); n > 0 && (of[n-1].claimed.Partition != r.claimed.Partition || size+len(sub.Body) > operate.ImportBytes) {
 			send()
 			size = 0
 		}
@@ -65,13 +70,13 @@ func (s *Scheduler) foretell(ctx context.Context, batch []*run) (failed []*run, 
 // delivery is what follows the end of a run.
 func (r *run) delivery() (store.Submission, error) {
 	c, v := r.claimed, &r.verdict
-	of := store.Stored{Agent: c.Agent, ID: c.ID, Status: v.status, Record: v.settlement.Record}
+	of := store.Stored{Agent: c.Agent, ID: c.ID, Status: v.Status, Record: v.Settlement.Record}
 	return callbackOf(&of, &r.body, r.pull.heart.runOf(c).Fence, r.pull.lease(r)+callbackMargin)
 }
 
 // tellForetold reports the deliveries that are new.
 func (s *Scheduler) tellForetold(of []*run, subs []store.Submission, placed []store.Submitted) {
-	if !s.tells() {
+	if !s.base.Tells() {
 		return
 	}
 	for i := range placed {
@@ -82,10 +87,10 @@ func (s *Scheduler) tellForetold(of []*run, subs []store.Submission, placed []st
 }
 
 // tellCallback reports a delivery that is new, of the task of an id and with a body.
-func (s *Scheduler) tellCallback(sub *store.Submission, of string, b *body, due store.Millis) {
-	s.emit(Event{
-		Type: EventEnqueue, Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, TraceID: b.TraceID, Due: due.Time(), Status: StatusWaiting, By: byDuly,
-		SessionID: b.SessionID, MemCubeID: b.MemCubeID, Reason: clip("callback of " + of),
+func (s *Scheduler) tellCallback(sub *store.Submission, of string, b *codec.Body, due store.Millis) {
+	s.base.Emit(Event{
+		Type: model.EventEnqueue, Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, TraceID: b.TraceID, Due: due.Time(), Status: StatusWaiting, By: check.ByDuly,
+		SessionID: b.SessionID, MemCubeID: b.MemCubeID, Reason: check.Clip("callback of " + of),
 	})
 }
 
@@ -110,7 +115,7 @@ func (s *Scheduler) confirmAll(ctx context.Context, batch []*run, results []stor
 		if !r.tells() || results[i].Err != nil {
 			continue
 		}
-		rec, err := record.DecodeFinished(r.verdict.settlement.Record)
+		rec, err := record.DecodeFinished(r.verdict.Settlement.Record)
 		if err == nil {
 			err = s.confirm(ctx, r.claimed.Agent, r.claimed.ID, rec.Callback, r.delivery)
 		}
@@ -123,7 +128,7 @@ func (s *Scheduler) confirmAll(ctx context.Context, batch []*run, results []stor
 // confirm makes a delivery due, as the end of its task is stored. One that has looked too early, as this process was stopped for longer than
 // the lease of its run, is stored once more; again makes it.
 func (s *Scheduler) confirm(ctx context.Context, agent, task, delivery string, again func() (store.Submission, error)) error {
-	for range mostTries {
+	for range base.MostTries {
 		page, err := s.store.Get(ctx, store.Get{Agent: agent, IDs: []string{delivery, task}})
 		if err != nil {
 			return err
@@ -132,7 +137,7 @@ func (s *Scheduler) confirm(ctx context.Context, agent, task, delivery string, a
 		if of.Status.Finished() {
 			end = of.Finished
 		}
-		changed, err := s.confirmAs(ctx, d, noted{At: stamp(end.Time())}.encode(), page.Now, again)
+		changed, err := s.confirmAs(ctx, d, noted{At: model.Stamp(end.Time())}.encode(), page.Now, again)
 		if err != nil || !changed {
 			return err
 		}
@@ -189,7 +194,7 @@ func (s *Scheduler) confirmRunning(ctx context.Context, d *store.Stored, known [
 	if err != nil || len(st.Progress) > 0 || d.Order != nil {
 		return err
 	}
-	b, err := decodeBody(d.Body)
+	b, err := codec.DecodeBody(d.Body)
 	if err != nil {
 		return err
 	}
@@ -202,7 +207,7 @@ func (s *Scheduler) confirmRunning(ctx context.Context, d *store.Stored, known [
 		return err
 	}
 	_, err = s.store.Submit(ctx, []store.Submission{{
-		Agent: d.Agent, ID: d.ID, Kind: KindCallback, Level: d.Level, Body: b.Encode(), Conflict: store.ConflictReplace, Owed: true, Version: d.Version, OldLen: len(d.Body),
+		Agent: d.Agent, ID: d.ID, Kind: model.KindCallback, Level: d.Level, Body: b.Encode(), Conflict: store.ConflictReplace, Owed: true, Version: d.Version, OldLen: len(d.Body),
 	}})
 	return err
 }
@@ -221,7 +226,7 @@ func (s *Scheduler) deliverAgain(ctx context.Context, d *store.Stored, known []b
 		return err
 	}
 	sub.Conflict, sub.Version, sub.Due = store.ConflictReplace, d.Version, store.When{}
-	sub.State = (&state{Progress: bytes.Clone(known)}).First()
+	sub.State = (&codec.State{Progress: bytes.Clone(known)}).First()
 	_, err = s.store.Submit(ctx, []store.Submission{sub})
 	return err
 }
@@ -241,7 +246,7 @@ func (s *Scheduler) sureOf(ctx context.Context, t *store.Stored) error {
 
 // foretellCancel stores the delivery that follows the cancel of a task that waits, and notes it in the record. The task may run by then:
 // nothing is delivered for that, as its run has an end of its own.
-func (s *Scheduler) foretellCancel(ctx context.Context, t *store.Stored, b *body, rec *record.Finished) (*store.Submission, error) {
+func (s *Scheduler) foretellCancel(ctx context.Context, t *store.Stored, b *codec.Body, rec *record.Finished) (*store.Submission, error) {
 	if b.Callback == nil {
 		return nil, nil //nolint:nilnil // there is nobody to tell
 	}
@@ -252,7 +257,7 @@ func (s *Scheduler) foretellCancel(ctx context.Context, t *store.Stored, b *body
 		return nil, err
 	}
 	placed, err := s.store.Submit(ctx, []store.Submission{sub})
-	if err == nil && s.tells() {
+	if err == nil && s.base.Tells() {
 		s.tellCallback(&sub, t.ID, b, placed[0].Due)
 	}
 	return &sub, err

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
 // Everything of the agent goes, what runs is told to end, and others keep all they have. A call that dies half way is completed by the next.
@@ -53,7 +55,7 @@ func TestForget(t *testing.T) {
 		require.NoError(t, w.s.Pause(w.Context(), core.Target{Agent: "a"}, core.Pause{}))
 		time.Sleep(time.Millisecond)
 
-		whole := core.Forgotten{Live: 701, Finished: 300, Profile: true}
+		whole := operate.Forgotten{Live: 701, Finished: 300, Profile: true}
 		count, err := w.s.CountForget(w.Context(), "a")
 		require.NoError(t, err)
 		assert.Equal(t, whole, count)
@@ -70,7 +72,7 @@ func TestForget(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 1001-2*200, left.Live+left.Finished)
 		later := false
-		done, err := w.s.Forget(w.Context(), "a", func(core.Forgotten) {
+		done, err := w.s.Forget(w.Context(), "a", func(operate.Forgotten) {
 			if !later { // what comes meanwhile stays
 				later = true
 				time.Sleep(time.Millisecond)
@@ -100,8 +102,8 @@ func TestForget(t *testing.T) {
 		assert.Equal(t, "b", pauses[0].Target.Agent)
 		count, err = w.s.CountForget(w.Context(), "b")
 		require.NoError(t, err)
-		assert.Equal(t, core.Forgotten{Live: 700, Finished: 300, Profile: true}, count)
-		audit, err := w.s.Audit(w.Context(), core.AuditOptions{})
+		assert.Equal(t, operate.Forgotten{Live: 700, Finished: 300, Profile: true}, count)
+		audit, err := w.s.Audit(w.Context(), inspect.AuditOptions{})
 		require.NoError(t, err)
 		assert.Zero(t, audit.Found)
 		none, err := w.s.Forget(w.Context(), "nobody", nil)

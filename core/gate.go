@@ -6,28 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"unicode/utf8"
-)
 
-// Bounds of what a gate answers.
-const (
-	MaxGateInput = 64 << 10 // bytes of JSON
-	MaxGateTag   = 1 << 10  // bytes
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
 )
-
-// GateAnswer is what a gate says about a run.
-type GateAnswer struct {
-	// Open lets the run start. Otherwise the occurrence is skipped and recorded, and the gate is asked again later: see
-	// [IdleBackoff].
-	Open bool
-	// Input is handed to the handler, by [RunInfo.GateInput]: JSON of at most MaxGateInput bytes. It is not stored: another
-	// attempt asks the gate again.
-	Input json.RawMessage
-	// Tag is kept with the task and handed to the gate by [RunInfo.GateTag] at the next run, so that it can tell what has changed since:
-	// at most MaxGateTag bytes, such as an ETag. That of an open gate is kept once the run has succeeded, so that nothing is
-	// passed over whose run failed or crashed. An empty one of a closed gate leaves the one that is kept unchanged.
-	Tag string
-}
 
 // Gate registers the gate of a kind: it is asked before each run whether there is anything to do, and answers with that
 // alone, or with a [GateAnswer]. If there is nothing to do the occurrence is skipped and recorded, and the gate is asked
@@ -37,7 +18,7 @@ type GateAnswer struct {
 // With an overlap policy that makes each occurrence a task of its own, the gate is asked before that task is made, and
 // before it runs.
 func Gate[A bool | GateAnswer](s *Scheduler, kind string, ask func(ctx context.Context, t *RunInfo) (A, error)) {
-	if err := validKind("kind", kind); err != nil {
+	if err := check.ValidKind("kind", kind); err != nil {
 		panic("duly: Gate: " + err.Error())
 	}
 	if ask == nil {
@@ -109,20 +90,4 @@ func (t *RunInfo) answer() *GateAnswer {
 		return nil
 	}
 	return t.extra.answer
-}
-
-// check refuses an answer that cannot be handed on or kept. What a closed gate hands on is for nobody.
-func (a *GateAnswer) check() error {
-	switch {
-	case len(a.Tag) > MaxGateTag:
-		return fmt.Errorf("the tag is %d bytes long: the limit is %d", len(a.Tag), MaxGateTag)
-	case !a.Open || len(a.Input) == 0:
-		return nil
-	case len(a.Input) > MaxGateInput:
-		return fmt.Errorf("the input is %d bytes long: the limit is %d", len(a.Input), MaxGateInput)
-	case !utf8.Valid(a.Input) || !json.Valid(a.Input):
-		return fmt.Errorf("the input must be JSON, not %.40q", a.Input)
-	default:
-		return nil
-	}
 }

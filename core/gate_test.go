@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func TestAGateHandsOnInputAndKeepsItsTag(t *testing.T) {
@@ -77,8 +79,8 @@ func TestAGateOfABatch(t *testing.T) {
 
 func TestAnswersOfAGateAreBounded(t *testing.T) {
 	for want, answer := range map[string]core.GateAnswer{
-		"gate: the input is 65537 bytes long: the limit is 65536": {Open: true, Input: json.RawMessage(`"` + strings.Repeat("x", core.MaxGateInput-1) + `"`)},
-		"gate: the tag is 1025 bytes long: the limit is 1024":     {Tag: strings.Repeat("x", core.MaxGateTag+1)},
+		"gate: the input is 65537 bytes long: the limit is 65536": {Open: true, Input: json.RawMessage(`"` + strings.Repeat("x", model.MaxGateInput-1) + `"`)},
+		"gate: the tag is 1025 bytes long: the limit is 1024":     {Tag: strings.Repeat("x", model.MaxGateTag+1)},
 		`gate: the input must be JSON, not "hello"`:               {Open: true, Input: json.RawMessage(`hello`)},
 		`gate: the input must be JSON, not "\"\xff\""`:            {Open: true, Input: json.RawMessage("\"\xff\"")},
 	} {
@@ -99,7 +101,7 @@ func TestAnswersOfAGateAreBounded(t *testing.T) {
 	}
 	virtual(t, core.Config{}, func(w *world) {
 		core.Gate(w.s, "k", func(context.Context, *core.RunInfo) (core.GateAnswer, error) {
-			return core.GateAnswer{Open: true, Input: json.RawMessage(`"` + strings.Repeat("x", core.MaxGateInput-2) + `"`), Tag: strings.Repeat("x", core.MaxGateTag)}, nil
+			return core.GateAnswer{Open: true, Input: json.RawMessage(`"` + strings.Repeat("x", model.MaxGateInput-2) + `"`), Tag: strings.Repeat("x", model.MaxGateTag)}, nil
 		})
 		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return nil })
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
@@ -131,10 +133,10 @@ func TestAGateThatHangsOrFails(t *testing.T) {
 		w.runUntil(time.Minute)
 		info := w.task("a", "1")
 		require.GreaterOrEqual(t, len(info.Runs), 5)
-		assert.Equal(t, core.OutcomeFailed, info.Runs[2].Outcome)
+		assert.Equal(t, model.OutcomeFailed, info.Runs[2].Outcome)
 		assert.ErrorContains(t, errors.New(info.Runs[2].Error), core.ErrTimeout.Error())
 		assert.Equal(t, "gate: boom", info.Runs[3].Error)
-		assert.Equal(t, core.OutcomeSkipped, info.Runs[4].Outcome)
+		assert.Equal(t, model.OutcomeSkipped, info.Runs[4].Outcome)
 		assert.Equal(t, len(info.Runs)-2, info.GateClosed, "a gate that could not tell has not opened")
 	})
 }
@@ -178,7 +180,7 @@ func TestACrashBetweenGateAndSettle(t *testing.T) {
 				w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Minute})
 				w.store.failing(func(verb string, _ int) error {
 					if verb == "settle" || verb == "extend" { // nothing of this process arrives any more
-						return &core.StoreError{Verb: verb, Err: errors.New("gone")}
+						return &store.Error{Verb: verb, Err: errors.New("gone")}
 					}
 					return nil
 				})
@@ -190,7 +192,7 @@ func TestACrashBetweenGateAndSettle(t *testing.T) {
 				info := w.task("a", "1")
 				if open {
 					assert.Equal(t, 2, ran)
-					assert.Equal(t, core.OutcomeSuccess, info.LastOutcome)
+					assert.Equal(t, model.OutcomeSuccess, info.LastOutcome)
 				} else {
 					assert.Zero(t, ran)
 					assert.Equal(t, 1, info.GateClosed)
@@ -216,9 +218,9 @@ func TestAGateThatIgnoresItsContext(t *testing.T) {
 		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { ran++; return nil })
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: 10 * time.Minute})
 		w.runUntil(time.Minute)
-		assert.Equal(t, core.OutcomeFailed, w.task("a", "1").LastOutcome)
+		assert.Equal(t, model.OutcomeFailed, w.task("a", "1").LastOutcome)
 		w.runUntil(2 * time.Hour)
-		assert.Equal(t, core.OutcomeSuccess, w.task("a", "1").LastOutcome)
+		assert.Equal(t, model.OutcomeSuccess, w.task("a", "1").LastOutcome)
 	})
 }
 
@@ -255,7 +257,7 @@ func TestExplainAClosedGate(t *testing.T) {
 		w.run()
 		e, err := w.s.Explain(w.Context(), "a", "1")
 		require.NoError(t, err)
-		assert.Equal(t, core.BecauseGate, e.Reasons[0].Code)
+		assert.Equal(t, model.BecauseGate, e.Reasons[0].Code)
 		assert.Contains(t, e.Reasons[0].Text, "its gate said once that there is nothing to do; it is asked next at ")
 		w.runUntil(2 * time.Minute)
 		e, err = w.s.Explain(w.Context(), "a", "1")

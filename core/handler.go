@@ -8,6 +8,12 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Task is what a handler gets: one run of a task, with its payload decoded.
@@ -29,7 +35,7 @@ type RunInfo struct {
 	Claimed                time.Time // when it was claimed, by the store's clock
 	// Fence grows with every claim of this task. A handler that writes to a store of its own can hand it on, so that
 	// the write of a frozen run that comes back too late is refused there too.
-	Fence Fence
+	Fence store.Fence
 
 	TraceID, Traceparent, SessionID string
 	UserID                          string
@@ -71,7 +77,7 @@ func (t *RunInfo) MaxResult() int {
 	if r := t.recorder(); r != nil {
 		return int(r.most)
 	}
-	return DefaultMaxResult
+	return model.DefaultMaxResult
 }
 
 // SetResult keeps v, as JSON, as the result of the task. It is stored when the run ends. It fails when v cannot be JSON
@@ -152,7 +158,7 @@ func mustHave(kind string, missing bool) {
 	if missing {
 		panic(fmt.Sprintf("duly: Handle: the handler of the kind %q is nil", kind))
 	}
-	if err := notReserved(kind); err != nil {
+	if err := model.NotReserved(kind); err != nil {
 		panic("duly: Handle: " + err.Error())
 	}
 }
@@ -169,7 +175,7 @@ func decodeTask[P any](r *run) (*Task[P], error) {
 		return t, nil
 	}
 	if err := json.Unmarshal(r.body.Payload, &t.Payload); err != nil {
-		return nil, &fatalError{reason: "payload", err: fmt.Errorf("decode payload: %w", err)}
+		return nil, &outcome.FatalError{Reason: "payload", Err: fmt.Errorf("decode payload: %w", err)}
 	}
 	return t, nil
 }
@@ -177,7 +183,7 @@ func decodeTask[P any](r *run) (*Task[P], error) {
 // register adds a handler. It panics on a mistake in the program, such as two handlers for a kind:
 // tasks would run by whichever came first.
 func (s *Scheduler) register(h handler) {
-	if err := validKind("kind", h.kind); err != nil {
+	if err := check.ValidKind("kind", h.kind); err != nil {
 		panic("duly: Handle: " + err.Error())
 	}
 	s.mu.Lock()
@@ -186,6 +192,53 @@ func (s *Scheduler) register(h handler) {
 		panic(fmt.Sprintf("duly: Handle: the kind %q already has a handler", h.kind))
 	}
 	s.handlers[h.kind] = &h
-	s.slots.bound(h.kind, s.kind(h.kind).Slots)
+	s.slots.bound(h.kind, s.base.Kind(h.kind).Slots)
 	s.kinds = slices.Sorted(slices.Values(append(slices.Clone(s.kinds), h.kind)))
+}
+
+// ownKinds are the kinds that have a handler or settings in this process.
+func (s *Scheduler) ownKinds() map[string]*inspect.KindInfo {
+	all := map[string]*inspect.KindInfo{}
+	for _, kind := range s.handled() {
+		all[kind] = s.ownKind(kind)
+	}
+	for kind := range s.config.Kinds {
+		all[kind] = s.ownKind(kind)
+	}
+	return all
+}
+
+// ownKind is what this process has for a kind.
+func (s *Scheduler) ownKind(kind string) *inspect.KindInfo {
+	info := &inspect.KindInfo{Kind: kind, Settings: *s.base.Kind(kind), Counters: store.KindCounters{Kind: kind}, Slots: s.slots.stats().Kinds[kind]}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if h := s.handlers[kind]; h != nil {
+		info.Handled, info.Batches = true, h.batch
+	}
+	info.Gated = s.gates[kind] != nil
+	info.Known = info.Handled || s.base.OfKind[kind] != nil
+	return info
+}
+
+// Unhandle takes the handler of a kind out of a running process, which begins no more runs of the kind and claims none: they are left for other
+// processes. Runs under way end as any other, but one that is just being started may still begin. What has been claimed and has not begun, such as a batch that waits for
+// more, is released uncharged. Settings, and the gate, stay for another [Handle]. It reports whether there was a handler.
+func (s *Scheduler) Unhandle(kind string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.handlers[kind] == nil {
+		return false
+	}
+	delete(s.handlers, kind)
+	// In place it must not change: those who read it hold no lock.
+	s.kinds = slices.DeleteFunc(slices.Clone(s.kinds), func(k string) bool { return k == kind })
+	return true
+}
+
+// handles reports whether a handler is still that of its kind. What makes occurrences into tasks of their own is of no kind.
+func (s *Scheduler) handles(h *handler) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return h == spawner || s.handlers[h.kind] == h
 }

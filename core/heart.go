@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -40,7 +42,7 @@ type leasePlace struct {
 // claimKey names a claim: fences are numbered by partition.
 type claimKey struct {
 	partition int
-	fence     Fence
+	fence     store.Fence
 }
 
 // heldClaim is a claim whose lease the heart keeps.
@@ -162,12 +164,12 @@ func (p *pull) lease(r *run) time.Duration {
 	if r.body.Lease != 0 {
 		return r.body.Lease
 	}
-	return p.s.kind(r.claimed.Kind).Lease
+	return p.s.base.Kind(r.claimed.Kind).Lease
 }
 
 // lapsed reports whether the lease of a task is over by our clock, so that others may have taken it, and whether it is known to be lost;
 // fence is that of the lease, which is another one than the claim's if the task was taken back.
-func (h *heart) lapsed(c *Claimed) (fence Fence, over, lost bool) {
+func (h *heart) lapsed(c *Claimed) (fence store.Fence, over, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := h.at(c).key
@@ -249,7 +251,7 @@ func (h *heart) beat() {
 	failed := false
 	if len(extensions) > 0 {
 		failed = h.extend(extensions, keys)
-		h.pull.announce(announceEvery, announceFor)
+		h.pull.announce(base.AnnounceEvery, base.AnnounceFor)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -257,7 +259,7 @@ func (h *heart) beat() {
 	if h.halted || len(h.claims) == 0 {
 		return
 	}
-	next, tell := maxLease, false
+	next, tell := check.MaxLease, false
 	for _, held := range h.claims {
 		if !held.given {
 			next = min(next, held.lease/3)
@@ -399,7 +401,7 @@ func (h *heart) patience(keys []claimKey) time.Duration {
 func (h *heart) longestOf(runs []*run) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	longest := minLease
+	longest := check.MinLease
 	for _, r := range runs {
 		if held := h.claims[h.at(r.claimed).key]; held != nil {
 			longest = max(longest, held.lease)

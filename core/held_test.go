@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -41,8 +42,8 @@ func TestHeldTasksOfAllAgents(t *testing.T) {
 	_, err = s.Submit(t.Context(), core.NewTask{Agent: "f", ID: "1", Kind: "free"})
 	require.NoError(t, err)
 
-	list := func(l core.List) map[string]core.BecauseCode {
-		held := map[string]core.BecauseCode{}
+	list := func(l core.List) map[string]model.BecauseCode {
+		held := map[string]model.BecauseCode{}
 		l.Held = true
 		for {
 			tasks, next, err := s.Tasks(t.Context(), l)
@@ -59,11 +60,11 @@ func TestHeldTasksOfAllAgents(t *testing.T) {
 			l.Cursor = next
 		}
 	}
-	all := map[string]core.BecauseCode{"a/2": core.BecauseLimited, "b/2": core.BecauseBudget, "c/1": core.BecausePaused, "d/1": core.BecauseNoHandler}
+	all := map[string]model.BecauseCode{"a/2": model.BecauseLimited, "b/2": model.BecauseBudget, "c/1": model.BecausePaused, "d/1": model.BecauseNoHandler}
 	assert.Equal(t, all, list(core.List{}))
 	assert.Equal(t, all, list(core.List{Limit: 1}), "page by page")
-	assert.Equal(t, map[string]core.BecauseCode{"a/2": core.BecauseLimited}, list(core.List{Agent: "a"}))
-	assert.Equal(t, map[string]core.BecauseCode{"b/2": core.BecauseBudget}, list(core.List{Kind: "spent"}))
+	assert.Equal(t, map[string]model.BecauseCode{"a/2": model.BecauseLimited}, list(core.List{Agent: "a"}))
+	assert.Equal(t, map[string]model.BecauseCode{"b/2": model.BecauseBudget}, list(core.List{Kind: "spent"}))
 	for _, wrong := range []core.List{{Held: true, Overdue: true}, {Held: true, Jobs: true}, {Held: true, Status: []core.Status{core.StatusFailed}}} {
 		_, _, err := s.Tasks(t.Context(), wrong)
 		assert.Equal(t, core.CodeInvalid, core.CodeOf(err), "%v", err)

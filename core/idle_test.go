@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -51,10 +52,10 @@ func TestEmptyTicksStartNoHandler(t *testing.T) {
 		assert.EqualValues(t, 48, info.SkipCount)
 		assert.Equal(t, 48, info.GateClosed)
 		for _, run := range info.Runs {
-			assert.Equal(t, core.OutcomeSkipped, run.Outcome)
+			assert.Equal(t, model.OutcomeSkipped, run.Outcome)
 			assert.Equal(t, "gate", run.Error)
 		}
-		assert.Empty(t, w.seen(core.EventStart))
+		assert.Empty(t, w.seen(model.EventStart))
 	})
 }
 
@@ -120,14 +121,14 @@ func TestIdleBackoffOfActivity(t *testing.T) {
 				assert.True(t, info.Resting)
 				e, err := w.s.Explain(w.Context(), "helper", n.ID)
 				require.NoError(t, err)
-				assert.Equal(t, core.BecauseGate, e.Reasons[0].Code)
+				assert.Equal(t, model.BecauseGate, e.Reasons[0].Code)
 				assert.Contains(t, e.Reasons[0].Text, "its gate said 2 times in a row that there is nothing to do")
 				assert.Contains(t, e.Reasons[0].Text, "or earlier if its subject is active")
 
 				time.Sleep(2 * time.Hour) // nobody is there
 				e, err = w.s.Explain(w.Context(), "helper", n.ID)
 				require.NoError(t, err)
-				assert.Equal(t, core.BecauseWaiting, e.Reasons[0].Code, "it is to be asked about, and does not wait for activity alone")
+				assert.Equal(t, model.BecauseWaiting, e.Reasons[0].Code, "it is to be asked about, and does not wait for activity alone")
 
 				w.runUntil(8 * 24 * time.Hour)
 				last := (*asked)[len(*asked)-1]
@@ -169,7 +170,7 @@ func TestAClosedGateOfActivityRests(t *testing.T) {
 		assert.Len(t, *asked, 1)
 		e, err := w.s.Explain(w.Context(), "helper", n.ID)
 		require.NoError(t, err)
-		assert.Equal(t, core.BecauseResting, e.Reasons[0].Code)
+		assert.Equal(t, model.BecauseResting, e.Reasons[0].Code)
 	})
 }
 

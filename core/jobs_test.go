@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 )
 
 // allJobs reads pages until the last one, and returns how often each job came, and how many pages were empty.
@@ -103,7 +104,7 @@ func TestJobsOfAllAgentsRefuse(t *testing.T) {
 		_, _, err = w.s.Tasks(w.Context(), core.List{Agent: "a", Brief: true, Labels: map[string]string{"a": "x"}})
 		require.ErrorContains(w, err, "brief cannot be combined")
 		for _, bad := range []string{"", "x", "=x"} {
-			_, _, err := core.ParseLabel(bad)
+			_, _, err := inspect.ParseLabel(bad)
 			require.ErrorContains(w, err, "label must be name=value")
 		}
 	})

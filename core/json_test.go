@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -98,7 +100,7 @@ func TestBadTasksNameTheField(t *testing.T) {
 		`{"tasks":[{"kind":"k"},{"delay":"x"}]}`: `tasks[1].delay must be a duration such as "90s", "1h30m" or "1d"`,
 		`{"tasks":[` + strings.Repeat("{},", 1000) + `{}]}`: "tasks are 1001: the limit is 1000 a call",
 	} {
-		_, err := core.ParseTasks([]byte(text))
+		_, err := model.ParseTasks([]byte(text))
 		var inv *core.InvalidError
 		require.ErrorAs(t, err, &inv, text)
 		assert.Equal(t, want, err.Error(), text)
@@ -116,13 +118,13 @@ func TestUnknownFieldsAreClipped(t *testing.T) {
 
 func TestParseTasksReadsOneOrMany(t *testing.T) {
 	t.Parallel()
-	tasks, err := core.ParseTasks([]byte(` {"agent_id":"a","kind":"k"} `))
+	tasks, err := model.ParseTasks([]byte(` {"agent_id":"a","kind":"k"} `))
 	require.NoError(t, err)
 	assert.Equal(t, []core.NewTask{{Agent: "a", Kind: "k"}}, tasks)
-	tasks, err = core.ParseTasks([]byte(`{"tasks":[{"agent_id":"a","kind":"k"},{"agent_id":"b","kind":"k"}]}`))
+	tasks, err = model.ParseTasks([]byte(`{"tasks":[{"agent_id":"a","kind":"k"},{"agent_id":"b","kind":"k"}]}`))
 	require.NoError(t, err)
 	assert.Equal(t, []core.NewTask{{Agent: "a", Kind: "k"}, {Agent: "b", Kind: "k"}}, tasks)
-	tasks, err = core.ParseTasks([]byte(`{"tasks":[]}`))
+	tasks, err = model.ParseTasks([]byte(`{"tasks":[]}`))
 	require.NoError(t, err)
 	assert.Empty(t, tasks)
 }
@@ -137,8 +139,8 @@ func TestTaskInfoIsFlat(t *testing.T) {
 		Payload: json.RawMessage(`{"n":1}`), Every: time.Minute, From: core.FromStart, Submitted: moment.Time(), Due: (moment + 1).Time(),
 		UpdatedAt: (moment + 4).Time(), LastActivity: (moment + 5).Time(),
 		Started: (moment + 2).Time(), Attempt: 1, Crashes: 2, RunCount: 3, SkipCount: 4, ErrorCount: 5, ConsecutiveFailures: 6, RetryAfters: 7,
-		LastRun: (moment + 3).Time(), LastOutcome: core.OutcomeFailed, LastError: "e", Result: json.RawMessage(`[1]`),
-		Progress: json.RawMessage(`0.5`), Runs: []core.TaskRun{{Attempt: 1}}, Tags: []string{"t"},
+		LastRun: (moment + 3).Time(), LastOutcome: model.OutcomeFailed, LastError: "e", Result: json.RawMessage(`[1]`),
+		Progress: json.RawMessage(`0.5`), Runs: []model.TaskRun{{Attempt: 1}}, Tags: []string{"t"},
 	})
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"id":"i","agent_id":"a","kind":"k","group":"g","payload":{"n":1},"every":"1m0s","from":"start",
@@ -176,7 +178,7 @@ func TestReportJSON(t *testing.T) {
 // Every host answers with the same failures: they are a part of the report, each bounded.
 func TestReportJSONNamesTheFailures(t *testing.T) {
 	t.Parallel()
-	data, err := json.Marshal(core.Report{Failures: []core.RunFailure{
+	data, err := json.Marshal(core.Report{Failures: []model.RunFailure{
 		{Agent: "a", ID: "i", Kind: "k", Err: errors.New("boom " + strings.Repeat("é", 2000))}, {Agent: "b", ID: "j", Kind: "k"},
 	}})
 	require.NoError(t, err)
@@ -201,15 +203,15 @@ func TestTheSmallShapes(t *testing.T) {
 		`{"id":"i","agent_id":"a","kind":"k","status":"completed","created":false}`: core.Submitted{
 			Agent: "a", ID: "i", Kind: "k", Status: core.StatusCompleted,
 		},
-		`{"started_at":"2026-01-02T03:04:05.678Z","duration_ms":5,"attempt":1,"outcome":"failed","error":"e"}`: core.TaskRun{
-			Started: moment.Time(), Duration: 5 * time.Millisecond, Attempt: 1, Outcome: core.OutcomeFailed, Error: "e",
+		`{"started_at":"2026-01-02T03:04:05.678Z","duration_ms":5,"attempt":1,"outcome":"failed","error":"e"}`: model.TaskRun{
+			Started: moment.Time(), Duration: 5 * time.Millisecond, Attempt: 1, Outcome: model.OutcomeFailed, Error: "e",
 		},
-		`{"duration_ms":0,"attempt":2,"outcome":"crashed"}`:                        core.TaskRun{Attempt: 2, Outcome: core.OutcomeCrashed},
-		`{"status":"failed","live":1,"completed":2,"failed":3,"cancelled":4}`:      core.GroupCounts{Live: 1, Completed: 2, Failed: 3, Cancelled: 4},
-		`{"status":"in_progress","live":1,"completed":0,"failed":0,"cancelled":0}`: &core.GroupCounts{Live: 1},
+		`{"duration_ms":0,"attempt":2,"outcome":"crashed"}`:                        model.TaskRun{Attempt: 2, Outcome: model.OutcomeCrashed},
+		`{"status":"failed","live":1,"completed":2,"failed":3,"cancelled":4}`:      model.GroupCounts{Live: 1, Completed: 2, Failed: 3, Cancelled: 4},
+		`{"status":"in_progress","live":1,"completed":0,"failed":0,"cancelled":0}`: &model.GroupCounts{Live: 1},
 		`{"now":"2026-01-02T03:04:05.678Z","next_due":"2026-01-02T03:04:05.679Z","partitions":8,"agents":1,"waiting":2,
 			"resting":0,"in_progress":0,"held":0,"deleted":0,"parked":0,"completed":0,"failed":0,"cancelled":0,"submitted":0,"again":0,"released":0,
-			"recovered":0,"replayed":0,"trimmed":0,"malformed":0}`: core.Stats{Counters: store.Counters{Partitions: 8, Agents: 1, Waiting: 2}, Now: moment.Time(), NextDue: (moment + 1).Time()},
+			"recovered":0,"replayed":0,"trimmed":0,"malformed":0}`: inspect.Stats{Counters: store.Counters{Partitions: 8, Agents: 1, Waiting: 2}, Now: moment.Time(), NextDue: (moment + 1).Time()},
 	} {
 		data, err := json.Marshal(v)
 		require.NoError(t, err)
@@ -226,7 +228,7 @@ func FuzzParseTasks(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		tasks, err := core.ParseTasks(data)
+		tasks, err := model.ParseTasks(data)
 		if err != nil {
 			require.True(t, errors.As(err, new(*core.InvalidError)), "%v", err)
 			return

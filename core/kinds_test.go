@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // Each kind that has a handler, settings, tasks, a limit or a pause is listed once, with all of them.
@@ -29,7 +31,7 @@ func TestKindsAreDescribed(t *testing.T) {
 		require.NoError(t, err)
 		assert.False(t, list.Cut)
 		var names []string
-		kinds := map[string]core.KindInfo{}
+		kinds := map[string]inspect.KindInfo{}
 		for _, k := range list.Kinds {
 			names = append(names, k.Kind)
 			kinds[k.Kind] = k
@@ -37,7 +39,7 @@ func TestKindsAreDescribed(t *testing.T) {
 		assert.Equal(t, []string{"elsewhere", "handled", "paused", "set", "stored"}, names)
 		h := kinds["handled"]
 		assert.True(t, h.Handled && h.Gated && !h.Batches)
-		assert.Equal(t, core.KindSlots{Total: 3}, h.Slots)
+		assert.Equal(t, model.KindSlots{Total: 3}, h.Slots)
 		assert.Equal(t, 1, h.Processes)
 		assert.Equal(t, int64(1), h.Counters.Live)
 		assert.Equal(t, time.Minute, h.Settings.Timeout)
@@ -51,7 +53,7 @@ func TestKindsAreDescribed(t *testing.T) {
 			"limits": [], "settings": {"level": 3, "timeout": "0s", "lease": "30s", "max_attempts": 5, "backoff": "1s", "max_backoff": "5m0s", "max_retry_afters": 100,
 			"pause_after_failures": 5, "grace": "1m0s", "spread": "1m0s", "catch_up": 100, "disabled": false, "activity": false, "batch": 5, "batch_wait": "1s",
 			"batch_by": ["agent"]}}`, string(said))
-		said, err = json.Marshal(core.KindList{Cut: true})
+		said, err = json.Marshal(inspect.KindList{Cut: true})
 		require.NoError(t, err)
 		assert.JSONEq(t, `{"kinds": [], "pauses_cut": true}`, string(said))
 	})

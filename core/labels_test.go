@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // Labels reach the handler's view and the tracker's, and JSON has the two that were fields before where they were.
@@ -29,7 +30,7 @@ func TestLabelsAreKept(t *testing.T) {
 	for _, part := range []string{`"mem_cube_id":"m"`, `"user_name":"n"`, `"labels":{"empty":"","tier":"pro"}`} {
 		assert.Contains(t, string(data), part)
 	}
-	tasks, err := core.ParseTasks([]byte(`{"agent_id":"a","kind":"k","mem_cube_id":"m","user_name":"n","labels":{"tier":"pro","empty":""}}`))
+	tasks, err := model.ParseTasks([]byte(`{"agent_id":"a","kind":"k","mem_cube_id":"m","user_name":"n","labels":{"tier":"pro","empty":""}}`))
 	require.NoError(t, err)
 	assert.Equal(t, want, tasks[0].Labels)
 }
@@ -43,7 +44,7 @@ func TestLabelsThatMakeNoSense(t *testing.T) {
 		`["a"]`:                   "must be an object of strings",
 		`{"mem_cube_id":"other"}`: `must not have "mem_cube_id"`,
 	} {
-		_, err := core.ParseTasks([]byte(`{"agent_id":"a","kind":"k","labels":` + labels + `}`))
+		_, err := model.ParseTasks([]byte(`{"agent_id":"a","kind":"k","labels":` + labels + `}`))
 		require.ErrorContains(t, err, says, labels)
 		assert.Equal(t, core.CodeInvalid, core.CodeOf(err), labels)
 	}

@@ -6,6 +6,9 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -81,5 +84,15 @@ func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.T
 		t.barren, t.because = sent.Add(cmp.Or(t.nextSort, lookEvery)), g.news
 	default:
 		t.barren, t.because = sent.Add(leftFor), 0
+	}
+}
+
+// tellMoved reports what a claim did with other tasks than those that it took: which it has parked, up to a bound and then how many more.
+func (p *pull) tellMoved(c *store.Claim) {
+	for _, a := range c.Aside {
+		p.s.base.Emit(Event{Type: model.EventPark, Agent: a.Agent, ID: a.ID, From: StatusWaiting, Status: StatusWaiting, By: check.ByDuly, Reason: base.Aside(a.Why), Count: 1})
+	}
+	if more := c.Parked - len(c.Aside); more > 0 {
+		p.s.base.Emit(Event{Type: model.EventPark, From: StatusWaiting, Status: StatusWaiting, By: check.ByDuly, Count: more})
 	}
 }

@@ -19,7 +19,7 @@ func TestRoomThatAClaimHasNotSeen(t *testing.T) {
 	require.NoError(t, err)
 	for name, during := range map[string]bool{"while it was under way": true, "before it was sent": false} {
 		p := newPull(t.Context(), s, Scope{})
-		of, now, sent := p.outlook.targets[0], s.storeNow(), time.Now()
+		of, now, sent := p.outlook.targets[0], s.base.StoreNow(), time.Now()
 		if !during {
 			p.outlook.settle(0, now)
 		}
@@ -53,7 +53,7 @@ func TestRoomAfterAClaimThatFoundNothing(t *testing.T) {
 		"of what no time was left of": {due: 1, after: true, leave: []string{"k"}},
 	} {
 		p := newPull(t.Context(), s, Scope{})
-		of, now, sent := p.outlook.targets[0], s.storeNow(), time.Now()
+		of, now, sent := p.outlook.targets[0], s.base.StoreNow(), time.Now()
 		p.outlook.settle(0, now-1) // it was due before, so that nothing new has come
 		p.outlook.asking(p.outlook.targets)
 		of.next = c.due

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -194,7 +195,7 @@ func TestLostLease(t *testing.T) {
 		report := w.run()
 		assert.ErrorIs(t, cause, core.ErrLeaseLost)
 		assert.Equal(t, 1, report.Lost)
-		require.Len(t, w.seen(core.EventLost), 1)
+		require.Len(t, w.seen(model.EventLost), 1)
 	})
 }
 
@@ -246,7 +247,7 @@ func TestALostRunIsTakenBack(t *testing.T) {
 func (w *world) steal(agent string) {
 	w.Helper()
 	p := store.PartitionOf(agent, w.store.Partitions())
-	held, err := w.store.Store.Extend(w.Context(), []store.Extension{{Partition: p, Fence: w.seen(core.EventStart)[0].Fence, Lease: time.Millisecond}})
+	held, err := w.store.Store.Extend(w.Context(), []store.Extension{{Partition: p, Fence: w.seen(model.EventStart)[0].Fence, Lease: time.Millisecond}})
 	require.NoError(w, err)
 	require.Equal(w, []store.Extended{{Held: true}}, held)
 	time.Sleep(time.Millisecond)
@@ -288,7 +289,7 @@ func TestCrashesAreCountedApart(t *testing.T) {
 		assert.Equal(t, core.StatusFailed, info.Status)
 		assert.Equal(t, "crashed", info.Reason)
 		assert.Equal(t, int64(4), info.RunCount)
-		assert.Equal(t, core.OutcomeCrashed, info.LastOutcome)
+		assert.Equal(t, model.OutcomeCrashed, info.LastOutcome)
 		_, err := w.s.Replay(w.Context(), "a", "1")
 		require.NoError(t, err)
 		assert.Equal(t, 1, w.run().Completed)
@@ -314,8 +315,8 @@ func TestACrashIsNoAttempt(t *testing.T) {
 		assert.Equal(t, 1, w.run().Completed)
 		runs := w.task("a", "1").Runs
 		require.Len(t, runs, 2)
-		assert.Equal(t, core.OutcomeCrashed, runs[0].Outcome)
-		assert.Equal(t, core.OutcomeSuccess, runs[1].Outcome)
+		assert.Equal(t, model.OutcomeCrashed, runs[0].Outcome)
+		assert.Equal(t, model.OutcomeSuccess, runs[1].Outcome)
 	})
 }
 

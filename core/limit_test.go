@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
@@ -24,7 +25,7 @@ func TestExplainNamesTheLimit(t *testing.T) {
 	clock := storetest.NewClock()
 	s, err := core.New(memstore.New(memstore.Config{Partitions: 1, Clock: clock}), core.Config{Clock: clock})
 	require.NoError(t, err)
-	reasons := make(chan core.Because, 2)
+	reasons := make(chan model.Because, 2)
 	explain := func(ctx context.Context) {
 		e, err := s.Explain(ctx, "b", "2")
 		assert.NoError(t, err)
@@ -47,7 +48,7 @@ func TestExplainNamesTheLimit(t *testing.T) {
 	_, err = s.RunDue(ctx, core.Scope{})
 	require.NoError(t, err)
 	limited := <-reasons
-	assert.Equal(t, core.BecauseLimited, limited.Code)
+	assert.Equal(t, model.BecauseLimited, limited.Code)
 	assert.Equal(t, `the limit on kind "k" holds it back: 1 run at once and 30 starts per 1m; 1 running, 1 task in line; the next starts when a run ends`,
 		limited.Text)
 	assert.Equal(t, `it waited for the limit on kind "k", which has been lifted: the next claim takes it`, (<-reasons).Text)
@@ -113,7 +114,7 @@ func TestARateIsReadAsItIsWritten(t *testing.T) {
 		rate, per, err := core.ParseRate(text)
 		require.NoError(t, err)
 		assert.Equal(t, want, store.Limit{Rate: rate, Per: per})
-		shown, err := json.Marshal(core.LimitUse{Limit: want})
+		shown, err := json.Marshal(store.LimitUse{Limit: want})
 		require.NoError(t, err)
 		assert.JSONEq(t, `{"rate":"`+text+`","burst":0,"running":0,"waiting":0}`, string(shown))
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -16,7 +17,7 @@ func (p *pull) refresh(age time.Duration) error {
 	}
 	p.askAway()
 	now := p.s.config.Clock.Now()
-	old := p.outlook.old(now, p.s.storeNow(), age)
+	old := p.outlook.old(now, p.s.base.StoreNow(), age)
 	if len(old) == 0 {
 		return nil
 	}
@@ -29,7 +30,7 @@ func (p *pull) join() {
 	p.outlook.mu.Lock()
 	defer p.outlook.mu.Unlock()
 	if p.outlook.agents >= MaxAgents {
-		p.outlook.drop(p.s.storeNow())
+		p.outlook.drop(p.s.base.StoreNow())
 	}
 	if p.outlook.agents >= 2*MaxAgents {
 		return
@@ -65,7 +66,7 @@ func (p *pull) look(targets []*target, now time.Time) error {
 	if err != nil {
 		return p.allAway(targets, err)
 	}
-	p.s.observe(latestOf(looks, func(l *store.Look) *store.Look { return l }))
+	p.s.base.Observe(base.LatestOf(looks, func(l *store.Look) *store.Look { return l }))
 	p.outlook.mu.Lock()
 	defer p.outlook.mu.Unlock()
 	for i, t := range targets {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 func TestATaskMadeByHandKeepsWhatItsHandlerRecords(t *testing.T) {
@@ -21,7 +22,7 @@ func TestATaskMadeByHandKeepsWhatItsHandlerRecords(t *testing.T) {
 	found, err := task.Checkpoint(&none)
 	require.NoError(t, err)
 	assert.False(t, found)
-	assert.Equal(t, core.DefaultMaxResult, task.MaxResult())
+	assert.Equal(t, model.DefaultMaxResult, task.MaxResult())
 
 	require.NoError(t, task.SetResult(note{Text: "done"}))
 	require.NoError(t, task.SetProgress(0.5))
@@ -29,7 +30,7 @@ func TestATaskMadeByHandKeepsWhatItsHandlerRecords(t *testing.T) {
 	assert.JSONEq(t, `{"text": "done"}`, string(result))
 	assert.JSONEq(t, `0.5`, string(progress))
 
-	assert.Error(t, task.SetResult(strings.Repeat("x", core.DefaultMaxResult)), "too large")
+	assert.Error(t, task.SetResult(strings.Repeat("x", model.DefaultMaxResult)), "too large")
 	assert.Error(t, task.SetProgress(make(chan int)), "not JSON")
 	result, _ = task.Recorded()
 	assert.JSONEq(t, `{"text": "done"}`, string(result), "what was refused changes nothing")
@@ -52,7 +53,7 @@ func TestATaskWithoutRunInfoDoesNotPanic(t *testing.T) {
 	found, err := task.Checkpoint(new(note))
 	require.NoError(t, err)
 	assert.False(t, found)
-	assert.Equal(t, core.DefaultMaxResult, task.MaxResult())
+	assert.Equal(t, model.DefaultMaxResult, task.MaxResult())
 	require.ErrorContains(t, task.SetResult(1), "dulytest.NewTask")
 	require.ErrorContains(t, task.SetProgress(1), "dulytest.NewTask")
 	result, progress := task.Recorded()

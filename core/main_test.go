@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
@@ -108,7 +109,7 @@ func (w *world) task(agent, id string) core.TaskInfo {
 	return info
 }
 
-func (w *world) seen(t core.EventType) []core.Event {
+func (w *world) seen(t model.EventType) []core.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []core.Event
@@ -204,7 +205,7 @@ func (s *watched) Extend(ctx context.Context, leases []store.Extension) ([]store
 	s.mu.Unlock()
 	if s.hang.Load() {
 		<-ctx.Done()
-		return nil, &core.StoreError{Verb: "extend", Err: ctx.Err()}
+		return nil, &store.Error{Verb: "extend", Err: ctx.Err()}
 	}
 	return s.Spy.Extend(ctx, leases)
 }

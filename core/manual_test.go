@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // manual is a manual task of agent a.
@@ -48,7 +49,7 @@ func TestManual(t *testing.T) {
 			assert.Zero(w, info.Due)
 			e, err := w.s.Explain(w.Context(), "a", "1")
 			require.NoError(w, err)
-			assert.Equal(w, []core.Because{{Code: core.BecauseManual, Text: `it runs only when it is told to: duly run "a" "1"`}}, e.Reasons)
+			assert.Equal(w, []model.Because{{Code: model.BecauseManual, Text: `it runs only when it is told to: duly run "a" "1"`}}, e.Reasons)
 
 			due, err := w.s.RunNow(w.Context(), "a", "1")
 			require.NoError(w, err)
@@ -145,11 +146,11 @@ func TestManualRefuses(t *testing.T) {
 		n.Preset = "memory.rollup_day"
 		w.submit(n)
 		assert.Zero(w, w.task("a", "1").NextRun, "it has the rest of its preset")
-		_, err := core.ParseTasks([]byte(`{"agent_id": "a", "kind": "k", "manual": 1}`))
+		_, err := model.ParseTasks([]byte(`{"agent_id": "a", "kind": "k", "manual": 1}`))
 		require.EqualError(w, err, "manual must be true or false")
 		data, err := json.Marshal(manual("1"))
 		require.NoError(w, err)
-		out, err := core.ParseTasks(data)
+		out, err := model.ParseTasks(data)
 		require.NoError(w, err)
 		assert.Equal(w, []core.NewTask{manual("1")}, out)
 	})

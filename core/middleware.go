@@ -7,6 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/decide"
+	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
+	"github.com/seed-6f6f2c11/duly/core/internal/plan"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // Handler is a registered handler as middleware sees it: it runs one task, or, if it was registered with [HandleBatch], all tasks
@@ -38,24 +43,24 @@ func (s *Scheduler) UseSubmit(middleware ...func(next Submitter) Submitter) {
 
 // OutcomeOf is the outcome of a run whose handler returns err, for middleware, which gives the context that it was called with.
 // Whether a failed attempt is retried is decided later, and in the event of its end.
-func OutcomeOf(ctx context.Context, err error) Outcome {
+func OutcomeOf(ctx context.Context, err error) model.Outcome {
 	switch err = because(err, context.Cause(ctx)); {
-	case err == nil, isOf[*nextInError](err):
-		return OutcomeSuccess
-	case isOf[*skippedError](err):
-		return OutcomeSkipped
-	case isOf[*snoozeError](err), isOf[*retryAfterError](err):
-		return OutcomeSnoozed
-	case isOf[*yieldError](err):
-		return OutcomeYielded
-	case isOf[*awaitError](err):
-		return OutcomeAwaiting
-	case isOf[*cancelError](err):
-		return OutcomeCancelled
-	case errors.Is(err, ErrStopping) && !deliberate(err):
-		return OutcomeReleased
+	case err == nil, decide.IsOf[*outcome.NextInError](err):
+		return model.OutcomeSuccess
+	case decide.IsOf[*plan.SkippedError](err):
+		return model.OutcomeSkipped
+	case decide.IsOf[*outcome.SnoozeError](err), decide.IsOf[*outcome.RetryAfterError](err):
+		return model.OutcomeSnoozed
+	case decide.IsOf[*outcome.YieldError](err):
+		return model.OutcomeYielded
+	case decide.IsOf[*outcome.AwaitError](err):
+		return model.OutcomeAwaiting
+	case decide.IsOf[*outcome.CancelError](err):
+		return model.OutcomeCancelled
+	case errors.Is(err, ErrStopping) && !decide.Deliberate(err):
+		return model.OutcomeReleased
 	default:
-		return OutcomeFailed
+		return model.OutcomeFailed
 	}
 }
 

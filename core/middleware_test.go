@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 type tenant struct{}
@@ -150,11 +151,11 @@ func TestMiddlewareWrapsSubmits(t *testing.T) {
 func TestAnotherTraceIsNoOtherTask(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []core.Policy{nil, core.NoPolicy{}} {
-		var events []core.EventType
+		var events []model.EventType
 		s, err := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{Policy: policy, OnEvent: func(e core.Event) { events = append(events, e.Type) }})
 		require.NoError(t, err)
 		task := core.NewTask{Agent: "a", ID: "1", Kind: "k", Cron: "0 9 * * *", Traceparent: "00-1"}
-		for _, conflict := range []core.OnConflict{core.OnConflictKeep, core.OnConflictReplace} {
+		for _, conflict := range []model.OnConflict{core.OnConflictKeep, core.OnConflictReplace} {
 			task.OnConflict = conflict
 			for _, trace := range []string{"00-1", "00-2", ""} {
 				task.Traceparent = trace
@@ -163,7 +164,7 @@ func TestAnotherTraceIsNoOtherTask(t *testing.T) {
 				assert.False(t, out[0].Differs, "%s %q", conflict, trace)
 			}
 		}
-		assert.Equal(t, []core.EventType{core.EventEnqueue}, events)
+		assert.Equal(t, []model.EventType{model.EventEnqueue}, events)
 		info, err := s.Task(t.Context(), "a", "1")
 		require.NoError(t, err)
 		assert.Equal(t, "00-1", info.Traceparent)
@@ -171,27 +172,27 @@ func TestAnotherTraceIsNoOtherTask(t *testing.T) {
 		out, err := s.Submit(t.Context(), task)
 		require.NoError(t, err)
 		assert.True(t, out[0].Replaced)
-		assert.Equal(t, []core.EventType{core.EventEnqueue, core.EventReplace}, events)
+		assert.Equal(t, []model.EventType{model.EventEnqueue, model.EventReplace}, events)
 	}
 }
 
 // The outcome that a middleware names is the one that is stored.
 func TestTheOutcomeThatMiddlewareSees(t *testing.T) {
 	t.Parallel()
-	for want, err := range map[core.Outcome]error{
-		core.OutcomeSuccess: nil, core.OutcomeFailed: errors.New("broken"), core.OutcomeCancelled: core.Cancel(nil), core.OutcomeSnoozed: core.Snooze(time.Hour),
-		core.OutcomeYielded: core.Yield(1, time.Hour), core.OutcomeAwaiting: core.Await(core.Signal{Key: "s"}, nil),
+	for want, err := range map[model.Outcome]error{
+		model.OutcomeSuccess: nil, model.OutcomeFailed: errors.New("broken"), model.OutcomeCancelled: core.Cancel(nil), model.OutcomeSnoozed: core.Snooze(time.Hour),
+		model.OutcomeYielded: core.Yield(1, time.Hour), model.OutcomeAwaiting: core.Await(core.Signal{Key: "s"}, nil),
 	} {
 		t.Run(string(want), func(t *testing.T) {
 			t.Parallel()
-			var stored core.Outcome
+			var stored model.Outcome
 			s, e := core.New(memstore.New(memstore.Config{Partitions: 8}), core.Config{OnEvent: func(e core.Event) {
-				if e.Type == core.EventFinish {
+				if e.Type == model.EventFinish {
 					stored = e.Outcome
 				}
 			}})
 			require.NoError(t, e)
-			var seen core.Outcome
+			var seen model.Outcome
 			s.Use(func(next core.Handler) core.Handler {
 				return func(ctx context.Context, runs []*core.RunInfo) []error {
 					out := next(ctx, runs)
@@ -209,9 +210,9 @@ func TestTheOutcomeThatMiddlewareSees(t *testing.T) {
 	}
 	stopping, stop := context.WithCancelCause(t.Context())
 	stop(core.ErrStopping)
-	assert.Equal(t, core.OutcomeReleased, core.OutcomeOf(stopping, stopping.Err()))
-	assert.Equal(t, core.OutcomeSnoozed, core.OutcomeOf(stopping, core.Snooze(time.Hour)))
-	assert.Equal(t, core.OutcomeSuccess, core.OutcomeOf(stopping, nil))
-	assert.Equal(t, core.OutcomeSuccess, core.OutcomeOf(t.Context(), core.NextIn(time.Hour)))
-	assert.Equal(t, core.OutcomeSnoozed, core.OutcomeOf(t.Context(), core.RetryAfter(time.Now(), nil)))
+	assert.Equal(t, model.OutcomeReleased, core.OutcomeOf(stopping, stopping.Err()))
+	assert.Equal(t, model.OutcomeSnoozed, core.OutcomeOf(stopping, core.Snooze(time.Hour)))
+	assert.Equal(t, model.OutcomeSuccess, core.OutcomeOf(stopping, nil))
+	assert.Equal(t, model.OutcomeSuccess, core.OutcomeOf(t.Context(), core.NextIn(time.Hour)))
+	assert.Equal(t, model.OutcomeSnoozed, core.OutcomeOf(t.Context(), core.RetryAfter(time.Now(), nil)))
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
@@ -27,7 +28,7 @@ type mortal struct {
 	dead atomic.Bool
 }
 
-var errDead = &core.StoreError{Verb: "call", Err: errors.New("the process is dead")}
+var errDead = &store.Error{Verb: "call", Err: errors.New("the process is dead")}
 
 func newMortal(st core.Store) *mortal {
 	m := &mortal{Spy: storetest.Spy{Store: st}}

@@ -5,54 +5,12 @@ package core
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/url"
-	"strings"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
-)
-
-// Origin says by which run a task was submitted.
-type Origin struct {
-	By    TaskName // the task whose run has submitted it
-	Root  TaskName // the first of its ancestors, which no run has submitted
-	Depth int      // how far it is below that: 1 for what the runs of the root submit
-}
-
-// TaskName names a task.
-type TaskName struct {
-	Agent string `json:"agent_id"`
-	ID    string `json:"id"`
-}
-
-// String is the name as the header Duly-Parent and the variable DULY_PARENT have it: agent and id, escaped as in the path of a URL.
-func (n TaskName) String() string { return url.PathEscape(n.Agent) + "/" + url.PathEscape(n.ID) }
-
-// ParseTaskName reads what [TaskName.String] has made.
-func ParseTaskName(text string) (TaskName, error) {
-	agent, id, both := strings.Cut(text, "/")
-	var n TaskName
-	var err1, err2 error
-	n.Agent, err1 = url.PathUnescape(agent)
-	n.ID, err2 = url.PathUnescape(id)
-	if err := errors.Join(err1, err2, validID("agent_id", n.Agent), validID("id", n.ID)); !both || err != nil {
-		return TaskName{}, fmt.Errorf("%q must be an agent and the id of a task, with a slash between them and each escaped as in the path of a URL", clip(text))
-	}
-	return n, nil
-}
-
-// Defaults of Config.MaxDepth and Config.MaxSpawned.
-const (
-	DefaultMaxDepth   = 8
-	DefaultMaxSpawned = 1000
-)
-
-// mostDepth and mostSpawned bound the settings.
-const (
-	mostDepth   = 1000
-	mostSpawned = 1_000_000
 )
 
 // originKey is the key of the origin that the tasks have which are submitted with a context.
@@ -67,7 +25,7 @@ func originOf(ctx context.Context) *Origin {
 // InRun is a context with which a handler of batches submits tasks in the name of one of its runs. Without it they count as submitted by
 // that run of the batch which is deepest below its root. The context of any other handler is that of its run.
 func InRun(ctx context.Context, t *RunInfo) context.Context {
-	return context.WithValue(ctx, originKey{}, below(TaskName{Agent: t.Agent, ID: t.ID}, t.Parent, t.Origin()))
+	return context.WithValue(ctx, originKey{}, below(model.TaskName{Agent: t.Agent, ID: t.ID}, t.Parent, t.Origin()))
 }
 
 // WithParent is a context with which tasks are submitted in the name of a run of another process: that of the task which parent
@@ -75,16 +33,16 @@ func InRun(ctx context.Context, t *RunInfo) context.Context {
 // its root: they cannot be chosen. It has to be known, and whoever ctx is of needs the right to submit tasks of its agent, as what is
 // submitted counts for its root.
 func (s *Scheduler) WithParent(ctx context.Context, parent string) (context.Context, error) {
-	name, err := ParseTaskName(parent)
+	name, err := model.ParseTaskName(parent)
 	if err != nil {
 		return nil, &InvalidError{Field: "parent", Reason: err.Error()}
 	}
-	if err := s.Authorize(ctx, Access{Action: ActionSubmit, Agent: name.Agent, ID: name.ID}); err != nil {
+	if err := s.base.Authorize(ctx, Access{Action: model.ActionSubmit, Agent: name.Agent, ID: name.ID}); err != nil {
 		return nil, err
 	}
 	info, err := s.Task(ctx, name.Agent, name.ID)
 	if errors.Is(err, ErrNotFound) || err == nil && info.Dropped {
-		return nil, invalid("parent", "%q names no task that exists: pass on what the run was given, or leave it out", parent)
+		return nil, check.Invalid("parent", "%q names no task that exists: pass on what the run was given, or leave it out", parent)
 	}
 	if err != nil {
 		return nil, err
@@ -103,7 +61,7 @@ func ParentOf(ctx context.Context) string {
 
 // below is the origin of what the run of a task submits that has an origin itself, or none. The occurrences of a recurring
 // task share its root, also where each is a task of its own.
-func below(by TaskName, recurring string, own *Origin) *Origin {
+func below(by model.TaskName, recurring string, own *Origin) *Origin {
 	o := &Origin{By: by, Root: by, Depth: 1}
 	switch {
 	case own != nil:
@@ -112,22 +70,6 @@ func below(by TaskName, recurring string, own *Origin) *Origin {
 		o.Root.ID = recurring
 	}
 	return o
-}
-
-// stored is the origin as it is stored; nil for none.
-func (o *Origin) stored() *record.Origin {
-	if o == nil {
-		return nil
-	}
-	return &record.Origin{Agent: o.By.Agent, ID: o.By.ID, RootAgent: o.Root.Agent, RootID: o.Root.ID, Depth: o.Depth}
-}
-
-// informOrigin is the origin that was stored; nil for none.
-func informOrigin(o *record.Origin) *Origin {
-	if o == nil {
-		return nil
-	}
-	return &Origin{By: TaskName{Agent: o.Agent, ID: o.ID}, Root: TaskName{Agent: o.RootAgent, ID: o.RootID}, Depth: o.Depth}
 }
 
 // Origin says by which run the task of this run was submitted; nil if by none.
@@ -166,7 +108,7 @@ func (c *runsContext) String() string { return c.ctx.String() }
 func (c *call) origin() *Origin {
 	var deepest *Origin
 	for _, r := range c.runs {
-		o := below(TaskName{Agent: r.claimed.Agent, ID: r.claimed.ID}, r.body.Parent, informOrigin(r.body.Origin))
+		o := below(model.TaskName{Agent: r.claimed.Agent, ID: r.claimed.ID}, r.body.Parent, codec.InformOrigin(r.body.Origin))
 		if deepest == nil || o.Depth > deepest.Depth {
 			deepest = o
 		}
@@ -176,7 +118,7 @@ func (c *call) origin() *Origin {
 
 // checked are tasks as they are stored, if nothing stands against that which can be said without asking the store.
 func (s *Scheduler) checked(tasks []NewTask, origin *Origin) ([]store.Submission, error) {
-	subs, err := s.prepare(tasks, origin)
+	subs, err := s.base.Prepare(tasks, origin)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +137,7 @@ func (s *Scheduler) checkOrigin(o *Origin, subs []store.Submission) error {
 		return nil
 	}
 	if most := s.config.MaxDepth; most > 0 && o.Depth > most {
-		return &BreakerError{Agent: o.Root.Agent, ID: o.Root.ID, Depth: o.Depth, Limit: most}
+		return &store.BreakerError{Agent: o.Root.Agent, ID: o.Root.ID, Depth: o.Depth, Limit: most}
 	}
 	if s.config.MaxSpawned > 0 {
 		root := &store.Root{Agent: o.Root.Agent, ID: o.Root.ID, Most: s.config.MaxSpawned}
@@ -208,8 +150,8 @@ func (s *Scheduler) checkOrigin(o *Origin, subs []store.Submission) error {
 
 // broken reports that the breaker has refused what a run submits. It returns the error.
 func (s *Scheduler) broken(o *Origin, subs []store.Submission, err error) error {
-	if full, is := errors.AsType[*BreakerError](err); is && o != nil {
-		s.emit(Event{Type: EventBreaker, Agent: o.By.Agent, ID: o.By.ID, By: byDuly, Code: CodeOf(full), Count: len(subs), Error: clip(full.Error())})
+	if full, is := errors.AsType[*store.BreakerError](err); is && o != nil {
+		s.base.Emit(Event{Type: model.EventBreaker, Agent: o.By.Agent, ID: o.By.ID, By: check.ByDuly, Code: CodeOf(full), Count: len(subs), Error: check.Clip(full.Error())})
 	}
 	return err
 }

@@ -15,7 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // A chain of five tasks, each of which the one before has submitted, runs to its end; each knows where it comes from, also when it
@@ -38,13 +41,13 @@ func TestOriginsAreKept(t *testing.T) {
 		require.Len(t, seen, 6)
 		assert.Nil(t, seen[0])
 		assert.Nil(t, w.task("first", "0").Origin)
-		by := core.TaskName{Agent: "first", ID: "0"}
+		by := model.TaskName{Agent: "first", ID: "0"}
 		for depth := 1; depth <= 5; depth++ {
-			want := &core.Origin{By: by, Root: core.TaskName{Agent: "first", ID: "0"}, Depth: depth}
+			want := &core.Origin{By: by, Root: model.TaskName{Agent: "first", ID: "0"}, Depth: depth}
 			info := w.task("a/ä", fmt.Sprint(depth))
 			assert.Equal(t, want, info.Origin)
 			assert.Equal(t, want, seen[depth])
-			by = core.TaskName{Agent: "a/ä", ID: fmt.Sprint(depth)}
+			by = model.TaskName{Agent: "a/ä", ID: fmt.Sprint(depth)}
 		}
 		failed := w.task("a/ä", "5")
 		assert.Equal(t, core.StatusFailed, failed.Status)
@@ -122,7 +125,7 @@ func explode(t *testing.T, config core.Config, lit bool, last time.Duration) *bo
 func (b *bomb) tasks() (all []core.TaskInfo, deepest int) {
 	b.Helper()
 	for cursor := ""; ; {
-		page, next, err := b.s.Tasks(context.WithoutCancel(b.Context()), core.List{Agent: "wild", Limit: core.MaxPage, Cursor: cursor})
+		page, next, err := b.s.Tasks(context.WithoutCancel(b.Context()), core.List{Agent: "wild", Limit: inspect.MaxPage, Cursor: cursor})
 		require.NoError(b, err)
 		for i := range page {
 			if page[i].Origin != nil {
@@ -209,7 +212,7 @@ func (b *bomb) tellsOfBreaks(code core.Code, text string) {
 	b.Helper()
 	n := 0
 	for _, e := range b.events {
-		if e.Type == core.EventBreaker {
+		if e.Type == model.EventBreaker {
 			n++
 			assert.Equal(b, "wild", e.Agent)
 			assert.NotEmpty(b, e.ID)
@@ -246,7 +249,7 @@ func TestBreakerBounds(t *testing.T) {
 		require.NoError(t, turn(task("2"), task("3")))
 		err := turn(task("3"), task("4"))
 		assert.Equal(t, core.CodeSpawnRate, core.CodeOf(err))
-		var broken *core.BreakerError
+		var broken *store.BreakerError
 		require.ErrorAs(t, err, &broken)
 		assert.Equal(t, w.begun.Add(65*time.Minute).UnixMilli(), broken.Until.Time().UnixMilli())
 		w.submit(task("free")) // by no run
@@ -292,10 +295,10 @@ func TestOriginsOfBatches(t *testing.T) {
 		_, err = w.s.Submit(ctx, core.NewTask{Agent: "a", ID: "deep", Kind: "batch"})
 		require.NoError(t, err)
 		w.run()
-		deep := &core.Origin{By: core.TaskName{Agent: "a", ID: "deep"}, Root: core.TaskName{Agent: "r", ID: "x"}, Depth: 2}
+		deep := &core.Origin{By: model.TaskName{Agent: "a", ID: "deep"}, Root: model.TaskName{Agent: "r", ID: "x"}, Depth: 2}
 		assert.Equal(t, deep, w.task("b", "of the deepest").Origin)
 		assert.Equal(t, deep, w.task("b", "of deep").Origin)
-		root := core.TaskName{Agent: "a", ID: "root"}
+		root := model.TaskName{Agent: "a", ID: "root"}
 		assert.Equal(t, &core.Origin{By: root, Root: root, Depth: 1}, w.task("b", "of root").Origin)
 	})
 }
@@ -318,7 +321,7 @@ func TestOriginsOfOccurrences(t *testing.T) {
 		require.NoError(t, err)
 		for i := range tasks {
 			found++
-			assert.Equal(t, core.TaskName{Agent: "a", ID: "job"}, tasks[i].Origin.Root)
+			assert.Equal(t, model.TaskName{Agent: "a", ID: "job"}, tasks[i].Origin.Root)
 			assert.NotEqual(t, "job", tasks[i].Origin.By.ID)
 			assert.Equal(t, 1, tasks[i].Origin.Depth)
 		}
@@ -336,7 +339,7 @@ func TestWithParent(t *testing.T) {
 	})
 	virtual(t, core.Config{MaxDepth: 1, Authorizer: denied}, func(w *world) {
 		w.submit(core.NewTask{Agent: "a", ID: "r 1", Kind: "none"})
-		ctx, err := w.s.WithParent(w.Context(), core.TaskName{Agent: "a", ID: "r 1"}.String())
+		ctx, err := w.s.WithParent(w.Context(), model.TaskName{Agent: "a", ID: "r 1"}.String())
 		require.NoError(t, err)
 		assert.Equal(t, "a/r%201", core.ParentOf(ctx))
 		assert.Empty(t, core.ParentOf(w.Context()))

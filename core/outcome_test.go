@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -49,12 +50,12 @@ func TestSuccess(t *testing.T) {
 		assert.Equal(t, submitted.Add(2500*time.Millisecond).UnixMilli(), info.Finished.UnixMilli())
 		assert.Equal(t, 1500*time.Millisecond, info.LastDuration)
 		assert.Equal(t, int64(1), info.RunCount)
-		assert.Equal(t, core.OutcomeSuccess, info.LastOutcome)
-		for _, e := range []core.EventType{core.EventEnqueue, core.EventDequeue, core.EventStart, core.EventFinish} {
+		assert.Equal(t, model.OutcomeSuccess, info.LastOutcome)
+		for _, e := range []model.EventType{model.EventEnqueue, model.EventDequeue, model.EventStart, model.EventFinish} {
 			require.Len(t, w.seen(e), 1, e)
 			assert.Equal(t, "trace", w.seen(e)[0].TraceID)
 		}
-		assert.Equal(t, 1500*time.Millisecond, w.seen(core.EventFinish)[0].Duration)
+		assert.Equal(t, 1500*time.Millisecond, w.seen(model.EventFinish)[0].Duration)
 	})
 }
 
@@ -68,8 +69,8 @@ func TestRetryThenDead(t *testing.T) {
 		})
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "fail", Payload: note{"keep"}, Group: "g"})
 		sum := w.runUntil(time.Hour)
-		assert.Equal(t, core.DefaultMaxAttempts, sum.Ran)
-		assert.Equal(t, core.DefaultMaxAttempts-1, sum.Retried)
+		assert.Equal(t, model.DefaultMaxAttempts, sum.Ran)
+		assert.Equal(t, model.DefaultMaxAttempts-1, sum.Retried)
 		assert.Equal(t, 1, sum.Failed)
 		for i := 1; i < len(starts); i++ {
 			pause := starts[i].Sub(starts[i-1])
@@ -105,19 +106,19 @@ func TestSteering(t *testing.T) {
 		every   time.Duration
 		status  core.Status
 		next    time.Duration // when it waits again
-		last    core.Outcome
+		last    model.Outcome
 	}{
-		{name: "cancel", outcome: func() error { return core.Cancel(errBoom) }, status: core.StatusCancelled, last: core.OutcomeCancelled},
-		{name: "cancel a recurring task", outcome: func() error { return core.Cancel(nil) }, every: time.Minute, status: core.StatusCancelled, last: core.OutcomeCancelled},
-		{name: "skip retry", outcome: func() error { return core.SkipRetry(errBoom) }, status: core.StatusFailed, last: core.OutcomeFailed},
-		{name: "skip retry of a recurring task", outcome: func() error { return core.SkipRetry(nil) }, every: time.Minute, status: core.StatusWaiting, next: 2 * time.Minute, last: core.OutcomeFailed},
-		{name: "snooze", outcome: func() error { return core.Snooze(time.Hour) }, status: core.StatusWaiting, next: time.Hour, last: core.OutcomeSnoozed},
-		{name: "yield", outcome: func() error { return core.Yield("here", 5*time.Second) }, status: core.StatusWaiting, next: 5 * time.Second, last: core.OutcomeYielded},
-		{name: "yield what is no JSON", outcome: func() error { return core.Yield(func() {}, 0) }, status: core.StatusCancelled, last: core.OutcomeCancelled},
-		{name: "next in", outcome: func() error { return core.NextIn(3 * time.Hour) }, every: time.Minute, status: core.StatusWaiting, next: 3 * time.Hour, last: core.OutcomeSuccess},
-		{name: "next in, once", outcome: func() error { return core.NextIn(3 * time.Hour) }, status: core.StatusCompleted, last: core.OutcomeSuccess},
-		{name: "next in too soon", outcome: func() error { return core.NextIn(time.Nanosecond) }, every: time.Minute, status: core.StatusWaiting, next: time.Second, last: core.OutcomeSuccess},
-		{name: "wrapped", outcome: func() error { return errors.Join(errors.New("x"), core.Snooze(time.Hour)) }, status: core.StatusWaiting, next: time.Hour, last: core.OutcomeSnoozed},
+		{name: "cancel", outcome: func() error { return core.Cancel(errBoom) }, status: core.StatusCancelled, last: model.OutcomeCancelled},
+		{name: "cancel a recurring task", outcome: func() error { return core.Cancel(nil) }, every: time.Minute, status: core.StatusCancelled, last: model.OutcomeCancelled},
+		{name: "skip retry", outcome: func() error { return core.SkipRetry(errBoom) }, status: core.StatusFailed, last: model.OutcomeFailed},
+		{name: "skip retry of a recurring task", outcome: func() error { return core.SkipRetry(nil) }, every: time.Minute, status: core.StatusWaiting, next: 2 * time.Minute, last: model.OutcomeFailed},
+		{name: "snooze", outcome: func() error { return core.Snooze(time.Hour) }, status: core.StatusWaiting, next: time.Hour, last: model.OutcomeSnoozed},
+		{name: "yield", outcome: func() error { return core.Yield("here", 5*time.Second) }, status: core.StatusWaiting, next: 5 * time.Second, last: model.OutcomeYielded},
+		{name: "yield what is no JSON", outcome: func() error { return core.Yield(func() {}, 0) }, status: core.StatusCancelled, last: model.OutcomeCancelled},
+		{name: "next in", outcome: func() error { return core.NextIn(3 * time.Hour) }, every: time.Minute, status: core.StatusWaiting, next: 3 * time.Hour, last: model.OutcomeSuccess},
+		{name: "next in, once", outcome: func() error { return core.NextIn(3 * time.Hour) }, status: core.StatusCompleted, last: model.OutcomeSuccess},
+		{name: "next in too soon", outcome: func() error { return core.NextIn(time.Nanosecond) }, every: time.Minute, status: core.StatusWaiting, next: time.Second, last: model.OutcomeSuccess},
+		{name: "wrapped", outcome: func() error { return errors.Join(errors.New("x"), core.Snooze(time.Hour)) }, status: core.StatusWaiting, next: time.Hour, last: model.OutcomeSnoozed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			virtual(t, core.Config{}, func(w *world) {
@@ -231,8 +232,8 @@ func TestAbandonedHandlers(t *testing.T) {
 		report := w.runFailing()
 		assert.Equal(t, 65*time.Second, report.Duration, "the timeout, and some patience")
 		assert.Equal(t, core.StatusFailed, w.task("a", "1").Status)
-		require.Len(t, w.seen(core.EventStuck), 1)
-		assert.Equal(t, core.SlotStats{Total: 2, Abandoned: 1, MaxAbandoned: 2}, w.s.Slots())
+		require.Len(t, w.seen(model.EventStuck), 1)
+		assert.Equal(t, model.SlotStats{Total: 2, Abandoned: 1, MaxAbandoned: 2}, w.s.Slots())
 		require.NoError(t, w.s.Ready())
 
 		w.submit(numbered("b", "fine", 20)...)
@@ -241,10 +242,10 @@ func TestAbandonedHandlers(t *testing.T) {
 		w.submit(core.NewTask{Agent: "a", ID: "2", Kind: "stuck", MaxAttempts: 1}, core.NewTask{Agent: "a", ID: "3", Kind: "fine", Delay: time.Second})
 		w.runFailing()
 		_, err := w.s.RunDue(w.Context(), core.Scope{})
-		var abandoned *core.AbandonedError
+		var abandoned *model.AbandonedError
 		require.ErrorAs(t, err, &abandoned)
 		assert.Equal(t, core.CodeAbandoned, core.CodeOf(err))
-		assert.Equal(t, core.AbandonedError{Handlers: 2, Limit: 2}, *abandoned)
+		assert.Equal(t, model.AbandonedError{Handlers: 2, Limit: 2}, *abandoned)
 		assert.ErrorAs(t, w.s.Ready(), &abandoned)
 		close(free)
 		synctest.Wait()

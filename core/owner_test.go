@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 func TestOwners(t *testing.T) {
@@ -47,7 +48,7 @@ func TestOwners(t *testing.T) {
 		assert.Empty(w, free.Owner())
 
 		for field, wrong := range map[string]core.NewTask{
-			"labels.duly-owner": {Labels: map[string]string{core.LabelOwner: "me"}},
+			"labels.duly-owner": {Labels: map[string]string{model.LabelOwner: "me"}},
 			"owner":             func() (t core.NewTask) { t.OwnedBy("a\nb"); return }(),
 			"labels": func() (t core.NewTask) {
 				t.Labels = map[string]string{"33": "x"}

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -18,7 +20,7 @@ type patrol struct {
 	mu     sync.Mutex
 	at     int    // which of the partitions
 	cursor string // in it
-	told   map[Fault]bool
+	told   map[store.Fault]bool
 }
 
 // Patrol audits the next page of the store, as [Scheduler.Audit] does, and repairs what it finds, so that what would have stopped
@@ -56,7 +58,7 @@ func (s *Scheduler) Patrol(ctx context.Context, partitions []int) error {
 }
 
 // tellFault tells a fault that was found: each time it was repaired, as that was another one then, else once.
-func (s *Scheduler) tellFault(ctx context.Context, f Fault) {
+func (s *Scheduler) tellFault(ctx context.Context, f store.Fault) {
 	what := "it was repaired"
 	if !f.Code.Repairable() {
 		what = "no repair mends it: see duly audit"
@@ -64,11 +66,11 @@ func (s *Scheduler) tellFault(ctx context.Context, f Fault) {
 			return
 		}
 		if s.patrol.told == nil || len(s.patrol.told) >= mostTold {
-			s.patrol.told = map[Fault]bool{}
+			s.patrol.told = map[store.Fault]bool{}
 		}
 		s.patrol.told[f] = true
 	}
 	s.config.Logger.ErrorContext(ctx, "an audit has found a fault", slog.String("fault", string(f.Code)), slog.String("agent", f.Agent),
 		slog.String("task", f.ID), slog.String("repair", what))
-	s.emit(Event{Type: EventFault, Agent: f.Agent, ID: f.ID, Fault: f.Code, By: byDuly, Error: string(f.Code) + ": " + what})
+	s.base.Emit(Event{Type: model.EventFault, Agent: f.Agent, ID: f.ID, Fault: f.Code, By: check.ByDuly, Error: string(f.Code) + ": " + what})
 }

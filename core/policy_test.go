@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
@@ -20,7 +21,7 @@ func hours(n int) time.Duration { return time.Duration(n) * time.Hour }
 // A run of 25 minutes meets occurrences every 10.
 func TestOverlap(t *testing.T) {
 	for _, c := range []struct {
-		overlap core.Overlap
+		overlap model.Overlap
 		starts  []int // minutes after the begin
 		skips   int64
 	}{
@@ -122,7 +123,7 @@ func TestOverlappingChildrenCountForTheirTask(t *testing.T) {
 
 func TestMisfire(t *testing.T) {
 	for _, c := range []struct {
-		misfire    core.Misfire
+		misfire    model.Misfire
 		runs       int
 		skips      int64
 		firstAfter time.Duration
@@ -144,7 +145,7 @@ func TestMisfire(t *testing.T) {
 				assert.Equal(t, c.skips, info.SkipCount)
 				assert.Equal(t, int64(c.runs)+c.skips, info.RunCount)
 				if c.runs > 2 {
-					assert.Less(t, got[0].Sub(back), core.DefaultSpread)
+					assert.Less(t, got[0].Sub(back), model.DefaultSpread)
 				}
 				assert.Equal(t, 30*time.Minute, got[len(got)-2].Sub(back), "then at its times")
 			})
@@ -153,7 +154,7 @@ func TestMisfire(t *testing.T) {
 }
 
 func TestAShortIntervalIsNotPutOffForLong(t *testing.T) {
-	for _, from := range []core.From{core.FromCompletion, core.FromStart} {
+	for _, from := range []model.From{core.FromCompletion, core.FromStart} {
 		t.Run(string(from), func(t *testing.T) {
 			virtual(t, core.Config{}, func(w *world) {
 				var back time.Time
@@ -209,7 +210,7 @@ func TestMisfireOfAnInterval(t *testing.T) {
 		assert.Zero(t, ran)
 		info := w.task("a", "skip")
 		assert.Equal(t, int64(5), info.SkipCount)
-		assert.Equal(t, core.OutcomeSkipped, info.LastOutcome)
+		assert.Equal(t, model.OutcomeSkipped, info.LastOutcome)
 		assert.Equal(t, "misfire", info.Runs[0].Error, "and why")
 		assert.Equal(t, "misfire (4 occurrences)", info.Runs[1].Error)
 		w.runUntil(20 * time.Minute)
@@ -260,7 +261,7 @@ func TestJitterOnlyDelays(t *testing.T) {
 }
 
 func TestPausedAfterFailures(t *testing.T) {
-	for after, want := range map[int]int{0: core.DefaultPauseAfter, 2: 2, -1: 48} {
+	for after, want := range map[int]int{0: model.DefaultPauseAfter, 2: 2, -1: 48} {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
 			virtual(t, core.Config{}, func(w *world) {
 				ran := 0
@@ -276,7 +277,7 @@ func TestPausedAfterFailures(t *testing.T) {
 				require.Len(t, info.Pauses, 1)
 				assert.Equal(t, fmt.Sprintf("%d occurrences in a row failed: boom", want), info.Pauses[0].Reason)
 				assert.Equal(t, "duly", info.Pauses[0].By)
-				require.Len(t, w.seen(core.EventPause), 1, "somebody is told")
+				require.Len(t, w.seen(model.EventPause), 1, "somebody is told")
 				require.NoError(t, w.s.Resume(w.Context(), core.Target{Agent: "a", ID: "1"}))
 				w.runUntil(hours(48))
 				assert.Equal(t, 2*want, ran, "it gets as many again")
@@ -381,7 +382,7 @@ func TestGate(t *testing.T) {
 		assert.Equal(t, int64(4), info.SkipCount)
 		assert.Equal(t, "gate", info.Runs[0].Error)
 		w.runUntil(time.Minute)
-		assert.Equal(t, core.OutcomeFailed, w.task("a", "1").Runs[7].Outcome, "a gate that fails is a failed attempt")
+		assert.Equal(t, model.OutcomeFailed, w.task("a", "1").Runs[7].Outcome, "a gate that fails is a failed attempt")
 	})
 }
 
@@ -400,7 +401,7 @@ func TestGateOfAOneShotAsksAgain(t *testing.T) {
 func TestPresets(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		seen := map[string]bool{}
-		for _, p := range core.Presets() {
+		for _, p := range model.Presets() {
 			require.False(t, seen[p.Name], p.Name)
 			seen[p.Name] = true
 			_, err := w.s.Submit(w.Context(), core.NewTask{Agent: "a", ID: p.Name, Preset: p.Name})
@@ -439,7 +440,7 @@ func TestAGateThatOpensEndsTheIdleBackOff(t *testing.T) {
 
 // Each occurrence runs or is skipped, once, although every run takes longer than three of them.
 func TestAQueuedOccurrenceLeavesNoneToBeCountedTwice(t *testing.T) {
-	for _, m := range []core.Misfire{core.MisfireOnce, core.MisfireAll} {
+	for _, m := range []model.Misfire{core.MisfireOnce, core.MisfireAll} {
 		t.Run(string(m), func(t *testing.T) {
 			virtual(t, core.Config{}, func(w *world) {
 				n := 0

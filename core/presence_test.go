@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -28,7 +29,7 @@ func twoProcesses(t *testing.T, config core.Config) (worker, operator *core.Sche
 	return worker, operator
 }
 
-func why(t *testing.T, s *core.Scheduler, agent, id string) core.Because {
+func why(t *testing.T, s *core.Scheduler, agent, id string) model.Because {
 	t.Helper()
 	e, err := s.Explain(t.Context(), agent, id)
 	require.NoError(t, err)
@@ -53,15 +54,15 @@ func TestExplainSaysThatSlotsAreBusy(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		assert.Contains(t, why(t, operator, "b", "0").Text, "it is running in process worker-1; its lease")
 		busy := why(t, operator, "b", "1")
-		assert.Equal(t, core.BecauseBusy, busy.Code)
+		assert.Equal(t, model.BecauseBusy, busy.Code)
 		assert.Contains(t, busy.Text, "all slots that it may have are busy: worker-1 had 1 of 5 in use at 2000-01-01T00:00:")
 		submit(core.NewTask{Agent: "a", ID: "later", Kind: "k", Delay: 5 * time.Minute})
 		submit(numbered("a", "k", 10)...)
 		time.Sleep(30 * time.Second)
 		busy = why(t, operator, "a", "009")
-		assert.Equal(t, core.BecauseBusy, busy.Code)
+		assert.Equal(t, model.BecauseBusy, busy.Code)
 		assert.Contains(t, busy.Text, "worker-1 had 4 of 5 in use")
-		assert.Equal(t, core.BecauseNotDue, why(t, operator, "a", "later").Code)
+		assert.Equal(t, model.BecauseNotDue, why(t, operator, "a", "later").Code)
 		close(free)
 		done.Wait()
 	})
@@ -80,7 +81,7 @@ func TestExplainSaysThatThereWasNoTime(t *testing.T) {
 		_, err = worker.RunDue(ctx, core.Scope{})
 		require.NoError(t, err)
 		because := why(t, operator, "a", "003")
-		assert.Equal(t, core.BecauseNoTime, because.Code)
+		assert.Equal(t, model.BecauseNoTime, because.Code)
 		assert.Contains(t, because.Text, `process worker-1 left it`)
 		assert.Contains(t, because.Text, `runs of the kind "slow" usually take 20s and its pull had 49.5s`)
 	})
@@ -134,7 +135,7 @@ func TestSerialAgents(t *testing.T) {
 		}
 		time.Sleep(2500 * time.Millisecond)
 		because := why(t, schedulers[0], "a", "009")
-		assert.Equal(t, core.BecauseSerial, because.Code)
+		assert.Equal(t, model.BecauseSerial, because.Code)
 		assert.Contains(t, because.Text, "waits for another run of its agent")
 		all.Wait()
 		assert.Equal(t, 40, completed[0]+completed[1]+completed[2])
@@ -162,7 +163,7 @@ func TestAProcessTellsWhatItRuns(t *testing.T) {
 		core.Handle(worker, "k", func(context.Context, *core.Task[any]) error { time.Sleep(40 * time.Second); return nil })
 		worker.Announce(t.Context())
 		begun := time.Now()
-		seen := func() core.Process {
+		seen := func() model.Process {
 			all, err := operator.Processes(t.Context())
 			require.NoError(t, err)
 			require.Len(t, all, 1)
@@ -210,7 +211,7 @@ func TestAProcessThatFillsUpSaysSo(t *testing.T) {
 		done.Go(func() { _, _ = worker.RunDue(t.Context(), core.Scope{}) })
 		time.Sleep(time.Second)
 		because := why(t, operator, "a", "003")
-		assert.Equal(t, core.BecauseBusy, because.Code, because.Text)
+		assert.Equal(t, model.BecauseBusy, because.Code, because.Text)
 		close(free)
 		done.Wait()
 		time.Sleep(5 * time.Second)

@@ -10,6 +10,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // pull is one call of RunDue: what it claims it runs and settles before it returns.
@@ -54,14 +58,14 @@ type pull struct {
 	batches   batches
 
 	doubtsMu sync.Mutex
-	doubts   doubts // about due times
-	moved    []move // by the policy
+	doubts   base.Doubts // about due times
+	moved    []move      // by the policy
 }
 
 // newPull is a pull that has claimed nothing yet. Its context ends with the caller's, or when the pull
 // is stopped.
 func newPull(ctx context.Context, s *Scheduler, scope Scope) *pull {
-	ctx = ofProcess(ctx)
+	ctx = model.OfProcess(ctx)
 	p := &pull{s: s, scope: scope, ctx: ctx, begun: s.config.Clock.Now(), left: math.MaxInt}
 	p.tally.agents = map[string]struct{}{}
 	if scope.MaxTasks > 0 {
@@ -228,7 +232,7 @@ func (g *grant) fit(tasks []Claimed) int {
 
 // finish makes the report. An error of the caller's context is no error of the pull: it asked for the end.
 func (p *pull) finish(err error) (Report, error) {
-	p.s.addTallies(p.ctx, tallyEvery)
+	p.s.addTallies(p.ctx, inspect.TallyEvery)
 	next := p.outlook.next()
 	unknown, _ := p.outlook.unknown()
 	p.tally.mu.Lock()
@@ -237,7 +241,7 @@ func (p *pull) finish(err error) (Report, error) {
 	r.Agents = len(p.tally.agents)
 	r.Duration = p.s.config.Clock.Now().Sub(p.begun)
 	r.NextDueAt = next.Time()
-	r.More = next != 0 && next <= p.s.storeNow() || unknown
+	r.More = next != 0 && next <= p.s.base.StoreNow() || unknown
 	if len(p.outlook.targets) > 0 && p.ctx.Err() != nil { // cut off by its caller, it did not look what is left
 		r.More = true
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
@@ -235,7 +236,7 @@ func TestMaxDurationReleasesUncharged(t *testing.T) {
 			assert.Equal(t, 1, info.Attempt, "an attempt that was cut off is not charged")
 			assert.LessOrEqual(t, info.Due, time.Now().Add(-3*time.Second), "its place in the queue is kept")
 		}
-		require.Len(t, w.seen(core.EventRelease), 3)
+		require.Len(t, w.seen(model.EventRelease), 3)
 	})
 }
 
@@ -405,7 +406,7 @@ func TestUnknownKindsWait(t *testing.T) {
 }
 
 func TestStoreFailures(t *testing.T) {
-	down := &core.StoreError{Verb: "claim", Err: errors.New("connection refused")}
+	down := &store.Error{Verb: "claim", Err: errors.New("connection refused")}
 	virtual(t, core.Config{}, func(w *world) {
 		ran := 0
 		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { ran++; return nil })
@@ -589,7 +590,7 @@ func hanging(st core.Store, answers int64) (*storetest.Spy, *atomic.Int64) {
 			return nil
 		}
 		<-ctx.Done()
-		return &core.StoreError{Verb: "claim", Err: ctx.Err()}
+		return &store.Error{Verb: "claim", Err: ctx.Err()}
 	}}, &left
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // night is the usual one: from 22:00 to 07:00, in UTC.
@@ -181,12 +182,12 @@ func TestAChangedProfilePlansWhatWaits(t *testing.T) {
 		at("0 01:00", "0 12:00", "0 03:00", "0 03")
 		why, err := w.s.Explain(w.Context(), "a", "day")
 		require.NoError(t, err)
-		assert.Equal(t, core.BecauseNotDue, why.Reasons[0].Code)
+		assert.Equal(t, model.BecauseNotDue, why.Reasons[0].Code)
 		w.profile(core.Profile{Agent: "a", Quiet: []core.QuietHours{{From: "20:00", To: "24:00"}}, Zone: "Asia/Tokyo"}) // 11:00 to 15:00
 		at("0 01:00", "0 15:00", "0 03:00", "0 03")
 		why, err = w.s.Explain(w.Context(), "a", "day")
 		require.NoError(t, err)
-		assert.Equal(t, core.BecauseQuiet, why.Reasons[0].Code)
+		assert.Equal(t, model.BecauseQuiet, why.Reasons[0].Code)
 		assert.Contains(t, why.Reasons[0].Text, "quiet until 2000-01-01T15:00:00.000Z (in 15h0m0s)")
 		require.NoError(t, w.s.DeleteProfile(w.Context(), "a"))
 		at("0 01:00", "0 12:00", "0 03:00", "0 12")
@@ -232,12 +233,12 @@ func TestNothingStartsInQuietHours(t *testing.T) {
 		time.Sleep(23 * time.Hour) // nobody was there
 		report := w.run()
 		assert.Zero(t, report.Ran)
-		assert.Empty(t, w.seen(core.EventStart))
+		assert.Empty(t, w.seen(model.EventStart))
 		assert.Equal(t, "1 07:00", w.due("late"))
 		assert.Zero(t, w.task("a", "late").SkipCount+w.task("a", "late").RunCount)
 		why, err := w.s.Explain(w.Context(), "a", "late")
 		require.NoError(t, err)
-		assert.Equal(t, core.BecauseQuiet, why.Reasons[0].Code)
+		assert.Equal(t, model.BecauseQuiet, why.Reasons[0].Code)
 		_, err = w.s.RunNow(w.Context(), "a", "hand")
 		require.NoError(t, err)
 		w.run()

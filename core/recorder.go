@@ -8,12 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // recorder keeps the state of one run, which its handler and the heartbeat share.
 type recorder struct {
 	mu    sync.Mutex
-	state state
+	state codec.State
 	most  int32 // bytes of a result; small, as a run is as large as a size of Go's allocator
 	dirty bool  // progress that no heartbeat has sent yet
 	ended bool  // its outcome is decided; whatever comes later is refused
@@ -23,7 +27,7 @@ type recorder struct {
 // NewTestRun returns a RunInfo that no scheduler made, with the checkpoint of an earlier run, as JSON; nil for none. It is for
 // tests, which call a handler by themselves: see package dulytest.
 func NewTestRun(checkpoint json.RawMessage) *RunInfo {
-	return &RunInfo{made: &recorder{most: DefaultMaxResult, state: state{Checkpoint: checkpoint}}}
+	return &RunInfo{made: &recorder{most: model.DefaultMaxResult, state: codec.State{Checkpoint: checkpoint}}}
 }
 
 // Recorded returns the result and the progress that the task has now, as JSON: those that its handler has set, or that earlier
@@ -54,7 +58,7 @@ func (t *RunInfo) recorder() *recorder {
 	}
 	making.Lock()
 	if t.made == nil {
-		t.made = &recorder{most: DefaultMaxResult}
+		t.made = &recorder{most: model.DefaultMaxResult}
 	}
 	made := t.made
 	making.Unlock()
@@ -72,7 +76,7 @@ func (r *recorder) record(what string, v any, keep func(data []byte)) error {
 	}
 	data = bytes.ToValidUTF8(data, []byte("\ufffd")) // a json.RawMessage is taken as it is
 	if len(data) > int(r.most) {
-		return invalid(what, "is %d bytes long: the limit is %d", len(data), r.most)
+		return check.Invalid(what, "is %d bytes long: the limit is %d", len(data), r.most)
 	}
 	r.mu.Lock()
 	if !r.ended {

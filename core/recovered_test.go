@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // Whose runs were taken back is told within the hour, and what a run was that has not been heard of since.
@@ -34,7 +36,7 @@ func TestWhoDiedIsTold(t *testing.T) {
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
 		go func() { _, _ = first.RunDue(w.Context(), core.Scope{}) }()
 		synctest.Wait()
-		explain := func() core.Because {
+		explain := func() model.Because {
 			why, err := second.Explain(w.Context(), "a", "1")
 			require.NoError(t, err)
 			require.NotEmpty(t, why.Reasons)
@@ -48,7 +50,7 @@ func TestWhoDiedIsTold(t *testing.T) {
 		assert.Contains(t, explain().Text, "has not been heard of since its lease")
 		found, err := second.Recovered(w.Context())
 		require.NoError(t, err)
-		assert.Equal(t, core.SeverityOK, found.Severity)
+		assert.Equal(t, inspect.SeverityOK, found.Severity)
 
 		first.Announce(w.Context()) // what it has said is known for a minute
 		report, err := second.RunDue(w.Context(), core.Scope{})
@@ -56,12 +58,12 @@ func TestWhoDiedIsTold(t *testing.T) {
 		assert.Equal(t, [2]int{1, 1}, [2]int{report.Recovered, report.Completed})
 		runs := w.task("a", "1").Runs
 		require.Len(t, runs, 2)
-		assert.Equal(t, core.OutcomeCrashed, runs[0].Outcome)
+		assert.Equal(t, model.OutcomeCrashed, runs[0].Outcome)
 		time.Sleep(10 * time.Second)
 		second.Announce(w.Context())
 		found, err = second.Recovered(w.Context())
 		require.NoError(t, err)
-		assert.Equal(t, core.SeverityWarning, found.Severity)
+		assert.Equal(t, inspect.SeverityWarning, found.Severity)
 		assert.Contains(t, found.Message, "1 (1 of first)")
 	})
 }

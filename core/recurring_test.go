@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 )
 
@@ -148,7 +149,7 @@ func TestCronAfterTwoWeeksOff(t *testing.T) {
 		require.Len(t, got, 2)
 		late := got[0].Sub(begun) - (14*24*time.Hour + time.Hour)
 		assert.GreaterOrEqual(t, late, time.Duration(0), "what was missed runs once")
-		assert.Less(t, late, core.DefaultSpread, "soon, but not all tasks at one moment")
+		assert.Less(t, late, model.DefaultSpread, "soon, but not all tasks at one moment")
 		info := w.task("a", "1")
 		assert.Equal(t, int64(13), info.SkipCount)
 		assert.Equal(t, int64(15), info.RunCount, "skips count as runs")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 func (w *world) submitOne(task core.NewTask) core.Submitted {
@@ -110,7 +111,7 @@ func TestReplaceDoesNotDisturbARun(t *testing.T) {
 				assert.ErrorIs(t, err, core.ErrNotFound)
 				h, err := w.s.Group(w.Context(), "a", "h")
 				require.NoError(t, err)
-				assert.Equal(t, core.GroupCounts{Completed: 1}, h)
+				assert.Equal(t, model.GroupCounts{Completed: 1}, h)
 			})
 		})
 	}
@@ -173,7 +174,7 @@ func TestExplain(t *testing.T) {
 		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return nil })
 		core.Handle(w.s, "slow", func(context.Context, *core.Task[note]) error { <-release; return nil })
 		core.Handle(w.s, "bad", func(context.Context, *core.Task[note]) error { return errBoom })
-		because := func(agent string) core.Because {
+		because := func(agent string) model.Because {
 			e, err := w.s.Explain(w.Context(), agent, "1")
 			require.NoError(w, err)
 			require.NotEmpty(w, e.Reasons)
@@ -189,15 +190,15 @@ func TestExplain(t *testing.T) {
 		time.Sleep(time.Second)
 		w.submit(core.NewTask{Agent: "fresh", ID: "1", Kind: "k"})
 		for agent, want := range map[string]struct {
-			code core.BecauseCode
+			code model.BecauseCode
 			text string
 		}{
-			"done":     {core.BecauseFinished, "it completed at 2000-01-01T00:00:00.000Z"},
-			"later":    {core.BecauseNotDue, "it is not due until 2000-01-01T01:00:00.000Z (in 59m59s)"},
-			"running":  {core.BecauseRunning, "; its lease (fence "},
-			"stranger": {core.BecauseNoHandler, `has a handler for the kind "unknown"`},
-			"retry":    {core.BecauseRetry, "attempt 1 failed; the next is due at 2000-01-01T"},
-			"fresh":    {core.BecauseWaiting, "it has been due since 2000-01-01T00:00:01.000Z (0s), and no process has claimed it yet; 0 others are ahead"},
+			"done":     {model.BecauseFinished, "it completed at 2000-01-01T00:00:00.000Z"},
+			"later":    {model.BecauseNotDue, "it is not due until 2000-01-01T01:00:00.000Z (in 59m59s)"},
+			"running":  {model.BecauseRunning, "; its lease (fence "},
+			"stranger": {model.BecauseNoHandler, `has a handler for the kind "unknown"`},
+			"retry":    {model.BecauseRetry, "attempt 1 failed; the next is due at 2000-01-01T"},
+			"fresh":    {model.BecauseWaiting, "it has been due since 2000-01-01T00:00:01.000Z (0s), and no process has claimed it yet; 0 others are ahead"},
 		} {
 			got := because(agent)
 			assert.Equal(t, want.code, got.Code, agent)
@@ -205,7 +206,7 @@ func TestExplain(t *testing.T) {
 		}
 		_, err := w.s.Cancel(w.Context(), "running", "1", core.Order{By: "ann"})
 		require.NoError(t, err)
-		assert.Equal(t, core.BecauseEnding, because("running").Code)
+		assert.Equal(t, model.BecauseEnding, because("running").Code)
 		close(release)
 		<-done
 		_, err = w.s.Explain(w.Context(), "nobody", "1")
@@ -221,12 +222,12 @@ func TestExplainTellsWhatFails(t *testing.T) {
 		task  core.NewTask
 		runs  int
 		fails func(n int) error
-		code  core.BecauseCode
+		code  model.BecauseCode
 		want  []string
 	}{
 		"once": {
 			core.NewTask{Every: time.Minute},
-			1, func(int) error { return errBoom }, core.BecauseFailing,
+			1, func(int) error { return errBoom }, model.BecauseFailing,
 			[]string{"its last occurrence failed, it has been failing since 2000-01-01T00:00:00.000Z, so its interval is stretched from 1m to 2m; it is due at 2000-01-01T00:02:00.000Z (in 2m0s): boom"},
 		},
 		"again": {
@@ -236,12 +237,12 @@ func TestExplainTellsWhatFails(t *testing.T) {
 					return nil
 				}
 				return errBoom
-			}, core.BecauseFailing,
+			}, model.BecauseFailing,
 			[]string{"its last 3 occurrences failed, it has been failing since 2000-01-01T00:00:30.000Z, so its interval is stretched from 30s to 4m;"},
 		},
 		"for longer than is remembered": {
 			core.NewTask{Every: 10 * time.Minute, PauseAfter: -1},
-			30, func(int) error { return errBoom }, core.BecauseFailing,
+			30, func(int) error { return errBoom }, model.BecauseFailing,
 			[]string{"its last 30 occurrences failed, it was already failing at 2000-01-01T01:40:00.000Z; it is due at "},
 		},
 		"interval of its own": {
@@ -250,11 +251,11 @@ func TestExplainTellsWhatFails(t *testing.T) {
 					return core.NextIn(10 * time.Second)
 				}
 				return errBoom
-			}, core.BecauseFailing, []string{"stretched from 10s to 20s"},
+			}, model.BecauseFailing, []string{"stretched from 10s to 20s"},
 		},
 		"cron": {
 			core.NewTask{Cron: "0 * * * *"},
-			2, func(int) error { return errBoom }, core.BecauseFailing,
+			2, func(int) error { return errBoom }, model.BecauseFailing,
 			[]string{"its last 2 occurrences failed, it has been failing since 2000-01-01T01:00:00.000Z; it is due at 2000-01-01T03:00:00.000Z (in 1h0m0s): boom"},
 		},
 		"well again": {
@@ -263,11 +264,11 @@ func TestExplainTellsWhatFails(t *testing.T) {
 					return errBoom
 				}
 				return nil
-			}, core.BecauseNotDue, []string{"it is not due until"},
+			}, model.BecauseNotDue, []string{"it is not due until"},
 		},
 		"told to wait": {
 			core.NewTask{Every: time.Minute},
-			1, func(int) error { return core.RetryAfter(time.Now().Add(time.Hour), errBoom) }, core.BecauseRetry,
+			1, func(int) error { return core.RetryAfter(time.Now().Add(time.Hour), errBoom) }, model.BecauseRetry,
 			[]string{"its handler asked to be called again later, once, which is not charged; it is due at 2000-01-01T01:00:0", ": boom"},
 		},
 	} {
@@ -310,7 +311,7 @@ func TestAgentsAndJobs(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, next)
 		now := time.Now().Truncate(time.Millisecond).UTC()
-		assert.ElementsMatch(t, []core.AgentStats{
+		assert.ElementsMatch(t, []model.AgentStats{
 			{Agent: "a", Live: 2, Due: now}, {Agent: "b", Live: 1, Due: now.Add(24 * time.Hour), Paused: true},
 		}, agents)
 		_, _, err = w.s.Agents(w.Context(), -1, "")
@@ -319,7 +320,7 @@ func TestAgentsAndJobs(t *testing.T) {
 		pauses, next, err := w.s.Pauses(w.Context(), 0, "")
 		require.NoError(t, err)
 		assert.Empty(t, next)
-		assert.ElementsMatch(t, []core.PauseInfo{
+		assert.ElementsMatch(t, []model.PauseInfo{
 			{Target: core.Target{Agent: "b"}, Since: now}, {Order: core.Order{By: "ann", Reason: "moving"}, Since: now, Until: now.Add(time.Minute)},
 		}, pauses)
 		_, _, err = w.s.Pauses(w.Context(), 1001, "")

@@ -16,6 +16,8 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // tokensOfAll is a budget of all tokens together.
@@ -23,7 +25,7 @@ var tokensOfAll = core.BudgetTarget{Unit: "tokens", Per: core.PerDay}
 
 // spendAll has four processes of 12 slots run 60 tasks of so many tokens each under a budget of 200, and returns what was used, and the longest wait for
 // the first run to begin beside another.
-func spendAll(t *testing.T, config core.Config, use func(n int64) float64) core.Amount {
+func spendAll(t *testing.T, config core.Config, use func(n int64) float64) store.Amount {
 	t.Helper()
 	st := memstore.New(memstore.Config{})
 	config.Concurrency = 12
@@ -88,7 +90,7 @@ func TestExplainSaysThatABudgetIsReserved(t *testing.T) {
 			Budgets: []core.Budget{{About: tokensOfAll, Amount: core.AmountOf(150)}},
 		})
 		require.NoError(t, err)
-		var reason core.Because
+		var reason model.Because
 		core.Handle(s, "k", func(ctx context.Context, task *core.Task[any]) error {
 			if task.Agent == "a" {
 				time.Sleep(time.Minute)
@@ -104,7 +106,7 @@ func TestExplainSaysThatABudgetIsReserved(t *testing.T) {
 		}
 		_, err = s.RunDue(t.Context(), core.Scope{})
 		require.NoError(t, err)
-		assert.Equal(t, core.BecauseBudget, reason.Code)
+		assert.Equal(t, model.BecauseBudget, reason.Code)
 		assert.Equal(t, "the budget of 150 tokens a day of everything has no room for it beside the runs under way (0 used, 100 kept for them): it starts when one of them has ended, if there is room then", reason.Text)
 	})
 }

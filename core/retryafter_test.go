@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // busy is a provider that tells whoever calls it to come back later, some times in a row.
@@ -76,7 +78,7 @@ func TestRetryAfterHoldsForEverySchedule(t *testing.T) {
 				assert.Zero(t, tasks[0].RetryAfters, "success ends the row")
 				require.GreaterOrEqual(t, len(tasks[0].Runs), 4)
 				for _, run := range tasks[0].Runs {
-					if run.Outcome == core.OutcomeSnoozed {
+					if run.Outcome == model.OutcomeSnoozed {
 						assert.Equal(t, "boom", run.Error)
 					}
 				}
@@ -116,7 +118,7 @@ func TestRetryAfterIsBounded(t *testing.T) {
 		"every":   {3, core.NewTask{Every: time.Minute, PauseAfter: 2}, 5, core.StatusWaiting},
 		"cron":    {3, core.NewTask{Cron: "* * * * *", PauseAfter: 2}, 5, core.StatusWaiting},
 		"none":    {-1, core.NewTask{MaxAttempts: 2}, 2, core.StatusFailed},
-		"default": {0, core.NewTask{MaxAttempts: 2}, core.DefaultMaxRetryAfters + 2, core.StatusFailed},
+		"default": {0, core.NewTask{MaxAttempts: 2}, model.DefaultMaxRetryAfters + 2, core.StatusFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, core.Config{Default: core.KindConfig{MaxRetryAfters: c.most}}, func(w *world) {
@@ -190,7 +192,7 @@ func TestRetryAfterHoldsItsLimitKey(t *testing.T) {
 		assert.Len(t, others, 3)
 		explained, err := w.s.Explain(w.Context(), "d", "1")
 		require.NoError(t, err)
-		assert.Equal(t, core.BecausePaused, explained.Reasons[0].Code)
+		assert.Equal(t, model.BecausePaused, explained.Reasons[0].Code)
 		assert.Contains(t, explained.Reasons[0].Text, `its limit key "provider" has been paused`)
 		assert.Contains(t, explained.Reasons[0].Text, "by duly")
 		assert.Contains(t, explained.Reasons[0].Text, "boom")
@@ -238,7 +240,7 @@ func TestRetryAfterOfManyHoldsOnce(t *testing.T) {
 				w.submit(tasks...)
 				w.store.failing(func(verb string, _ int) error {
 					if broken && verb == "control" {
-						return &core.StoreError{Verb: verb, Err: errBoom}
+						return &store.Error{Verb: verb, Err: errBoom}
 					}
 					return nil
 				})

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -49,11 +51,11 @@ func (p *pull) round() (bool, error) {
 	}
 	p.paced()
 	if p.s.slots.full() {
-		p.announce(announceEvery, announceFor) // whoever waits can be told why
+		p.announce(base.AnnounceEvery, base.AnnounceFor) // whoever waits can be told why
 	}
 	g := p.s.slots.take(p.claiming, min(p.left, len(due)*store.MaxClaim), p.urgentAt(due))
 	if g.err != nil {
-		p.announce(announceEvery, leftTold) // that it claims nothing is to be seen from outside
+		p.announce(base.AnnounceEvery, base.LeftTold) // that it claims nothing is to be seen from outside
 	}
 	if g.n == 0 {
 		return false, g.err
@@ -82,7 +84,7 @@ func (p *pull) over() bool { return p.claiming.Err() != nil }
 
 // ready are the partitions to claim from now, and when to look again.
 func (p *pull) ready(news uint64) (due []*target, again time.Time) {
-	return p.outlook.ready(p.s.config.Clock.Now(), p.s.storeNow(), news)
+	return p.outlook.ready(p.s.config.Clock.Now(), p.s.base.StoreNow(), news)
 }
 
 // urgentAfter is how long a pull waits for a slot that any task may have before it asks for urgent tasks alone: where
@@ -152,7 +154,7 @@ func (p *pull) claim(due []*target, g grant) error {
 		p.scope.Series.filled()
 	}
 	p.dry = len(tasks) == 0
-	p.s.observe(latestOf(claims, func(c *store.Claim) *store.Look { return &c.Look }))
+	p.s.base.Observe(base.LatestOf(claims, func(c *store.Claim) *store.Look { return &c.Look }))
 	// The slots are settled for the whole answer before any run starts, as a run that ends at once
 	// gives its slot back.
 	p.s.slots.keep(g, tasks)
@@ -187,7 +189,7 @@ func (p *pull) requests(due []*target, g grant) ([]store.ClaimRequest, []*target
 	take, leave := p.kinds()
 	lease, leases, notice := p.leases(take)
 	n, few := g.n, max(g.n/smallestShare, (g.n+store.MaxClaim-1)/store.MaxClaim)
-	now, storeNow := p.s.config.Clock.Now(), p.s.storeNow()
+	now, storeNow := p.s.config.Clock.Now(), p.s.base.StoreNow()
 	// Dry: the ones asked before had nothing for us.
 	if p.dry || g.urgent || now.Sub(p.lastClaim) > lookEvery || p.scope.Series != nil && !p.scope.Series.hurries() {
 		few = n
@@ -207,7 +209,7 @@ func (p *pull) requests(due []*target, g grant) ([]store.ClaimRequest, []*target
 			Partition: t.partition, Nonce: p.s.nonceFor(), Agents: t.agentsNow(storeNow), Kinds: take,
 			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.urgent, Serial: p.serial(), Limit: share, PerAgent: p.scope.PerAgent, Lease: lease, Leases: leases, Notice: notice, Suspects: g.suspectsFor(p.turn+i, len(due)),
 			MaxCrashes: p.s.config.MaxCrashes,
-			Fence:      p.s.fences.last(t.partition), Tell: p.s.tells(), Stamp: p.s.stamped(), Expect: p.s.expected,
+			Fence:      p.s.fences.last(t.partition), Tell: p.s.base.Tells(), Stamp: p.s.stamped(), Expect: p.s.expected,
 		}
 		switch {
 		// Each kind of claim continues where the last of its kind stopped: what one passes over another
@@ -277,11 +279,11 @@ func (p *pull) kinds() (take, leave []string) {
 func (p *pull) leases(kinds []string) (lease time.Duration, others map[string]time.Duration, notice time.Duration) {
 	whole := p.s.config.Default.Lease
 	if len(kinds) > 0 {
-		whole = p.s.kind(kinds[0]).Lease
+		whole = p.s.base.Kind(kinds[0]).Lease
 	}
 	shortest := whole
 	for _, kind := range kinds {
-		own := p.s.kind(kind).Lease
+		own := p.s.base.Kind(kind).Lease
 		if shortest = min(shortest, own); own != whole {
 			if others == nil {
 				others = map[string]time.Duration{}
@@ -299,7 +301,7 @@ func (p *pull) took(c *store.Claim, sent time.Time) {
 		r.Recovered += c.Recovered
 	})
 	p.s.crossed(c.Crossed)
-	if c.Parked > 0 && p.s.tells() {
+	if c.Parked > 0 && p.s.base.Tells() {
 		p.tellMoved(c)
 	}
 	if c.Recovered > 0 {
@@ -311,7 +313,7 @@ func (p *pull) took(c *store.Claim, sent time.Time) {
 	p.left -= len(c.Tasks)
 	// Under the heart before anything starts: a handler could outlast the lease before its first
 	// heartbeat.
-	lease := p.s.kind(c.Tasks[0].Kind).Lease // of all of them
+	lease := p.s.base.Kind(c.Tasks[0].Kind).Lease // of all of them
 	p.heart.hold(c, sent.Add(stored(lease)), lease)
 	for agent, tasks := range byAgent(c.Tasks) {
 		p.enter(agent, len(tasks))
@@ -367,7 +369,7 @@ func (p *pull) tick(agent string, tasks []Claimed) {
 			p.start(h, r.self[:])
 			continue
 		}
-		if p.s.kind(h.kind).Batch > 0 {
+		if p.s.base.Kind(h.kind).Batch > 0 {
 			p.gather(h, r)
 			continue
 		}
@@ -391,7 +393,7 @@ func (p *pull) releaseAll(tasks []Claimed) {
 	for i := range tasks {
 		r := &run{claimed: &tasks[i], pull: p}
 		// What cannot be read is given back as it is: whoever starts it says what is wrong with it.
-		r.body, _ = decodeBody(tasks[i].Body)
+		r.body, _ = codec.DecodeBody(tasks[i].Body)
 		r.state, _ = record.DecodeState(tasks[i].State)
 		r.describe()
 		p.release(r)

@@ -3,6 +3,7 @@ package core
 // The run of a claimed task, from its start to the verdict on it.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,19 +11,31 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/decide"
+	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
+
+// zoneOf is the zone of a task's times as its handler is told it.
+func (s *Scheduler) zoneOf(c *Claimed, b *codec.Body) string {
+	if b.Zone != ZoneOfAgent {
+		return b.CronZone()
+	}
+	return cmp.Or(s.base.Habits.Of(c.Profile, s.config.Zone).Zoned(codec.CronSpec{Zone: ZoneOfAgent}, s.config.Zone).Zone, "UTC")
+}
 
 // run is one attempt at a claimed task.
 type run struct {
 	pull    *pull
 	claimed *Claimed
-	body    body
+	body    codec.Body
 	info    RunInfo
 
 	order atomic.Pointer[[]byte] // what was said when its task was told to end
 
-	verdict verdict // on how it has ended
+	verdict decide.Verdict // on how it has ended
 	tally   store.RunStat
 
 	call call    // of its handler, unless it shares one
@@ -45,17 +58,17 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	var fault error
 	// Read in place: what is read is as large as all the rest of a run.
 	if err := r.body.Decode(c.Body); err != nil {
-		fault = &fatalError{reason: "malformed", err: fmt.Errorf("decode task: %w", err)}
+		fault = &outcome.FatalError{Reason: "malformed", Err: fmt.Errorf("decode task: %w", err)}
 	} else if err := r.state.Decode(c.State); err != nil {
-		fault = &fatalError{reason: "malformed", err: fmt.Errorf("decode state: %w", err)}
+		fault = &outcome.FatalError{Reason: "malformed", Err: fmt.Errorf("decode state: %w", err)}
 	} else if c.Crashes > p.s.config.MaxCrashes {
-		fault = &fatalError{reason: "crashed", err: ErrCrashed}
+		fault = &outcome.FatalError{Reason: "crashed", Err: ErrCrashed}
 	}
 	r.describe()
 	if len(c.Profile) > 0 {
-		p.met(p.s.habits.of(c.Profile, p.s.config.Zone), c.Agent)
+		p.met(p.s.base.Habits.Of(c.Profile, p.s.config.Zone), c.Agent)
 	}
-	r.tell(EventDequeue)
+	r.tell(model.EventDequeue)
 	switch {
 	// A fault goes first, as nothing else can be read from such a task. Then what needs no handler is
 	// settled, so that it does not wait for a process that has one.
@@ -64,7 +77,7 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	case p.settledEarly(r):
 	case h == nil || p.claiming.Err() != nil:
 		p.release(r)
-	case r.body.overlap().spawns():
+	case r.body.OverlapPolicy().Spawns():
 		return r, spawner
 	default:
 		return r, h
@@ -75,8 +88,8 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 
 // settledEarly settles a run that is not to be started at all; false if it is to be started.
 func (p *pull) settledEarly(r *run) bool {
-	d := decision{facts: r.facts()}
-	early := d.decideEarly(&r.verdict)
+	d := decide.Decision{Facts: r.facts()}
+	early := d.DecideEarly(&r.verdict)
 	if early {
 		if r.claimed.Cancelled {
 			r.order.Store(&r.claimed.Order)
@@ -93,18 +106,18 @@ func (r *run) describe() {
 	c, b := r.claimed, &r.body
 	r.info = RunInfo{
 		Agent: c.Agent, ID: c.ID, Kind: c.Kind, Group: b.Group, Level: c.Level, Attempt: r.state.Attempt + 1,
-		Due: c.Due.Time(), Occurrence: nominal(c, &r.state).Time(), Parent: b.Parent, Submitted: c.Submitted.Time(), Claimed: r.pull.s.storeNow().Time(), Fence: c.Fence, TraceID: b.TraceID,
-		Traceparent: b.Traceparent, SessionID: b.SessionID, UserID: b.UserID, Labels: b.labels(), Info: b.Info, Tags: b.Tags, Crashes: c.Crashes, Zone: r.pull.s.zoneOf(c, b), run: r,
+		Due: c.Due.Time(), Occurrence: decide.Nominal(c, &r.state).Time(), Parent: b.Parent, Submitted: c.Submitted.Time(), Claimed: r.pull.s.base.StoreNow().Time(), Fence: c.Fence, TraceID: b.TraceID,
+		Traceparent: b.Traceparent, SessionID: b.SessionID, UserID: b.UserID, Labels: b.AllLabels(), Info: b.Info, Tags: b.Tags, Crashes: c.Crashes, Zone: r.pull.s.zoneOf(c, b), run: r,
 	}
 	if b.Origin != nil {
-		r.info.extra = &extra{origin: informOrigin(b.Origin)}
+		r.info.extra = &extra{origin: codec.InformOrigin(b.Origin)}
 	}
 }
 
 // event is an event about the run, of a type.
-func (r *run) event(t EventType) Event {
+func (r *run) event(t model.EventType) Event {
 	from, to := StatusInProgress, StatusInProgress
-	if t == EventDequeue {
+	if t == model.EventDequeue {
 		from = StatusWaiting
 	}
 	return Event{
@@ -115,9 +128,9 @@ func (r *run) event(t EventType) Event {
 }
 
 // tell reports an event about the run, of a type. It is not even made where nobody listens.
-func (r *run) tell(t EventType) {
-	if s := r.pull.s; s.tells() {
-		s.emit(r.event(t))
+func (r *run) tell(t model.EventType) {
+	if s := r.pull.s; s.base.Tells() {
+		s.base.Emit(r.event(t))
 	}
 }
 
@@ -193,7 +206,7 @@ func (p *pull) started(h *handler, runs []*run) {
 		return
 	}
 	for _, r := range runs {
-		r.tell(EventStart)
+		r.tell(model.EventStart)
 	}
 	p.tally.add(func(rep *Report) { rep.Ran += len(runs) })
 }
@@ -211,7 +224,7 @@ func because(err, cause error) error {
 	if errors.Is(err, ErrLeaseLost) && !errors.Is(cause, ErrLeaseLost) {
 		err = errors.New(err.Error()) // some other task's: this one is held, and has failed
 	}
-	if err == nil || cause == nil || deliberate(err) || errors.Is(err, cause) {
+	if err == nil || cause == nil || decide.Deliberate(err) || errors.Is(err, cause) {
 		return err
 	}
 	return errors.Join(cause, err)
@@ -223,7 +236,7 @@ func (p *pull) timeout(runs []*run) time.Duration {
 	for _, r := range runs {
 		t := r.body.Timeout
 		if t == 0 {
-			t = p.s.kind(r.claimed.Kind).Timeout
+			t = p.s.base.Kind(r.claimed.Kind).Timeout
 		}
 		if t <= 0 { // negative: none, whatever its kind has
 			return 0
@@ -250,15 +263,15 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 		// refuse it.
 		p.heart.release(r.claimed) // else its lease would be extended while the pull lasts, and nobody would run it
 		p.tally.add(func(rep *Report) { rep.Lost++ })
-		e := r.event(EventLost)
+		e := r.event(model.EventLost)
 		e.Duration, e.Status = took, "" // another process may have it by now
-		p.s.emit(e)
+		p.s.base.Emit(e)
 		p.leave(r.claimed.Agent)
 		return true
 	}
-	d := decision{facts: r.facts()}
-	d.ran, d.took, d.budget = ran, took, p.budget(took)
-	d.decide(&r.verdict, err)
+	d := decide.Decision{Facts: r.facts()}
+	d.Ran, d.Took, d.Budget = ran, took, p.budget(took)
+	d.Decide(&r.verdict, err)
 	if p.s.config.Policy != nil {
 		r.steer(&d)
 	}
@@ -268,31 +281,31 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 }
 
 // facts are what is known of the run now.
-func (r *run) facts() facts {
+func (r *run) facts() decide.Facts {
 	s, c := r.pull.s, r.claimed
 	var from inheritance
 	if r.left != nil {
 		from = *r.left
 	}
-	return facts{
-		now: s.storeNow(), clock: s.config.Clock.Now(), claimed: c, claimedAt: store.MillisOf(r.info.Claimed), fence: r.info.Fence, attempt: r.info.Attempt,
-		body: &r.body, state: &r.state, tally: &r.tally, kind: s.kind(c.Kind), ownAttempts: s.config.Kinds[c.Kind].MaxAttempts, process: s.config.Name,
-		next: s.cron, random: s.config.Random, order: r.order.Load(), habits: s.habits.of(c.Profile, s.config.Zone), zone: s.config.Zone, inherited: from.failed, failure: from.why, answer: r.info.answer(), used: r.used,
+	return decide.Facts{
+		Now: s.base.StoreNow(), Clock: s.config.Clock.Now(), Claimed: c, ClaimedAt: store.MillisOf(r.info.Claimed), Fence: r.info.Fence, Attempt: r.info.Attempt,
+		Body: &r.body, State: &r.state, Tally: &r.tally, Kind: s.base.Kind(c.Kind), OwnAttempts: s.config.Kinds[c.Kind].MaxAttempts, Process: s.config.Name,
+		Next: s.cron, Random: s.config.Random, Order: r.order.Load(), Habits: s.base.Habits.Of(c.Profile, s.config.Zone), Zone: s.config.Zone, Inherited: from.failed, Failure: from.why, Answer: r.info.answer(), Used: r.used,
 	}
 }
 
 // budget is the time that a run had which has just ended after so long.
-func (p *pull) budget(took time.Duration) budget {
+func (p *pull) budget(took time.Duration) decide.Budget {
 	if p.end.IsZero() {
-		return budget{}
+		return decide.Budget{}
 	}
 	begun := p.s.config.Clock.Now().Add(-took)
-	return budget{spent: p.spent.Load(), left: p.end.Sub(begun), whole: p.end.Sub(p.begun), nearlyAll: p.fresh(begun)}
+	return decide.Budget{Spent: p.spent.Load(), Left: p.end.Sub(begun), Whole: p.end.Sub(p.begun), NearlyAll: p.fresh(begun)}
 }
 
 // warn logs what the verdict on a run wants people to know.
 func (p *pull) warn(r *run) {
-	if w := r.verdict.warning; w != warnNothing {
+	if w := r.verdict.Warning; w != decide.WarnNothing {
 		p.s.config.Logger.WarnContext(p.ctx, w.String(), //nolint:sloglint // one of a few constants
 			slog.String("agent", r.info.Agent), slog.String("task", r.info.ID), slog.String("kind", r.info.Kind))
 	}

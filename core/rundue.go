@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
 )
 
 // Scope says whose due tasks a pull runs, and how much of them.
@@ -76,27 +78,27 @@ const MaxAgents = 1000
 // check refuses a scope before any store call.
 func (s *Scheduler) check(scope Scope) error {
 	if len(scope.Agents) > MaxAgents {
-		return invalid("agent_ids", "are %d: the limit is %d a call", len(scope.Agents), MaxAgents)
+		return check.Invalid("agent_ids", "are %d: the limit is %d a call", len(scope.Agents), MaxAgents)
 	}
 	for i, agent := range scope.Agents {
-		if err := validID(fmt.Sprintf("agent_ids[%d]", i), agent); err != nil {
+		if err := check.ValidID(fmt.Sprintf("agent_ids[%d]", i), agent); err != nil {
 			return err
 		}
 	}
 	for _, p := range scope.Partitions {
 		if p < 0 || p >= s.store.Partitions() {
-			return invalid("partitions", "must be between 0 and %d, not %d", s.store.Partitions()-1, p)
+			return check.Invalid("partitions", "must be between 0 and %d, not %d", s.store.Partitions()-1, p)
 		}
 	}
 	switch {
 	case scope.MaxTasks < 0:
-		return invalid("max", "must not be negative, not %d", scope.MaxTasks)
+		return check.Invalid("max", "must not be negative, not %d", scope.MaxTasks)
 	case scope.MaxDuration < 0:
-		return invalid("timeout_ms", "must not be negative, not %s", scope.MaxDuration)
+		return check.Invalid("timeout_ms", "must not be negative, not %s", scope.MaxDuration)
 	case scope.PerAgent < 0:
-		return invalid("per_agent", "must not be negative, not %d", scope.PerAgent)
+		return check.Invalid("per_agent", "must not be negative, not %d", scope.PerAgent)
 	case scope.Series != nil && (scope.Series.s != s || scope.Idle == nil):
-		return invalid("series", "must be made by the same scheduler, and its pulls must have Idle")
+		return check.Invalid("series", "must be made by the same scheduler, and its pulls must have Idle")
 	}
 	return nil
 }
@@ -110,7 +112,7 @@ func (s *Scheduler) check(scope Scope) error {
 func (s *Scheduler) RunTick(ctx context.Context, agent string, claimed []Claimed) (Report, error) {
 	for i := range claimed {
 		if claimed[i].Agent != agent {
-			return Report{}, invalid(fmt.Sprintf("claimed[%d].agent_id", i), "is %q, not %q", claimed[i].Agent, agent)
+			return Report{}, check.Invalid(fmt.Sprintf("claimed[%d].agent_id", i), "is %q, not %q", claimed[i].Agent, agent)
 		}
 	}
 	if len(claimed) == 0 {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -53,7 +54,7 @@ func (q *Series) Expect(partition int, due time.Time) {
 	defer q.mu.Unlock()
 	// Of a partition that no pull has aimed at nothing is known, and the first one looks.
 	if t := q.seen[partition]; t != nil {
-		t.settled = earlier(t.settled, store.MillisOf(due))
+		t.settled = base.Earlier(t.settled, store.MillisOf(due))
 		q.noticed(t.settled)
 	}
 }
@@ -85,7 +86,7 @@ func (q *Series) Next() time.Time {
 func (q *Series) next() store.Millis {
 	var next store.Millis
 	for _, t := range q.seen {
-		next = earlier(next, t.due())
+		next = base.Earlier(next, t.due())
 	}
 	return next
 }
@@ -147,7 +148,7 @@ func (q *Series) hurries() bool {
 // company reports whether an outcome that waits for the pace would meet others: a claim that begins by then, or, where outcomes
 // were sent just now, those of handlers that still run.
 func (q *Series) company() bool {
-	now, storeNow := q.s.config.Clock.Now(), q.s.storeNow()
+	now, storeNow := q.s.config.Clock.Now(), q.s.base.StoreNow()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.s.calls.Load() > 0 && now.Sub(q.settledAt) < pace {
@@ -190,7 +191,7 @@ func (p *pull) lingers() bool {
 		return false
 	}
 	wait := q.Pause()
-	next, now := p.outlook.next(), p.s.storeNow()
+	next, now := p.outlook.next(), p.s.base.StoreNow()
 	if wait <= 0 || next <= now || next > now.Add(wait) { // what is due already is not for this pull, or it would have it
 		return false
 	}

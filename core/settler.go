@@ -6,12 +6,49 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/decide"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
+
+// holdBusy holds the limit keys of runs that were told to come back later, for all agents: of each key once, until the
+// latest time that was asked for. It is tried once. Without it the other tasks of the key are told the same one by one.
+func (t *settler) holdBusy(ctx context.Context, batch []*run) {
+	var holds []store.Hold
+	for i := range batch {
+		c := batch[i].verdict.Busy
+		if c == nil {
+			continue
+		}
+		same := func(other store.Hold) bool { return other.Target == c.Target }
+		if at := slices.IndexFunc(holds, same); at < 0 {
+			holds = append(holds, *c)
+		} else if c.Until.After > holds[at].Until.After {
+			holds[at] = *c
+		}
+	}
+	if len(holds) == 0 {
+		return
+	}
+	effects, err := t.s.store.Hold(ctx, holds)
+	if err != nil {
+		t.s.config.Logger.WarnContext(ctx, "the tasks of a limit key could not be paused together; each retries by itself", slog.Any("err", err))
+		return
+	}
+	for i := range effects {
+		if t.s.base.Tells() && effects[i].Code != store.EffectNone {
+			why := model.DecodeHold(holds[i].Note)
+			t.s.base.Emit(Event{Type: model.EventHold, Key: holds[i].Target.Key, By: why.By, Reason: why.Reason, Next: t.s.base.StoreNow().Add(holds[i].Until.After).Time()})
+		}
+	}
+}
 
 // settler stores the outcomes of runs: of one pull, or of all pulls of a series. Whatever was added while one batch is under way
 // goes with the next: batches grow with the load. In a series an outcome also waits for company, but only where some is to be
@@ -52,7 +89,7 @@ func (t *settler) add(r *run) {
 // gathers reports whether an outcome waits for company. What an agent waits for, or a pull that is about to end, is stored at
 // once, and so is a pause that other tasks are to have too.
 func (t *settler) gathers(r *run) bool {
-	if t.series == nil || r.pull.over() || r.pull.serial() || r.verdict.busy != nil {
+	if t.series == nil || r.pull.over() || r.pull.serial() || r.verdict.Busy != nil {
 		return false
 	}
 	return t.series.company()
@@ -141,7 +178,7 @@ func (t *settler) store(batch []*run) {
 func settlements(batch []*run) []store.Settlement {
 	runs := make([]store.Settlement, len(batch))
 	for i, r := range batch {
-		runs[i] = r.verdict.settlement
+		runs[i] = r.verdict.Settlement
 		runs[i].Run = r.pull.heart.runOf(r.claimed)
 		runs[i].BodyLen = len(r.claimed.Body)
 		runs[i].Quiet = r.quiet()
@@ -153,7 +190,7 @@ func settlements(batch []*run) []store.Settlement {
 // knows it from the answer, and has a slot for it as far as one can see. An agent that was named may be another process's next.
 func (r *run) quiet() bool {
 	p := r.pull
-	return p.outlook.series != nil && !p.over() && r.verdict.settlement.Verb != store.VerbRelease && !p.s.slots.scarce()
+	return p.outlook.series != nil && !p.over() && r.verdict.Settlement.Verb != store.VerbRelease && !p.s.slots.scarce()
 }
 
 // try settles once, and then what had to be decided a second time. It returns what the store did not answer for, and why.
@@ -190,7 +227,7 @@ func sortOut(batch []*run, runs []store.Settlement, results []store.Settled) ([]
 	for i := range batch {
 		// The partition did not answer, so nobody knows whether the outcome is stored: it is sent
 		// again.
-		if failed, ok := errors.AsType[*StoreError](results[i].Err); ok {
+		if failed, ok := errors.AsType[*store.Error](results[i].Err); ok {
 			again, left, err = append(again, batch[i]), append(left, runs[i]), failed
 			continue
 		}
@@ -219,8 +256,8 @@ func (r *run) revise(err error) bool {
 	if err == nil {
 		return false
 	}
-	d := decision{facts: r.facts(), group: r.body.Group}
-	return d.revise(&r.verdict, err)
+	d := decide.Decision{Facts: r.facts(), Group: r.body.Group}
+	return d.Revise(&r.verdict, err)
 }
 
 // stored counts an outcome and closes its run.
@@ -228,26 +265,26 @@ func (r *run) stored(result store.Settled) {
 	p, v, c := r.pull, &r.verdict, r.claimed
 	defer p.leave(c.Agent)
 	p.heart.release(c)
-	typ := EventFinish
+	typ := model.EventFinish
 	switch {
 	case result.Err != nil:
-		typ = EventLost
+		typ = model.EventLost
 		p.tally.add(func(r *Report) { r.Lost++ })
-	case v.released:
-		typ = EventRelease
+	case v.Released:
+		typ = model.EventRelease
 		p.gaveBack.Store(p.scope.Series != nil)
 		p.tally.add(func(r *Report) {
 			r.Released++
-			if v.tooLong {
+			if v.TooLong {
 				r.Parked++
 			}
 		})
-	case v.quiet:
+	case v.Quiet:
 		typ = ""
 	default:
 		p.tally.count(v)
-		if v.err != nil {
-			p.tally.failure(RunFailure{Agent: c.Agent, ID: c.ID, Kind: c.Kind, Err: v.err})
+		if v.Err != nil {
+			p.tally.failure(model.RunFailure{Agent: c.Agent, ID: c.ID, Kind: c.Kind, Err: v.Err})
 		}
 	}
 	if result.Crossed != nil {
@@ -255,46 +292,46 @@ func (r *run) stored(result store.Settled) {
 	}
 	if result.Err == nil {
 		p.settledBy(r)
-		p.s.countRun(v.settlement.Tally)
+		p.s.countRun(v.Settlement.Tally)
 		p.again(c, result.Due)
 		r.bring(result)
 	}
-	if result.Freed && !v.released { // what was given back would come again, and again
+	if result.Freed && !v.Released { // what was given back would come again, and again
 		p.brought.Store(true)
-		p.again(c, p.s.storeNow())
+		p.again(c, p.s.base.StoreNow())
 		p.outlook.freed(c.Partition)
 	}
 	for _, partition := range result.Opened {
 		p.brought.Store(true)
-		p.outlook.settle(partition, p.s.storeNow())
+		p.outlook.settle(partition, p.s.base.StoreNow())
 		p.outlook.freed(partition)
 	}
-	if p.s.tells() {
+	if p.s.base.Tells() {
 		r.tellStored(typ, result)
 	}
 }
 
 // bring notes what the end of the run has made due besides its task: that of a signal that came before, or the delivery of a callback.
 func (r *run) bring(result store.Settled) {
-	p, s := r.pull, &r.verdict.settlement
+	p, s := r.pull, &r.verdict.Settlement
 	if a := s.Await; a != nil && a.Key != "" && result.Due < s.Due.At {
 		p.brought.Store(true)
 		p.outlook.freed(r.claimed.Partition)
 	}
 	if r.tells() {
 		p.brought.Store(true)
-		p.again(r.claimed, p.s.storeNow())
+		p.again(r.claimed, p.s.base.StoreNow())
 	}
 }
 
 // tellStored reports how an outcome was stored, with an event of a type; none if that is empty.
-func (r *run) tellStored(typ EventType, result store.Settled) {
+func (r *run) tellStored(typ model.EventType, result store.Settled) {
 	s, v := r.pull.s, &r.verdict
 	e := r.event(typ)
-	e.Duration, e.Outcome, e.Retried, e.Status, e.Next = v.took, v.outcome, v.retried, v.status, result.Due.Time()
-	e.Because, e.Used = v.because.code(), r.used
-	if v.because == waitsResting {
-		if result.Due == v.settlement.Due.At {
+	e.Duration, e.Outcome, e.Retried, e.Status, e.Next = v.Took, v.Outcome, v.Retried, v.Status, result.Due.Time()
+	e.Because, e.Used = v.Because.Code(), r.used
+	if v.Because == decide.WaitsResting {
+		if result.Due == v.Settlement.Due.At {
 			e.Next = time.Time{} // its due time is when it has rested for long enough
 		} else {
 			e.Because = "" // there was activity while it ran
@@ -303,22 +340,22 @@ func (r *run) tellStored(typ EventType, result store.Settled) {
 	switch {
 	case result.Err != nil:
 		e.Status = "" // another process may have it by now
-	case v.released:
-		e.Status, e.By, e.Reason = StatusWaiting, byDuly, r.whyReleased()
+	case v.Released:
+		e.Status, e.By, e.Reason = StatusWaiting, check.ByDuly, r.whyReleased()
 	case r.order.Load() != nil:
-		order := decodeHold(*r.order.Load())
+		order := model.DecodeHold(*r.order.Load())
 		e.By, e.Reason, e.Note = order.By, order.Reason, order.Note
 	}
-	if err := cmp.Or(v.err, v.why); err != nil {
-		e.Error = clip(err.Error())
+	if err := cmp.Or(v.Err, v.Why); err != nil {
+		e.Error = check.Clip(err.Error())
 	}
 	if typ != "" {
-		s.emit(e)
+		s.base.Emit(e)
 	}
-	if v.settlement.Hold != nil && result.Err == nil {
-		order := decodeHold(v.settlement.Hold)
-		e.Type, e.From, e.Error, e.By, e.Reason = EventPause, e.Status, order.Reason, order.By, order.Reason
-		s.emit(e)
+	if v.Settlement.Hold != nil && result.Err == nil {
+		order := model.DecodeHold(v.Settlement.Hold)
+		e.Type, e.From, e.Error, e.By, e.Reason = model.EventPause, e.Status, order.Reason, order.By, order.Reason
+		s.base.Emit(e)
 	}
 }
 
@@ -346,18 +383,18 @@ func (p *pull) again(c *Claimed, due store.Millis) {
 }
 
 // count puts a verdict into the report, once it is stored.
-func (t *tally) count(v *verdict) {
+func (t *tally) count(v *decide.Verdict) {
 	t.add(func(r *Report) {
 		switch {
-		case v.outcome == OutcomeSkipped:
+		case v.Outcome == model.OutcomeSkipped:
 			r.Skipped++
-		case v.retried:
+		case v.Retried:
 			r.Retried++
-		case v.err != nil:
+		case v.Err != nil:
 			r.Failed++
-		case v.outcome == OutcomeSuccess:
+		case v.Outcome == model.OutcomeSuccess:
 			r.Completed++
-		case v.outcome == OutcomeCancelled:
+		case v.Outcome == model.OutcomeCancelled:
 			r.Cancelled++
 		default:
 			r.Snoozed++

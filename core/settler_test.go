@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -60,7 +61,7 @@ func TestOutcomesOfAPartitionThatIsAway(t *testing.T) {
 		s, err := core.New(st, core.Config{OnEvent: func(e core.Event) {
 			mu.Lock()
 			defer mu.Unlock()
-			if e.Type == core.EventFinish {
+			if e.Type == model.EventFinish {
 				stored[e.Agent] = time.Since(begun)
 			}
 		}})

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
 )
 
 // Pulls that several callers share: who leads one, who waits for it, and what waiting costs them.
@@ -47,7 +49,7 @@ func (s *Scheduler) RunShared(ctx context.Context, scope Scope) (Report, error) 
 // checkShared refuses a scope with functions in it: they would be called for one caller only.
 func (s *Scheduler) checkShared(scope Scope) error {
 	if scope.Idle != nil || scope.Join != nil || scope.OnDue != nil || scope.OnTick != nil || scope.Series != nil {
-		return invalid("scope", "must have no Idle, Join, OnDue, OnTick or Series: a shared pull works for several callers")
+		return check.Invalid("scope", "must have no Idle, Join, OnDue, OnTick or Series: a shared pull works for several callers")
 	}
 	return s.check(scope)
 }

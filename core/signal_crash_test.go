@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // However the processes die that send a signal and that run what waits for it, at whatever step and in whatever order, each task hears it, and
@@ -70,7 +71,7 @@ func TestASignalIsHeardOnceWhateverDies(t *testing.T) {
 						_, err := s.Signal(c.Context(), "a", fmt.Sprint("yes-", n), json.RawMessage(fmt.Sprintf(`"%d"`, n)))
 						return err
 					})
-					var taken *core.SignalTakenError
+					var taken *model.SignalTakenError
 					said[n] = err == nil || errors.As(err, &taken)
 				default:
 					_ = call(func(s *core.Scheduler) error { _, err := s.RunDue(c.Context(), core.Scope{}); return err })

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -47,7 +48,7 @@ func (w *world) waiter(outcomes ...error) *[]step {
 }
 
 // signal sends a signal for agent a.
-func (w *world) signal(key, payload string) core.Signalled {
+func (w *world) signal(key, payload string) model.Signalled {
 	w.Helper()
 	out, err := w.s.Signal(w.Context(), "a", key, json.RawMessage(payload))
 	require.NoError(w, err)
@@ -70,20 +71,20 @@ func TestATaskWaitsForASignal(t *testing.T) {
 		assert.Equal(t, core.StatusWaiting, info.Status)
 		assert.Equal(t, "yes", info.Awaiting.Key)
 		assert.Equal(t, 48*time.Hour, info.Awaiting.Until.Sub(w.begun))
-		assert.Equal(t, core.OutcomeAwaiting, info.LastOutcome)
+		assert.Equal(t, model.OutcomeAwaiting, info.LastOutcome)
 		why, err := w.s.Explain(w.Context(), "a", "1")
 		require.NoError(t, err)
-		assert.Equal(t, core.BecauseSignal, why.Reasons[0].Code)
+		assert.Equal(t, model.BecauseSignal, why.Reasons[0].Code)
 		assert.Contains(t, why.Reasons[0].Text, `it waits for the signal "yes": duly signal "a" "yes"`)
 
 		time.Sleep(time.Hour)
 		assert.Zero(t, w.run().Ran)
-		assert.Equal(t, core.Signalled{Resumed: 1}, w.signal("yes", ` {"by": "ann"} `))
+		assert.Equal(t, model.Signalled{Resumed: 1}, w.signal("yes", ` {"by": "ann"} `))
 		w.run()
 		info = w.task("a", "1")
 		assert.Equal(t, "more", info.Awaiting.Key)
 		assert.Zero(t, info.NextRun, "for ever")
-		assert.Equal(t, core.Signalled{Resumed: 1}, w.signal("more", ""))
+		assert.Equal(t, model.Signalled{Resumed: 1}, w.signal("more", ""))
 		w.run()
 		assert.Equal(t, core.StatusCompleted, w.task("a", "1").Status)
 		assert.Equal(t, []step{
@@ -91,7 +92,7 @@ func TestATaskWaitsForASignal(t *testing.T) {
 			{checkpoint: "asked", heard: heard("yes", `{"by":"ann"}`), attempt: 1},
 			{checkpoint: "thanked", heard: heard("more", "null"), attempt: 1},
 		}, *steps)
-		assert.Len(t, w.seen(core.EventSignal), 2)
+		assert.Len(t, w.seen(model.EventSignal), 2)
 	})
 }
 
@@ -99,9 +100,9 @@ func TestATaskWaitsForASignal(t *testing.T) {
 func TestASignalThatComesFirst(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		steps := w.waiter(core.Await(core.Signal{Key: "yes"}, nil))
-		assert.Equal(t, core.Signalled{Kept: true}, w.signal("yes", "1"))
+		assert.Equal(t, model.Signalled{Kept: true}, w.signal("yes", "1"))
 		_, err := w.s.Signal(w.Context(), "a", "yes", json.RawMessage("2"))
-		var taken *core.SignalTakenError
+		var taken *model.SignalTakenError
 		require.ErrorAs(t, err, &taken)
 		assert.Equal(t, core.CodeConflict, core.CodeOf(err))
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
@@ -110,7 +111,7 @@ func TestASignalThatComesFirst(t *testing.T) {
 		assert.Equal(t, heard("yes", "1"), (*steps)[1].heard)
 		w.signal("yes", "3")
 		time.Sleep(core.SignalKept)
-		assert.Equal(t, core.Signalled{Kept: true}, w.signal("yes", "4"), "the other was forgotten")
+		assert.Equal(t, model.Signalled{Kept: true}, w.signal("yes", "4"), "the other was forgotten")
 	})
 }
 
@@ -134,7 +135,7 @@ func TestWhatWasHeardIsNotLost(t *testing.T) {
 						assert.Equal(t, heard("yes", "1"), s.heard)
 					}
 				}
-				assert.Equal(t, core.Signalled{Kept: true}, w.signal("yes", "2"))
+				assert.Equal(t, model.Signalled{Kept: true}, w.signal("yes", "2"))
 			})
 		})
 	}
@@ -153,7 +154,7 @@ func TestWhatWasHeardIsWaitedForNoMore(t *testing.T) {
 		assert.Nil(t, w.task("a", "1").Awaiting, "it waits for its second attempt, and for nobody")
 		why, err := w.s.Explain(w.Context(), "a", "1")
 		require.NoError(t, err)
-		assert.Equal(t, core.BecauseRetry, why.Reasons[0].Code)
+		assert.Equal(t, model.BecauseRetry, why.Reasons[0].Code)
 	})
 }
 
@@ -199,7 +200,7 @@ func TestNobodyComes(t *testing.T) {
 				} else {
 					assert.Equal(t, core.ErrNoSignal.Error(), info.LastError)
 				}
-				assert.Equal(t, core.Signalled{Kept: true}, w.signal("yes", "1"), "it is too late")
+				assert.Equal(t, model.Signalled{Kept: true}, w.signal("yes", "1"), "it is too late")
 			})
 		})
 	}
@@ -286,7 +287,7 @@ func TestEveryWaiterIsTold(t *testing.T) {
 			}
 			return nil
 		}
-		assert.Equal(t, core.Signalled{Resumed: 200}, w.signal("yes", "1"), "and it is not kept, as others have heard it")
+		assert.Equal(t, model.Signalled{Resumed: 200}, w.signal("yes", "1"), "and it is not kept, as others have heard it")
 		w.runUntil(time.Second)
 		require.Len(t, *steps, 200)
 		for _, s := range *steps {
@@ -310,7 +311,7 @@ func TestWhatAFailedOccurrenceHeard(t *testing.T) {
 				w.signal("yes", "1")
 				w.runFailing()
 				w.runUntil(90 * time.Minute)
-				assert.Equal(t, core.Signalled{Kept: true}, w.signal("yes", "2"), "it does not wait now")
+				assert.Equal(t, model.Signalled{Kept: true}, w.signal("yes", "2"), "it does not wait now")
 				w.runUntil(time.Hour)
 				require.GreaterOrEqual(t, len(*steps), 5)
 				assert.Equal(t, []step{

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // slots bound what runs at once in a process: all runs, those that are not urgent, and those of some kinds. Pulls that
@@ -162,7 +164,7 @@ func (s *slots) grant(w *waiter) grant {
 	// An error rather than a wait: handlers that ignore their context need not return ever, and whoever
 	// runs the process has to hear of it.
 	if s.abandoned >= s.most {
-		return grant{err: &AbandonedError{Handlers: s.abandoned, Limit: s.most}}
+		return grant{err: &model.AbandonedError{Handlers: s.abandoned, Limit: s.most}}
 	}
 	g := grant{n: min(w.most, s.free()), news: s.news}
 	// Slots that any task may have come first: those that are kept for urgent tasks stay free as long
@@ -265,31 +267,16 @@ func (s *slots) freed() {
 	s.serve()
 }
 
-// SlotStats say how the slots of a process are used.
-type SlotStats struct {
-	Total        int // Config.Concurrency
-	InUse        int // runs in flight
-	Urgent       int // of Total: kept for tasks of level 1
-	Usual        int // of InUse: runs of tasks that are not of level 1
-	Abandoned    int // handlers that ignore their cancelled context: they hold no slot
-	MaxAbandoned int // with so many of them the process claims nothing
-	// Kinds are the kinds that have a bound of their own.
-	Kinds map[string]KindSlots
-}
-
-// KindSlots say how the slots of a kind are used.
-type KindSlots struct{ Total, InUse int }
-
 // stats are the slots as users see them: those that are lent out but not used count as free.
-func (s *slots) stats() SlotStats {
+func (s *slots) stats() model.SlotStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := SlotStats{Total: s.total, InUse: s.used - s.lent.n, Urgent: s.kept, Usual: s.usual - s.lent.usual, Abandoned: s.abandoned, MaxAbandoned: s.most}
+	st := model.SlotStats{Total: s.total, InUse: s.used - s.lent.n, Urgent: s.kept, Usual: s.usual - s.lent.usual, Abandoned: s.abandoned, MaxAbandoned: s.most}
 	if len(s.ofKind) > 0 {
-		st.Kinds = make(map[string]KindSlots, len(s.ofKind))
+		st.Kinds = make(map[string]model.KindSlots, len(s.ofKind))
 	}
 	for kind, total := range s.ofKind {
-		st.Kinds[kind] = KindSlots{Total: total, InUse: s.kinds[kind] - s.lent.room[kind]}
+		st.Kinds[kind] = model.KindSlots{Total: total, InUse: s.kinds[kind] - s.lent.room[kind]}
 	}
 	return st
 }

@@ -8,6 +8,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // slotsOf are slots of which some are kept for urgent tasks, and kind k has two.
@@ -34,7 +37,7 @@ func TestSlotsAreBounded(t *testing.T) {
 	assert.Equal(t, 3, g.n)
 	assert.Equal(t, map[string]int{"k": 2}, g.room)
 	s.keep(g, append(claimedOf("k", LevelLow, 1), claimedOf("other", LevelLow, 1)...))
-	assert.Equal(t, SlotStats{Total: 5, InUse: 2, Usual: 2, MaxAbandoned: 3, Kinds: map[string]KindSlots{"k": {2, 1}}}, s.stats())
+	assert.Equal(t, model.SlotStats{Total: 5, InUse: 2, Usual: 2, MaxAbandoned: 3, Kinds: map[string]model.KindSlots{"k": {Total: 2, InUse: 1}}}, s.stats())
 	g = s.take(t.Context(), 9, never)
 	assert.Equal(t, 3, g.n, "as many as are free")
 	assert.Equal(t, map[string]int{"k": 1}, g.room)
@@ -130,9 +133,9 @@ func TestSlotsOfAbandonedHandlers(t *testing.T) {
 		assert.Equal(t, i+1, s.abandon([]*run{{claimed: &runs[i]}}))
 	}
 	assert.Equal(t, 2, s.stats().InUse, "they hold no slot")
-	var abandoned *AbandonedError
+	var abandoned *model.AbandonedError
 	require.ErrorAs(t, s.take(t.Context(), 1, never).err, &abandoned)
-	assert.Equal(t, AbandonedError{Handlers: 3, Limit: 3}, *abandoned)
+	assert.Equal(t, model.AbandonedError{Handlers: 3, Limit: 3}, *abandoned)
 	s.returned()
 	assert.Equal(t, 1, s.take(t.Context(), 1, never).n)
 }
@@ -144,7 +147,7 @@ func TestEndedRunsTakeNothing(t *testing.T) {
 	r.info.run = r
 	assert.NoError(t, r.info.SetResult(1))
 	assert.NoError(t, r.info.SetProgress(2))
-	assert.Equal(t, state{}, r.state)
+	assert.Equal(t, codec.State{}, r.state)
 	assert.False(t, r.dirty)
 }
 

@@ -4,7 +4,13 @@ import (
 	"context"
 	"errors"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/decide"
+	"github.com/seed-6f6f2c11/duly/core/internal/plan"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -27,19 +33,19 @@ func (r *run) spawn(ctx context.Context) error {
 	if err := r.gather(ctx); err != nil {
 		return err
 	}
-	if d := (decision{facts: r.facts()}); d.hopeless(d.inherited) {
-		return &skippedError{reason: skipPaused}
+	if d := (decide.Decision{Facts: r.facts()}); d.Hopeless(d.Inherited) {
+		return &plan.SkippedError{Reason: plan.SkipPaused}
 	}
-	occurrence := nominal(r.claimed, &r.state)
+	occurrence := decide.Nominal(r.claimed, &r.state)
 	child := r.body
-	child.Every, child.FromStart, child.Cron, child.Zone, child.MatchAll, child.GapSkip = 0, false, "", r.body.zone(), false, false
+	child.Every, child.FromStart, child.Cron, child.Zone, child.MatchAll, child.GapSkip = 0, false, "", r.body.CronZone(), false, false
 	child.Jitter, child.Overlap, child.Misfire, child.PauseAfter, child.MinInterval = 0, "", "", 0, 0
 	child.Callback = nil // it is told how the recurring task ends
 	child.Parent, child.Occurrence = r.claimed.ID, occurrence
 	if child.MaxAttempts == 0 {
 		child.MaxAttempts = 1 // the next occurrence is the retry
 	}
-	id := childID(r.claimed.ID, occurrence)
+	id := model.ChildID(r.claimed.ID, occurrence)
 	sub := store.Submission{
 		Agent: r.claimed.Agent, ID: id, Kind: r.claimed.Kind, Group: child.Group, Key: child.LimitKey, Level: r.claimed.Level,
 		Body: child.Encode(),
@@ -48,18 +54,18 @@ func (r *run) spawn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if placed[0].Created && s.tells() {
-		s.emit(Event{
-			Type: EventEnqueue, Agent: sub.Agent, ID: id, Kind: sub.Kind, Group: sub.Group, TraceID: child.TraceID, Due: placed[0].Due.Time(),
+	if placed[0].Created && s.base.Tells() {
+		s.base.Emit(Event{
+			Type: model.EventEnqueue, Agent: sub.Agent, ID: id, Kind: sub.Kind, Group: sub.Group, TraceID: child.TraceID, Due: placed[0].Due.Time(),
 			SessionID: child.SessionID, MemCubeID: child.MemCubeID,
-			Status: StatusWaiting, By: byDuly, Reason: "occurrence of " + r.claimed.ID,
+			Status: StatusWaiting, By: check.ByDuly, Reason: "occurrence of " + r.claimed.ID,
 		})
 	}
 	r.pull.outlook.settle(r.claimed.Partition, placed[0].Due)
 	r.pull.brought.Store(true)
-	if r.body.overlap() == OverlapCancelRunning {
+	if r.body.OverlapPolicy() == OverlapCancelRunning {
 		for _, other := range r.state.Children {
-			if _, err := s.cancel(ctx, r.claimed.Agent, other, Order{By: byDuly, Reason: "overlap: the next occurrence is due"}, unasked); err != nil && CodeOf(err) == CodeUnavailable {
+			if _, err := operate.CancelBySelf(ctx, s.Desk, r.claimed.Agent, other, Order{By: check.ByDuly, Reason: "overlap: the next occurrence is due"}); err != nil && CodeOf(err) == CodeUnavailable {
 				return err
 			}
 		}
@@ -88,7 +94,7 @@ func (r *run) gather(ctx context.Context) error {
 		case !t.Status.Finished():
 			r.state.Children = append(r.state.Children, t.ID)
 		default:
-			r.inherit(inform(t))
+			r.inherit(codec.Inform(t))
 		}
 	}
 	return nil
@@ -103,10 +109,10 @@ type inheritance struct {
 // inherit adds a child that has ended.
 func (r *run) inherit(child TaskInfo) {
 	r.state.RunCount++
-	run := record.Run{Started: store.MillisOf(child.LastRun), Duration: child.LastDuration, Attempt: max(child.Attempt, 1), Outcome: string(OutcomeSuccess), Error: child.LastError}
+	run := record.Run{Started: store.MillisOf(child.LastRun), Duration: child.LastDuration, Attempt: max(child.Attempt, 1), Outcome: string(model.OutcomeSuccess), Error: child.LastError}
 	switch child.Status {
 	case StatusFailed:
-		run.Outcome = string(OutcomeFailed)
+		run.Outcome = string(model.OutcomeFailed)
 		r.state.ErrorCount++
 		r.state.Failures++
 		if r.left == nil {
@@ -114,7 +120,7 @@ func (r *run) inherit(child TaskInfo) {
 		}
 		r.left.failed, r.left.why = r.left.failed+1, child.LastError
 	case StatusCancelled:
-		run.Outcome = string(OutcomeCancelled)
+		run.Outcome = string(model.OutcomeCancelled)
 	default:
 		r.state.Failures = 0
 	}

@@ -10,7 +10,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/decide"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -58,14 +62,14 @@ func (NoPolicy) Again(Figures, Ended) Placement { return Placement{} }
 
 // steered are tasks as the policy places them. The caller's are left as they are, and so is what somebody edits.
 func (s *Scheduler) steered(ctx context.Context, tasks []NewTask) []NewTask {
-	if ctx.Value(seenKey{}) != nil {
+	if ctx.Value(operate.SeenKey{}) != nil {
 		return tasks
 	}
 	tasks = slices.Clone(tasks)
 	s.figures.refresh(ctx, s)
 	for i := range tasks {
 		t := &tasks[i]
-		if t.restored != nil { // it was placed when it was new
+		if t.Restored != nil { // it was placed when it was new
 			continue
 		}
 		s.figures.submitted(s.config.Clock.Now(), t.Agent)
@@ -104,7 +108,7 @@ func (p *Placement) apply(t *NewTask) {
 func (s *Scheduler) guarded(ctx context.Context, call func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			s.config.Logger.ErrorContext(ctx, "the policy panicked; it changed nothing", slog.String("panic", clip(fmt.Sprint(v))))
+			s.config.Logger.ErrorContext(ctx, "the policy panicked; it changed nothing", slog.String("panic", check.Clip(fmt.Sprint(v))))
 		}
 	}()
 	call()
@@ -112,23 +116,23 @@ func (s *Scheduler) guarded(ctx context.Context, call func()) {
 
 // steer counts a run that has ended, and asks the policy how its task runs again. It comes after the decision, which knows
 // nothing of figures. A verdict that the store has refused, as the task was replaced meanwhile, is decided again without it.
-func (r *run) steer(d *decision) {
+func (r *run) steer(d *decide.Decision) {
 	s, v := r.pull.s, &r.verdict
-	if d.ran && !v.released {
-		s.figures.ran(s.config.Clock.Now(), r.info.Agent, v, d.claimedAt.Sub(d.claimed.Due))
+	if d.Ran && !v.Released {
+		s.figures.ran(s.config.Clock.Now(), r.info.Agent, v, d.ClaimedAt.Sub(d.Claimed.Due))
 	}
-	ended := v.outcome == OutcomeSuccess || v.outcome == OutcomeFailed
-	if v.settlement.Verb != store.VerbAgain || !ended || v.retried || !d.body.recurs() || d.body.Manual {
+	ended := v.Outcome == model.OutcomeSuccess || v.Outcome == model.OutcomeFailed
+	if v.Settlement.Verb != store.VerbAgain || !ended || v.Retried || !d.Body.Recurs() || d.Body.Manual {
 		return
 	}
-	planned := v.settlement.Due.At
+	planned := v.Settlement.Due.At
 	if planned == 0 {
-		planned = d.now.Add(v.settlement.Due.After)
+		planned = d.Now.Add(v.Settlement.Due.After)
 	}
 	s.figures.refresh(r.pull.ctx, s)
 	f := s.figures.of(s.config.Clock.Now(), r.info.Agent, r.info.Kind)
 	e := Ended{
-		Agent: r.info.Agent, ID: r.info.ID, Kind: r.info.Kind, Level: r.info.Level, LimitKey: d.body.LimitKey, Failed: v.outcome == OutcomeFailed, Took: v.took, Due: planned.Time(),
+		Agent: r.info.Agent, ID: r.info.ID, Kind: r.info.Kind, Level: r.info.Level, LimitKey: d.Body.LimitKey, Failed: v.Outcome == model.OutcomeFailed, Took: v.Took, Due: planned.Time(),
 	}
 	var next Placement
 	s.guarded(r.pull.ctx, func() { next = s.config.Policy.Again(f, e) })
@@ -140,11 +144,11 @@ func (r *run) steer(d *decision) {
 	if store.MillisOf(due) == planned {
 		return
 	}
-	at := min(store.MillisOf(due), d.now.Add(maxDelay))
-	if d.body.fixed() { // earlier than its time would be a run that nobody planned
+	at := min(store.MillisOf(due), d.Now.Add(check.MaxDelay))
+	if d.Body.Fixed() { // earlier than its time would be a run that nobody planned
 		at = max(at, planned)
 	}
-	v.settlement.Due = d.delay(v, store.When{At: max(at, d.now)})
+	v.Settlement.Due = d.Delay(v, store.When{At: max(at, d.Now)})
 }
 
 // move is another level or limit key that a policy gives a task, once the end of its run is stored.

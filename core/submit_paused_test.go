@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // A task that is stored paused is never started, neither at once nor by a pull, until it is resumed; and the same submit pauses it no more.
@@ -31,7 +32,7 @@ func TestSubmitAsPaused(t *testing.T) {
 		pauses := w.task("a", "1").Pauses
 		require.Len(w, pauses, 1)
 		assert.Equal(w, core.Order{By: "eve", Reason: "not yet"}, pauses[0].Order)
-		events := w.seen(core.EventPause)
+		events := w.seen(model.EventPause)
 		require.Len(w, events, 2)
 		assert.Equal(w, "1 eve not yet", events[0].ID+" "+events[0].By+" "+events[0].Reason)
 
@@ -60,12 +61,12 @@ func TestSubmitAsPausedRefuses(t *testing.T) {
 		require.EqualError(w, err, "paused_reason needs paused")
 		_, err = w.s.Submit(w.Context(), core.NewTask{Agent: "a", Kind: "k", Paused: true, PausedReason: string(make([]byte, 1))})
 		require.ErrorContains(w, err, "paused_reason")
-		_, err = core.ParseTasks([]byte(`{"agent_id": "a", "kind": "k", "paused": "yes"}`))
+		_, err = model.ParseTasks([]byte(`{"agent_id": "a", "kind": "k", "paused": "yes"}`))
 		require.EqualError(w, err, "paused must be true or false")
 		in := core.NewTask{Agent: "a", Kind: "k", Paused: true, PausedReason: "why"}
 		data, err := json.Marshal(in)
 		require.NoError(w, err)
-		out, err := core.ParseTasks(data)
+		out, err := model.ParseTasks(data)
 		require.NoError(w, err)
 		assert.Equal(w, []core.NewTask{in}, out)
 	})

@@ -12,6 +12,8 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func TestSubmitRefuses(t *testing.T) {
@@ -168,7 +170,7 @@ func TestSubmitTakesAnything(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, core.TaskInfo{
 		Agent: full.Agent, ID: full.ID, Kind: full.Kind, Group: "group", Status: core.StatusWaiting, Level: core.LevelHigh,
-		Payload: json.RawMessage(`{"a":[]}`), Every: time.Minute, From: core.FromStart, Schedule: core.ScheduleEvery, MaxAttempts: 3, Attempt: 1, Backoff: time.Second,
+		Payload: json.RawMessage(`{"a":[]}`), Every: time.Minute, From: core.FromStart, Schedule: store.ScheduleEvery, MaxAttempts: 3, Attempt: 1, Backoff: time.Second,
 		Timeout: time.Minute, Lease: time.Minute, Submitted: info.Submitted, UpdatedAt: info.Submitted, Due: info.Due,
 		NextRun: info.Due, TraceID: "t", Traceparent: "00-1", SessionID: "s", UserID: "u",
 		Labels: map[string]string{"mem_cube_id": "m", "user_name": "n"}, Info: json.RawMessage(`{"k":1}`), Tags: []string{"x", "y"},
@@ -234,7 +236,7 @@ func TestTracker(t *testing.T) {
 	assert.Equal(t, core.CodeInvalid, core.CodeOf(err))
 	counts, err := s.Group(t.Context(), "a", "group1")
 	require.NoError(t, err)
-	assert.Equal(t, core.GroupCounts{Live: 15}, counts)
+	assert.Equal(t, model.GroupCounts{Live: 15}, counts)
 	assert.Equal(t, core.StatusInProgress, counts.Status())
 	_, err = s.Group(t.Context(), "a", "group7")
 	assert.ErrorIs(t, err, core.ErrNotFound)
@@ -246,7 +248,7 @@ func TestTracker(t *testing.T) {
 
 func TestGroupStatus(t *testing.T) {
 	t.Parallel()
-	for want, counts := range map[core.Status]core.GroupCounts{
+	for want, counts := range map[core.Status]model.GroupCounts{
 		"":                    {},
 		core.StatusFailed:     {Live: 1, Completed: 1, Failed: 1},
 		core.StatusInProgress: {Live: 1, Completed: 1},

@@ -6,39 +6,27 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
-
-// Submitted is what became of a submitted task.
-type Submitted struct {
-	Agent, ID, Kind string
-	Status          Status
-	Due             time.Time
-	Created         bool // false: the task already existed
-	Replaced        bool // the task existed and now has the new definition; if not created either, it is unchanged
-	// Differs says that it is unchanged, and is not what was submitted: another kind, payload, schedule or setting.
-	// The payload of a task that has completed or was cancelled is not kept, nor is the delay or the time of any, nor
-	// anything of one whose record was dropped.
-	Differs bool
-	// NotBooked says that the hosts of the store are called by alarms, and that none could be booked for the task: it waits for the next call, or for a
-	// process that books what others owe.
-	NotBooked bool
-}
 
 // Existing is what Submit would find of tasks whose ids are known already, in order; nothing is stored. A task that does not
 // exist has no Status.
 func (s *Scheduler) Existing(ctx context.Context, tasks ...NewTask) ([]Submitted, error) {
-	tasks, err := s.filled(tasks)
+	tasks, err := s.base.Filled(tasks)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.authorizeSubmit(ctx, tasks); err != nil {
+	if err := s.base.AuthorizeSubmit(ctx, tasks); err != nil {
 		return nil, err
 	}
-	subs, err := s.prepare(tasks, originOf(ctx))
+	subs, err := s.base.Prepare(tasks, originOf(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +57,7 @@ func (s *Scheduler) describeExisting(ctx context.Context, out []Submitted, subs 
 		}
 		for i := range out {
 			if t := found[out[i].ID]; out[i].Agent == agent && t != nil {
-				out[i].describe(t, &subs[i], s.config.Policy != nil)
+				describe(&out[i], t, &subs[i], s.config.Policy != nil)
 			}
 		}
 	}
@@ -77,7 +65,7 @@ func (s *Scheduler) describeExisting(ctx context.Context, out []Submitted, subs 
 }
 
 // describe fills in what a task that was there before is like.
-func (s *Submitted) describe(t *store.Stored, sub *store.Submission, steered bool) {
+func describe(s *model.Submitted, t *store.Stored, sub *store.Submission, steered bool) {
 	if s.Created || t.Status == "" {
 		return
 	}
@@ -108,9 +96,9 @@ func differs(sub *store.Submission, t *store.Stored, steered bool) bool {
 }
 
 // same reports whether a live task, with a body, has this very schedule and definition already: replacing it would only disturb it.
-func same(sub *store.Submission, t *store.Stored, b *body) bool {
+func same(sub *store.Submission, t *store.Stored, b *codec.Body) bool {
 	return t.Order == nil && t.Status != "" && !t.Status.Finished() && sub.Kind == t.Kind && sub.Key == t.Key && sub.Level == t.Level && sameBody(sub.Body, t.Body) &&
-		(b.Cron != "" || b.Manual || b.Every != 0 && sub.Due == store.When{After: jitter(b.Jitter, sub.Agent, sub.ID, 0)})
+		(b.Cron != "" || b.Manual || b.Every != 0 && sub.Due == store.When{After: model.Jitter(b.Jitter, sub.Agent, sub.ID, 0)})
 }
 
 // sameBody reports whether two bodies are the same, whichever runs have submitted them, in whichever trace.
@@ -146,7 +134,7 @@ func (s *Scheduler) place(ctx context.Context, subs []store.Submission) (placed 
 			return nil, nil, err
 		}
 		placed, err = s.store.Submit(ctx, subs)
-		if !errors.Is(err, store.ErrChanged) || try == mostTries {
+		if !errors.Is(err, store.ErrChanged) || try == base.MostTries {
 			return placed, was, err
 		}
 	}
@@ -161,39 +149,39 @@ func (s *Scheduler) takeOverAll(ctx context.Context, subs []store.Submission, re
 		}
 		old += subs[i].OldLen
 	}
-	if old > MaxSubmitBytes && len(replacing) > 1 { // the store compares each with what was read here
-		return invalid("tasks", "replace tasks of %d bytes in all: the limit is %d a call; submit them in several calls", old, MaxSubmitBytes)
+	if old > model.MaxSubmitBytes && len(replacing) > 1 { // the store compares each with what was read here
+		return check.Invalid("tasks", "replace tasks of %d bytes in all: the limit is %d a call; submit them in several calls", old, model.MaxSubmitBytes)
 	}
 	return nil
 }
 
 // tellPlaced reports what a submit has stored. was are the statuses of tasks that were to be replaced.
 func (s *Scheduler) tellPlaced(ctx context.Context, tasks []NewTask, out []Submitted, was []Status) {
-	by := orderOf(ctx, Order{})
+	by := model.OrderOf(ctx, Order{})
 	for i := range out {
 		e := Event{
-			Type: EventEnqueue, Agent: out[i].Agent, ID: out[i].ID, Kind: out[i].Kind, Group: tasks[i].Group, TraceID: tasks[i].TraceID,
-			SessionID: tasks[i].SessionID, MemCubeID: tasks[i].Labels[labelMemCube],
+			Type: model.EventEnqueue, Agent: out[i].Agent, ID: out[i].ID, Kind: out[i].Kind, Group: tasks[i].Group, TraceID: tasks[i].TraceID,
+			SessionID: tasks[i].SessionID, MemCubeID: tasks[i].Labels[model.LabelMemCube],
 			Due: out[i].Due, Status: StatusWaiting, By: by.By, Key: tasks[i].LimitKey,
 		}
 		if parent := ParentOf(ctx); parent != "" {
-			e.Reason = clip("submitted by the run of " + parent)
+			e.Reason = check.Clip("submitted by the run of " + parent)
 		}
 		switch {
 		case out[i].Created:
 		case out[i].Replaced:
-			e.Type, e.From = EventReplace, was[i]
+			e.Type, e.From = model.EventReplace, was[i]
 			if e.From == StatusInProgress { // the new definition holds when its run has ended
 				e.Status = e.From
 			}
 		default:
 			continue
 		}
-		s.emit(e)
-		if hold := tasks[i].hold(ctx); hold != nil && out[i].Created {
-			order := decodeHold(hold.Note)
-			s.emit(Event{
-				Type: EventPause, Agent: e.Agent, ID: e.ID, Kind: e.Kind, Key: e.Key, From: StatusWaiting, Status: StatusWaiting,
+		s.base.Emit(e)
+		if hold := codec.HoldOf(ctx, &tasks[i]); hold != nil && out[i].Created {
+			order := model.DecodeHold(hold.Note)
+			s.base.Emit(Event{
+				Type: model.EventPause, Agent: e.Agent, ID: e.ID, Kind: e.Kind, Key: e.Key, From: StatusWaiting, Status: StatusWaiting,
 				By: order.By, Reason: order.Reason, Note: order.Note, Next: hold.Until.At.Time(),
 			})
 		}
@@ -207,7 +195,7 @@ func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned
 		return "", err
 	}
 	t := &page.Tasks[0]
-	if unseen(ctx, t) {
+	if operate.Unseen(ctx, t) {
 		return "", store.ErrChanged
 	}
 	stored := t.State
@@ -221,7 +209,7 @@ func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned
 			return "", err
 		}
 	}
-	b, err1 := decodeBody(t.Body)
+	b, err1 := codec.DecodeBody(t.Body)
 	old, err2 := record.DecodeState(stored)
 	plan, err3 := record.DecodeState(planned)
 	if err := errors.Join(err1, err2, err3); err != nil {
@@ -236,4 +224,34 @@ func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned
 	}
 	sub.Version, sub.OldGroup, sub.OldLen, sub.State = t.Version, b.Group, len(t.Body), kept.First()
 	return t.Status, nil
+}
+
+// allowSubmit asks the rule about tasks that are submitted, if there is one: it reads those that may exist. A task that exists and
+// is kept does not change.
+func (s *Scheduler) allowSubmit(ctx context.Context, tasks []NewTask, subs []store.Submission) error {
+	if s.config.Allow == nil {
+		return nil
+	}
+	found, err := s.base.Existing(ctx, tasks, subs)
+	if err != nil {
+		return err
+	}
+	for i := range subs {
+		sub := &subs[i]
+		t := &Transition{Type: model.EventEnqueue, Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, Key: sub.Key, To: StatusWaiting, Task: &tasks[i]}
+		if old := found[[2]string{sub.Agent, sub.ID}]; old != "" {
+			if sub.Conflict != store.ConflictReplace {
+				continue
+			}
+			t.Type, t.From = model.EventReplace, old
+			if old == StatusInProgress { // the new definition holds when its run has ended
+				t.To = old
+			}
+		}
+		t.Order = model.OrderOf(ctx, t.Order)
+		if err := s.base.Allow(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ package core
 import (
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -13,8 +14,7 @@ import (
 // and of those that have died more often one. So a poisonous task soon takes few others with it, and these are cleared by their next
 // run; the fourth death in a row is the end of a task.
 const (
-	secondSort       = 1
-	mostOfSecondSort = 2
+	secondSort = 1
 )
 
 // sortsApart is how long suspects of one sort run in a process before another sort, by its number, joins them: a task that ends its
@@ -52,7 +52,7 @@ func mostSuspects(sort, slots int) int {
 	case 0:
 		return max(1, slots/2)
 	case secondSort:
-		return min(mostOfSecondSort, slots)
+		return min(base.MostOfSecondSort, slots)
 	default:
 		return 1
 	}

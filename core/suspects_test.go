@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -102,7 +103,7 @@ func TestExplainNamesSuspicion(t *testing.T) {
 		var pull sync.WaitGroup
 		pull.Go(func() { w.run() })
 		synctest.Wait()
-		codes := map[core.BecauseCode]int{}
+		codes := map[model.BecauseCode]int{}
 		for _, id := range []string{"1", "2", "3"} {
 			why, err := w.s.Explain(w.Context(), "a", id)
 			require.NoError(t, err)
@@ -110,7 +111,7 @@ func TestExplainNamesSuspicion(t *testing.T) {
 				codes[r.Code]++
 			}
 		}
-		assert.Positive(t, codes[core.BecauseSuspect])
+		assert.Positive(t, codes[model.BecauseSuspect])
 		pull.Wait()
 		assert.Equal(t, core.StatusCompleted, w.task("a", "1").Status)
 	})

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -58,7 +59,7 @@ func (t *target) suspects(now time.Time) bool {
 }
 
 // due is when something is due in the partition, as far as is known.
-func (s *seen) due() store.Millis { return earlier(s.next, s.settled) }
+func (s *seen) due() store.Millis { return base.Earlier(s.next, s.settled) }
 
 // search is how far claims that pass over tasks have come. What falls due, or comes to an agent that has nothing else, is
 // behind whatever was searched before; what comes to an agent that was passed over is found when the search begins again.
@@ -239,7 +240,7 @@ func (o *outlook) next() store.Millis {
 	for _, t := range o.targets {
 		// A target that was never asked is due long ago for ready, but that is no time to report.
 		if !t.asked.IsZero() {
-			next = earlier(next, t.due())
+			next = base.Earlier(next, t.due())
 		}
 	}
 	return next
@@ -321,7 +322,7 @@ func (o *outlook) settle(partition int, at store.Millis) {
 	// The earliest is kept, never replaced by a later one: the next answer corrects it, a task that is
 	// overlooked nobody would.
 	if t := o.byIndex[partition]; t != nil && at != 0 {
-		t.settled = earlier(t.settled, at)
+		t.settled = base.Earlier(t.settled, at)
 		if o.series != nil {
 			o.series.noticed(at)
 		}
@@ -362,11 +363,11 @@ func (t *target) answered(asked time.Time, agents []string, c *store.Look) {
 	}
 	if len(agents) < len(t.agents) { // the others are due when they were
 		for _, due := range t.dues {
-			t.next = earlier(t.next, due)
+			t.next = base.Earlier(t.next, due)
 		}
 	}
 	if t.agents == nil || c.NextLease != 0 && c.NextLease <= c.Now { // expired leases may hold tasks of these agents
-		t.next = earlier(t.next, c.NextLease)
+		t.next = base.Earlier(t.next, c.NextLease)
 	}
 	t.overdue = t.next != 0 && t.next <= c.Now
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -107,15 +108,15 @@ func TestAFinishTellsHow(t *testing.T) {
 			}
 		}
 		w.runFailing()
-		for _, e := range w.seen(core.EventFinish) {
+		for _, e := range w.seen(model.EventFinish) {
 			want := map[string]core.Event{
-				"again":   {Outcome: core.OutcomeFailed, Retried: true, Status: core.StatusWaiting},
-				"hourly":  {Outcome: core.OutcomeFailed, Status: core.StatusWaiting},
-				"crashed": {Outcome: core.OutcomeCrashed, Status: core.StatusFailed}, "malformed": {Outcome: core.OutcomeFailed, Status: core.StatusFailed},
+				"again":   {Outcome: model.OutcomeFailed, Retried: true, Status: core.StatusWaiting},
+				"hourly":  {Outcome: model.OutcomeFailed, Status: core.StatusWaiting},
+				"crashed": {Outcome: model.OutcomeCrashed, Status: core.StatusFailed}, "malformed": {Outcome: model.OutcomeFailed, Status: core.StatusFailed},
 			}[e.ID]
 			assert.Equal(t, want, core.Event{Outcome: e.Outcome, Retried: e.Retried, Status: e.Status}, e.ID)
 		}
-		assert.Len(t, w.seen(core.EventFinish), 4)
+		assert.Len(t, w.seen(model.EventFinish), 4)
 		assert.Equal(t, []string{"k"}, w.s.Kinds())
 	})
 }

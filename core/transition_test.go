@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
@@ -23,7 +24,7 @@ func ExampleTransition() {
 	errKept := errors.New("audits are kept")
 	s, err := core.New(memstore.New(memstore.Config{}), core.Config{
 		Allow: func(_ context.Context, t core.Transition) error {
-			if t.Kind == "audit" && (t.Type == core.EventDelete || t.Type == core.EventCancel) {
+			if t.Kind == "audit" && (t.Type == model.EventDelete || t.Type == model.EventCancel) {
 				return errKept
 			}
 			return nil
@@ -118,14 +119,14 @@ func TestWhatDulyChangesIsReported(t *testing.T) {
 		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return nil })
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "fails", Every: time.Hour})
 		w.runFailing()
-		paused := w.seen(core.EventPause)
+		paused := w.seen(model.EventPause)
 		require.Len(w, paused, 1)
 		assert.Equal(w, "duly", paused[0].By)
 		assert.Equal(w, "the last occurrence failed: boom", paused[0].Reason)
 		w.told()
 		w.submit(core.NewTask{Agent: "a", ID: "2", Kind: "busy", LimitKey: "p"})
 		w.run()
-		held := w.seen(core.EventHold)
+		held := w.seen(model.EventHold)
 		require.Len(w, held, 1)
 		assert.Equal(w, "p duly", held[0].Key+" "+held[0].By)
 		assert.Equal(w, time.Minute, held[0].Next.Sub(held[0].Time).Round(time.Second))
@@ -136,7 +137,7 @@ func TestWhatDulyChangesIsReported(t *testing.T) {
 		assert.Contains(w, w.told()[1:], fmt.Sprintf("enqueue c1@%dk >waiting duly occurrence of 1", time.Now().UnixMilli()))
 		w.submit(core.NewTask{Agent: "d", ID: "1", Kind: "unknown"})
 		w.run()
-		parked := w.seen(core.EventPark)
+		parked := w.seen(model.EventPark)
 		require.Len(w, parked, 1)
 		assert.Equal(w, []any{1, "d", "1", "no handler of its kind"}, []any{parked[0].Count, parked[0].Agent, parked[0].ID, parked[0].Reason})
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 )
 
@@ -68,29 +69,29 @@ func TestUpcoming(t *testing.T) {
 		require.NoError(t, err)
 		return out
 	}
-	f, err := (&core.Preview{Cron: "30 2 * * *", Zone: "Europe/Berlin", After: at("2026-03-27T12:00:00Z"), Count: 3}).Forecast()
+	f, err := (&inspect.Preview{Cron: "30 2 * * *", Zone: "Europe/Berlin", After: at("2026-03-27T12:00:00Z"), Count: 3}).Forecast()
 	require.NoError(t, err)
 	var text []string
 	for _, one := range f.Times {
 		text = append(text, one.Format(time.RFC3339))
 	}
 	assert.Equal(t, []string{"2026-03-28T02:30:00+01:00", "2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00"}, text)
-	assert.Equal(t, []core.ClockChange{{Before: f.Times[1], Shift: time.Hour}}, f.Changes)
-	_, err = (&core.Preview{Cron: "61 * * * *", After: at("2026-03-27T12:00:00Z"), Count: 3}).Forecast()
+	assert.Equal(t, []inspect.ClockChange{{Before: f.Times[1], Shift: time.Hour}}, f.Changes)
+	_, err = (&inspect.Preview{Cron: "61 * * * *", After: at("2026-03-27T12:00:00Z"), Count: 3}).Forecast()
 	assert.Equal(t, core.CodeInvalid, core.CodeOf(err))
-	_, err = (&core.Preview{Cron: "1 * * * *", Zone: "Nowhere", After: at("2026-03-27T12:00:00Z"), Count: 3}).Forecast()
+	_, err = (&inspect.Preview{Cron: "1 * * * *", Zone: "Nowhere", After: at("2026-03-27T12:00:00Z"), Count: 3}).Forecast()
 	assert.ErrorContains(t, err, "zone ")
 
 	until := at("2026-01-03T00:00:00Z")
 	cron := &core.TaskInfo{Status: core.StatusWaiting, Cron: "0 9 * * *", Zone: core.ZoneOfAgent, NextRun: at("2026-01-01T08:00:00Z")}
-	assert.Equal(t, []string{"01-01T08", "01-02T08"}, dayHours(core.Upcoming(cron, "Europe/Berlin", until, 9)))
-	assert.Equal(t, []string{"01-01T08"}, dayHours(core.Upcoming(cron, "Europe/Berlin", until, 1)))
+	assert.Equal(t, []string{"01-01T08", "01-02T08"}, dayHours(inspect.Upcoming(cron, "Europe/Berlin", until, 9)))
+	assert.Equal(t, []string{"01-01T08"}, dayHours(inspect.Upcoming(cron, "Europe/Berlin", until, 1)))
 	every := &core.TaskInfo{Status: core.StatusWaiting, Every: 20 * time.Hour, NextRun: at("2026-01-01T08:00:00Z")}
-	assert.Equal(t, []string{"01-01T08", "01-02T04", "01-03T00"}, dayHours(core.Upcoming(every, "", until, 9)))
+	assert.Equal(t, []string{"01-01T08", "01-02T04", "01-03T00"}, dayHours(inspect.Upcoming(every, "", until, 9)))
 	once := &core.TaskInfo{Status: core.StatusWaiting, NextRun: at("2026-01-01T08:00:00Z")}
-	assert.Equal(t, []string{"01-01T08"}, dayHours(core.Upcoming(once, "", until, 9)))
-	assert.Empty(t, core.Upcoming(once, "", at("2026-01-01T07:00:00Z"), 9))
-	assert.Empty(t, core.Upcoming(&core.TaskInfo{Status: core.StatusCompleted}, "", until, 9))
+	assert.Equal(t, []string{"01-01T08"}, dayHours(inspect.Upcoming(once, "", until, 9)))
+	assert.Empty(t, inspect.Upcoming(once, "", at("2026-01-01T07:00:00Z"), 9))
+	assert.Empty(t, inspect.Upcoming(&core.TaskInfo{Status: core.StatusCompleted}, "", until, 9))
 }
 
 func dayHours(times []time.Time) []string {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -56,7 +57,7 @@ func TestWindow(t *testing.T) {
 			time.Sleep(late)
 			_, _ = s.RunDue(t.Context(), core.Scope{}) // it names the runs that failed
 		}
-		window := func(d time.Duration) core.Window {
+		window := func(d time.Duration) inspect.Window {
 			w, err := one.Window(t.Context(), d)
 			require.NoError(t, err)
 			return w
@@ -76,7 +77,7 @@ func TestWindow(t *testing.T) {
 		assert.Equal(t, 4, recent.calls)
 		w := window(time.Hour)
 		require.Len(t, w.Kinds, 2)
-		assert.Equal(t, core.KindWindow{Kind: "bad", Runs: 1, Failures: 1, LagP50: time.Millisecond, LagP95: time.Millisecond}, w.Kinds[0])
+		assert.Equal(t, inspect.KindWindow{Kind: "bad", Runs: 1, Failures: 1, LagP50: time.Millisecond, LagP95: time.Millisecond}, w.Kinds[0])
 		assert.Equal(t, int64(5), w.Kinds[1].Runs)
 		assert.InDelta(t, 1, w.Kinds[0].FailureRate(), 0)
 		assert.Greater(t, w.Kinds[1].LagP95, 10*time.Second-time.Millisecond)

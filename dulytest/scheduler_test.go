@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/dulytest"
 )
 
@@ -112,7 +113,7 @@ func TestAStoreFailsAsTold(t *testing.T) {
 	_, err := s.Submit(t.Context(), task)
 	require.ErrorIs(t, err, errBoom)
 	assert.Equal(t, core.CodeUnavailable, core.CodeOf(err))
-	s.Store.Fail("Submit", core.ErrStoreFull)
+	s.Store.Fail("Submit", store.ErrFull)
 	_, err = s.Submit(t.Context(), task)
 	assert.Equal(t, core.CodeStoreFull, core.CodeOf(err))
 	s.Store.Fail("Submit", nil)

@@ -77,7 +77,7 @@ func (s *Store) Fail(verb string, err error) {
 		return
 	}
 	if err != nil && core.CodeOf(err) == core.CodeInternal {
-		err = &core.StoreError{Verb: strings.ToLower(verb), Err: err}
+		err = &store.Error{Verb: strings.ToLower(verb), Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

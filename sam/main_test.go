@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 	"github.com/seed-6f6f2c11/duly/internal/runtimeapi"
@@ -170,7 +171,7 @@ func (w *world) task(id string) core.TaskInfo {
 	return task
 }
 
-func (w *world) stats() core.Stats {
+func (w *world) stats() inspect.Stats {
 	w.Helper()
 	stats, err := w.scheduler.Stats(w.Context())
 	require.NoError(w, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -208,7 +209,7 @@ func (s *story) submit(agent, id, kind, more string) {
 	err := s.adapter.Submit(s.Context(), task)
 	if errors.Is(err, ErrUnsupported) {
 		var tasks []core.NewTask
-		tasks, err = core.ParseTasks([]byte(task))
+		tasks, err = model.ParseTasks([]byte(task))
 		require.NoError(s, err)
 		_, err = s.Scheduler.Submit(s.Context(), tasks...)
 	}

@@ -26,7 +26,7 @@ type Partly struct {
 }
 
 // It has an address in it, so that a test can check that no client ever sees that.
-var errAway = &core.StoreError{Verb: "claim", Err: errors.New("dial tcp 10.1.2.3:6379: connection refused")}
+var errAway = &store.Error{Verb: "claim", Err: errors.New("dial tcp 10.1.2.3:6379: connection refused")}
 
 // SetAway makes these partitions, and no others, answer nothing.
 func (s *Partly) SetAway(partitions ...int) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -25,13 +27,13 @@ type agentPage struct {
 	Statuses     []string
 	More, First  string
 	Steers       bool
-	Paused       *core.PauseInfo // of the agent itself, as far as its tasks say
+	Paused       *model.PauseInfo // of the agent itself, as far as its tasks say
 }
 
 // share is what an agent has used of a budget that counts each agent by itself.
 type share struct {
-	Budget  core.BudgetUse
-	Used    core.Amount
+	Budget  store.BudgetUse
+	Used    store.Amount
 	Percent int
 }
 
@@ -47,7 +49,7 @@ func (c *console) agent(v *visit) (*page, error) {
 	if p.Agent == "" {
 		return nil, &core.InvalidError{Field: "agent", Reason: "is required"}
 	}
-	if err := v.may(core.ActionRead, p.Agent); err != nil {
+	if err := v.may(model.ActionRead, p.Agent); err != nil {
 		return nil, err
 	}
 	l := core.List{Agent: p.Agent, Kind: p.Kind, Limit: tasksShown, Cursor: v.q.Get("cursor")}
@@ -190,7 +192,7 @@ func weekOf(tasks []core.TaskInfo, zone string, now time.Time) *week {
 	until := now.Add(weekDays * 24 * time.Hour)
 	for i := range tasks {
 		t := &tasks[i]
-		times := core.Upcoming(t, zone, until, mostMarks+1)
+		times := inspect.Upcoming(t, zone, until, mostMarks+1)
 		if len(times) == 0 {
 			continue
 		}
@@ -243,7 +245,7 @@ func scheduleOf(t *core.TaskInfo) string {
 		return "cron " + t.Cron + " (" + zone + ")"
 	case t.Manual:
 		return "by hand"
-	case t.Schedule == core.ScheduleActivity:
+	case t.Schedule == store.ScheduleActivity:
 		return "after activity"
 	case t.Every > 0:
 		return "every " + t.Every.String()

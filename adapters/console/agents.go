@@ -6,13 +6,13 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // agentsPage is a page of agents.
 type agentsPage struct {
 	Prefix   string
-	Agents   []core.AgentStats
+	Agents   []model.AgentStats
 	Looked   int  // how many agents were looked at
 	Searches bool // for a prefix
 	More     string
@@ -30,7 +30,7 @@ const (
 
 // agents lists agents with live tasks. A visitor who may see some agents only names the one to open.
 func (c *console) agents(v *visit) (*page, error) {
-	p := agentsPage{Prefix: v.q.Get("prefix"), All: v.may(core.ActionRead, "") == nil, Begun: v.q.Get("cursor") != ""}
+	p := agentsPage{Prefix: v.q.Get("prefix"), All: v.may(model.ActionRead, "") == nil, Begun: v.q.Get("cursor") != ""}
 	p.Searches = p.Prefix != ""
 	if !p.All {
 		if p.Searches {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 )
 
 // chart is a chart of bars. Lengths are in the units of its view box.
@@ -34,7 +34,7 @@ const (
 )
 
 // runsChart draws how many runs ended in each step, and how many of them failed.
-func runsChart(title string, t *core.Trend) chart {
+func runsChart(title string, t *inspect.Trend) chart {
 	c := chart{Title: title, Width: chartWidth, Height: chartHeight}
 	var most, runs, failures int64
 	for _, s := range t.Steps {
@@ -53,7 +53,7 @@ func runsChart(title string, t *core.Trend) chart {
 }
 
 // lagChart draws how late runs were claimed.
-func lagChart(title string, t *core.Trend) chart {
+func lagChart(title string, t *inspect.Trend) chart {
 	c := chart{Title: title, Width: chartWidth, Height: chartHeight}
 	var most time.Duration
 	for _, s := range t.Steps {
@@ -74,7 +74,7 @@ func lagChart(title string, t *core.Trend) chart {
 }
 
 // frame sets what stands around the bars.
-func (c *chart) frame(t *core.Trend, top string) {
+func (c *chart) frame(t *inspect.Trend, top string) {
 	c.Top, c.To = top, "now"
 	if len(t.Steps) > 0 {
 		c.From = rough(t.Until.Sub(t.Steps[0].Since).Round(t.Step)) + " ago"

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/localhost"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // Path is where the pages begin. The handler has to get all requests for it and for what is below it.
@@ -223,13 +224,13 @@ func query(r *http.Request, names []string) (url.Values, error) {
 }
 
 // may reports whether the visitor may do something with the tasks of an agent; of all if it is empty.
-func (v *visit) may(action core.Action, agent string) error {
+func (v *visit) may(action model.Action, agent string) error {
 	return v.scheduler.Authorize(v.r.Context(), core.Access{Action: action, Agent: agent})
 }
 
 // steers reports whether there are controls for an agent, or for all.
 func (v *visit) steers(agent string) bool {
-	return !v.options.ReadOnly && v.may(core.ActionControl, agent) == nil
+	return !v.options.ReadOnly && v.may(model.ActionControl, agent) == nil
 }
 
 // caught is deferred: it turns a panic into a page that hides what happened.

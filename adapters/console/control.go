@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // verb is something that can be ordered.
@@ -119,7 +120,7 @@ func (v *visit) ordered() (string, core.Target, error) {
 	case t.ID != "" && t.Agent == "":
 		return "", t, &core.InvalidError{Field: "agent", Reason: "is required with id"}
 	}
-	return do, t, v.may(core.ActionControl, t.Agent)
+	return do, t, v.may(model.ActionControl, t.Agent)
 }
 
 // errReadOnly refuses controls of a console that only shows.

@@ -12,6 +12,8 @@ import (
 	"unicode"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
 // deadPage is a page of dead letters.
@@ -35,7 +37,7 @@ type deadGroup struct {
 
 // bulkPage is what one step of a replay of all did, or how many tasks the next one is about.
 type bulkPage struct {
-	Step    core.BulkStep
+	Step    operate.BulkStep
 	Kind    string
 	Done    bool // a step has been carried out
 	Refused []refusedRow
@@ -54,7 +56,7 @@ const (
 
 // dead is the page of dead letters.
 func (c *console) dead(v *visit) (*page, error) {
-	if err := v.may(core.ActionRead, ""); err != nil {
+	if err := v.may(model.ActionRead, ""); err != nil {
 		return nil, err
 	}
 	p := deadPage{Kind: v.q.Get("kind"), Begun: v.q.Get("cursor") != "", Steers: v.steers(""), Step: bulkStep}
@@ -136,14 +138,14 @@ func (c *console) replay(v *visit) (*page, error) {
 	case len(names) > deadShown:
 		return nil, &core.InvalidError{Field: "task", Reason: "names more tasks than a page has"}
 	}
-	p := bulkPage{Step: core.BulkStep{Matched: len(names)}, Done: true}
+	p := bulkPage{Step: operate.BulkStep{Matched: len(names)}, Done: true}
 	for _, name := range names {
 		q, err := url.ParseQuery(name)
 		if err != nil {
 			return nil, &core.InvalidError{Field: "task", Reason: "cannot be read"}
 		}
 		agent, id := q.Get("agent"), q.Get("id")
-		if err := v.may(core.ActionControl, agent); err != nil {
+		if err := v.may(model.ActionControl, agent); err != nil {
 			return nil, err
 		}
 		_, err = c.scheduler.Replay(v.r.Context(), agent, id)
@@ -169,11 +171,11 @@ func (c *console) bulk(v *visit) (*page, error) {
 	if v.options.ReadOnly {
 		return nil, errReadOnly
 	}
-	if err := v.may(core.ActionControl, ""); err != nil {
+	if err := v.may(model.ActionControl, ""); err != nil {
 		return nil, err
 	}
 	p := bulkPage{Kind: v.q.Get("kind")}
-	b := core.Bulk{Do: core.BulkReplay, List: deadList(p.Kind, v.q.Get("cursor")), Order: core.Order{By: v.by()}}
+	b := operate.Bulk{Do: operate.BulkReplay, List: deadList(p.Kind, v.q.Get("cursor")), Order: core.Order{By: v.by()}}
 	b.List.Limit = bulkStep
 	if text := v.r.PostForm.Get("count"); text != "" {
 		count, err := strconv.Atoi(text)
@@ -183,7 +185,7 @@ func (c *console) bulk(v *visit) (*page, error) {
 		b.Count = count
 		p.Step, err = c.scheduler.Bulk(v.r.Context(), b)
 		p.Done = err == nil
-		if err != nil && !errors.Is(err, core.ErrCount) { // more have failed since: the page asks again
+		if err != nil && !errors.Is(err, model.ErrCount) { // more have failed since: the page asks again
 			return nil, err
 		}
 	}
@@ -194,7 +196,7 @@ func (c *console) bulk(v *visit) (*page, error) {
 }
 
 // count adds to a page how many dead letters the step behind it is about. Where it finds none yet, the next page looks further.
-func (c *console) count(v *visit, p *bulkPage, b core.Bulk) error {
+func (c *console) count(v *visit, p *bulkPage, b operate.Bulk) error {
 	if p.Done {
 		b.List.Cursor = p.Step.Next
 	}

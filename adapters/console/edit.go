@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -20,7 +21,7 @@ type editField struct {
 
 // editsOf are the fields of a task that a form changes; none if it cannot be edited now.
 func editsOf(t *core.TaskInfo) []editField {
-	if t.Status != core.StatusWaiting || t.Schedule == core.ScheduleActivity {
+	if t.Status != core.StatusWaiting || t.Schedule == store.ScheduleActivity {
 		return nil
 	}
 	every := ""
@@ -49,7 +50,7 @@ func (c *console) edit(v *visit) (*page, error) {
 	if v.options.ReadOnly {
 		return nil, errReadOnly
 	}
-	if err := v.may(core.ActionControl, agent); err != nil {
+	if err := v.may(model.ActionControl, agent); err != nil {
 		return nil, err
 	}
 	change := map[string]any{}
@@ -86,13 +87,13 @@ func (c *console) setBudget(v *visit) (*page, error) {
 	if v.options.ReadOnly {
 		return nil, errReadOnly
 	}
-	if err := v.may(core.ActionControl, ""); err != nil {
+	if err := v.may(model.ActionControl, ""); err != nil {
 		return nil, err
 	}
 	form, ctx := v.r.PostForm, v.r.Context()
 	about := core.BudgetTarget{
 		LimitTarget: core.LimitTarget{Kind: form.Get("kind"), Key: form.Get("key"), Each: store.Each(form.Get("each"))},
-		Unit:        form.Get("unit"), Per: core.Period(form.Get("per")),
+		Unit:        form.Get("unit"), Per: store.Period(form.Get("per")),
 	}
 	if form.Get("lift") != "" {
 		if err := c.scheduler.LiftBudget(ctx, about); err != nil {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // eventsPage is the page of live events.
@@ -31,7 +33,7 @@ const (
 // events is the page of live events.
 func (c *console) events(v *visit) (*page, error) {
 	p := eventsPage{Agent: v.q.Get("agent"), Kind: v.q.Get("kind"), Has: c.options.Events != nil}
-	if err := v.may(core.ActionRead, p.Agent); err != nil {
+	if err := v.may(model.ActionRead, p.Agent); err != nil {
 		return nil, err
 	}
 	p.Stream = Path + "/stream?" + url.Values{"agent": {p.Agent}, "kind": {p.Kind}}.Encode()
@@ -62,7 +64,7 @@ func show(e *core.Event) seen {
 	if s.Text == "" {
 		s.Text = clean(short(e.Reason))
 	}
-	if e.Type == core.EventFinish {
+	if e.Type == model.EventFinish {
 		s.Took = took(e.Duration)
 	}
 	if e.ID != "" {
@@ -81,7 +83,7 @@ func (c *console) stream(v *visit) error {
 		return problem.New(problem.CodeNoRoute, "this process has no events")
 	}
 	s := &shown{visit: v, agent: v.q.Get("agent"), kind: v.q.Get("kind")}
-	if err := v.may(core.ActionRead, s.agent); err != nil {
+	if err := v.may(model.ActionRead, s.agent); err != nil {
 		return err
 	}
 	leave, err := c.options.Events.Listen(v.session.token)
@@ -108,7 +110,7 @@ type shown struct {
 var errGone = errors.New("the stream has ended")
 
 // send writes what of a page the visitor wants, and now and then a sign of life, with how far it has come.
-func (s *shown) send(page core.EventPage) error {
+func (s *shown) send(page inspect.EventPage) error {
 	select {
 	case <-s.options.Stopping:
 		return errGone
@@ -141,11 +143,11 @@ func (s *shown) send(page core.EventPage) error {
 
 // told is an event as the stream has it; empty if it is not for the visitor. How many were lost is nothing that those have to know who see
 // some agents only.
-func (s *shown) told(e *core.StoreEvent) string {
+func (s *shown) told(e *inspect.StoreEvent) string {
 	if e.Data == nil {
 		return fmt.Sprintf("id: %s\nevent: missed\ndata: Some\n\n", e.ID)
 	}
-	if s.agent != "" && s.agent != e.Event.Agent || s.kind != "" && s.kind != e.Event.Kind || s.may(core.ActionRead, e.Event.Agent) != nil {
+	if s.agent != "" && s.agent != e.Event.Agent || s.kind != "" && s.kind != e.Event.Kind || s.may(model.ActionRead, e.Event.Agent) != nil {
 		return ""
 	}
 	data, err := json.Marshal(show(&e.Event))

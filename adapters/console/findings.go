@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // finding is one thing that is wrong, and a way out: a page, a button, or a command to run.
@@ -44,7 +46,7 @@ func (f *facts) findings(steers bool) []finding {
 // own are faults of the process that answers.
 func (f *facts) own() []finding {
 	var out []finding
-	if stuck, ok := errors.AsType[*core.AbandonedError](f.Ready); ok {
+	if stuck, ok := errors.AsType[*model.AbandonedError](f.Ready); ok {
 		out = append(out, finding{State: isBad, Text: sentence(stuck.Error()), Command: "duly daemon", Label: "Processes", To: Path + "/processes"})
 	}
 	if away, ok := errors.AsType[*core.AwayError](f.Ready); ok {
@@ -117,13 +119,13 @@ func (f *facts) failures() []finding {
 // bounds looks for limits that let nothing in, and budgets that are used up.
 func (f *facts) bounds() []finding {
 	var out []finding
-	for _, l := range core.Idle(f.Limits) {
+	for _, l := range inspect.Idle(f.Limits) {
 		out = append(out, finding{
 			State: isWarn, Text: fmt.Sprintf("%s in line for the limit on %s, and nothing of it runs.", counted(l.Waiting, "task"), l.About),
 			Label: "Limits", To: Path + "/kinds",
 		})
 	}
-	for _, b := range core.UsedUp(f.Budgets) {
+	for _, b := range inspect.UsedUp(f.Budgets) {
 		out = append(out, finding{
 			State: isWarn, Text: fmt.Sprintf("The budget of %s %s is used up until %s; %s in line.", b.Amount, b.About, b.Ends.Time().UTC().Format("2 January 15:04 MST"),
 				counted(b.Waiting, "task")),

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/localhost"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // functions are what templates call.
@@ -160,13 +161,13 @@ func stateOf(t *core.TaskInfo, now time.Time) badge {
 }
 
 // outcomeOf is how a run ended.
-func outcomeOf(o core.Outcome) badge {
+func outcomeOf(o model.Outcome) badge {
 	switch o {
-	case core.OutcomeSuccess:
+	case model.OutcomeSuccess:
 		return badge{"good", string(o)}
-	case core.OutcomeFailed, core.OutcomeCrashed:
+	case model.OutcomeFailed, model.OutcomeCrashed:
 		return badge{"bad", string(o)}
-	case core.OutcomeCancelled:
+	case model.OutcomeCancelled:
 		return badge{"warn", string(o)}
 	default:
 		return badge{"idle", string(o)}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -22,7 +23,7 @@ type kindsPage struct {
 
 // limitRow is a limit, and how much of it is used.
 type limitRow struct {
-	core.LimitUse
+	store.LimitUse
 
 	Bound string
 	About string
@@ -30,7 +31,7 @@ type limitRow struct {
 
 // budgetRow is a budget, and how much of it is used.
 type budgetRow struct {
-	core.BudgetUse
+	store.BudgetUse
 
 	Text    string
 	Percent int
@@ -39,7 +40,7 @@ type budgetRow struct {
 
 // kinds is the page of kinds, limits and budgets.
 func (c *console) kinds(v *visit) (*page, error) {
-	if err := v.may(core.ActionRead, ""); err != nil {
+	if err := v.may(model.ActionRead, ""); err != nil {
 		return nil, err
 	}
 	f, err := c.read(v)
@@ -70,7 +71,7 @@ func (c *console) kinds(v *visit) (*page, error) {
 }
 
 // boundOf is what a limit allows, in words.
-func boundOf(l *core.LimitUse) string {
+func boundOf(l *store.LimitUse) string {
 	var parts []string
 	if l.Concurrency > 0 {
 		parts = append(parts, counted(l.Concurrency, "run")+" at once")
@@ -94,7 +95,7 @@ func (c *console) setLimit(v *visit) (*page, error) {
 	if v.options.ReadOnly {
 		return nil, errReadOnly
 	}
-	if err := v.may(core.ActionControl, ""); err != nil {
+	if err := v.may(model.ActionControl, ""); err != nil {
 		return nil, err
 	}
 	form := v.r.PostForm

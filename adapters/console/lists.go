@@ -6,11 +6,12 @@ import (
 	"net/url"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // pausesPage is a page of pauses.
 type pausesPage struct {
-	Pauses []core.PauseInfo
+	Pauses []model.PauseInfo
 	More   string
 	Begun  bool
 	Steers bool
@@ -22,7 +23,7 @@ const pausesShown = 100
 
 // pauses is a page of all that is paused.
 func (c *console) pauses(v *visit) (*page, error) {
-	if err := v.may(core.ActionRead, ""); err != nil {
+	if err := v.may(model.ActionRead, ""); err != nil {
 		return nil, err
 	}
 	p := pausesPage{Steers: v.steers(""), Begun: v.q.Get("cursor") != ""}
@@ -45,14 +46,14 @@ type processesPage struct{ Processes []processRow }
 
 // processRow is a process, and whether it can take more.
 type processRow struct {
-	core.Process
+	model.Process
 
 	State badge
 }
 
 // processes is the page of the processes that have said lately what they run.
 func (c *console) processes(v *visit) (*page, error) {
-	if err := v.may(core.ActionRead, ""); err != nil {
+	if err := v.may(model.ActionRead, ""); err != nil {
 		return nil, err
 	}
 	all, err := c.scheduler.Processes(v.r.Context())

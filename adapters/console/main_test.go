@@ -24,6 +24,7 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
@@ -56,7 +57,7 @@ func setup(t *testing.T, options console.Options) *fixture {
 	spy := &storetest.Spy{Store: st, Before: func(context.Context, string) error {
 		f.calls.Add(1)
 		if f.fail.Load() {
-			return &core.StoreError{Verb: "get", Err: errors.New("dial tcp secret.host:6379")}
+			return &store.Error{Verb: "get", Err: errors.New("dial tcp secret.host:6379")}
 		}
 		return nil
 	}}

@@ -5,7 +5,7 @@ package console
 import (
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 )
 
 // nextPage is the page of a schedule.
@@ -35,7 +35,7 @@ func (c *console) next(v *visit) (*page, error) {
 	}}
 	out := &page{name: "next", title: "Schedule preview"}
 	if p.Cron != "" {
-		forecast, err := c.scheduler.Forecast(core.Preview{Cron: p.Cron, Zone: p.Zone, After: v.now, Count: timesShown})
+		forecast, err := c.scheduler.Forecast(inspect.Preview{Cron: p.Cron, Zone: p.Zone, After: v.now, Count: timesShown})
 		if err != nil {
 			p.Wrong, out.status = sentence(err.Error()), 400
 		}
@@ -46,7 +46,7 @@ func (c *console) next(v *visit) (*page, error) {
 }
 
 // marked says beside each time whether the clocks have changed since the one before, or since now.
-func marked(f *core.Forecast) []fired {
+func marked(f *inspect.Forecast) []fired {
 	var out []fired
 	changes := f.Changes
 	for _, t := range f.Times {

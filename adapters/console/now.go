@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // nowPage is the first page.
@@ -17,7 +19,7 @@ type nowPage struct {
 	Windows  bool // something counts the runs of the last hours
 	Steers   bool
 	Empty    bool // nothing was ever submitted
-	Stats    core.Stats
+	Stats    inspect.Stats
 }
 
 // tile is one figure.
@@ -27,15 +29,15 @@ type tile struct {
 
 // kindRow is a kind on the first page, and on that of kinds.
 type kindRow struct {
-	core.KindInfo
+	inspect.KindInfo
 
-	Hour   core.KindWindow // of the last hour
+	Hour   inspect.KindWindow // of the last hour
 	State  badge
 	Target core.Target
 }
 
 // facts are what the store and this process say of all tasks together.
-type facts struct{ *core.Health }
+type facts struct{ *inspect.Health }
 
 // read reads the facts.
 func (c *console) read(v *visit) (*facts, error) {
@@ -48,7 +50,7 @@ func (c *console) read(v *visit) (*facts, error) {
 
 // now is the first page.
 func (c *console) now(v *visit) (*page, error) {
-	if err := v.may(core.ActionRead, ""); err != nil {
+	if err := v.may(model.ActionRead, ""); err != nil {
 		return single(err)
 	}
 	f, err := c.read(v)
@@ -133,7 +135,7 @@ func restingNote(n int64) string {
 // lag is the tile of how late runs were in the last hour: that of the kind that was latest, which a sum would hide.
 func (f *facts) lag() tile {
 	t := tile{Name: "Lag, p95", Value: "–", Note: "no run in the last hour"}
-	var worst *core.KindWindow
+	var worst *inspect.KindWindow
 	for i := range f.Hour.Kinds {
 		if k := &f.Hour.Kinds[i]; worst == nil || k.LagP95 > worst.LagP95 {
 			worst = k
@@ -147,7 +149,7 @@ func (f *facts) lag() tile {
 
 // rows are the kinds.
 func (f *facts) rows() []kindRow {
-	hour := map[string]core.KindWindow{}
+	hour := map[string]inspect.KindWindow{}
 	for _, k := range f.Hour.Kinds {
 		hour[k.Kind] = k
 	}
@@ -160,7 +162,7 @@ func (f *facts) rows() []kindRow {
 }
 
 // kindState is whether the tasks of a kind run.
-func kindState(k *core.KindInfo) badge {
+func kindState(k *inspect.KindInfo) badge {
 	switch {
 	case k.Pause != nil:
 		return badge{"warn", "paused"}

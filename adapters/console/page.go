@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 //go:embed templates/*.html assets/*
@@ -77,7 +78,7 @@ func (v *visit) write(p *page) error {
 	l := layout{
 		Title: p.title, Page: p.name, Path: v.r.URL.RequestURI(), Said: said[v.r.URL.Query().Get("said")], Who: v.who.Name, Version: v.options.Version,
 		SignedIn: v.session.token != "", ReadOnly: v.options.ReadOnly, Now: v.now, P: p.body, Token: v.session.formToken(),
-		Guest: v.options.Callers != nil && v.who.Rights == nil, All: v.may(core.ActionRead, "") == nil,
+		Guest: v.options.Callers != nil && v.who.Rights == nil, All: v.may(model.ActionRead, "") == nil,
 	}
 	var b bytes.Buffer
 	if err := v.pages[p.name].Execute(&b, &l); err != nil {

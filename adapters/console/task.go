@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // taskPage is the page of a task.
@@ -42,7 +43,7 @@ type value struct {
 
 // runRow is one run, and the pause before it.
 type runRow struct {
-	core.TaskRun
+	model.TaskRun
 
 	Number int
 	State  badge
@@ -74,7 +75,7 @@ func (c *console) task(v *visit) (*page, error) {
 	case id == "":
 		return nil, &core.InvalidError{Field: "id", Reason: "is required"}
 	}
-	if err := v.may(core.ActionRead, agent); err != nil {
+	if err := v.may(model.ActionRead, agent); err != nil {
 		return nil, err
 	}
 	e, err := c.scheduler.Explain(v.r.Context(), agent, id)
@@ -108,7 +109,7 @@ func buttonsOf(t *core.TaskInfo) []string {
 		if t.Status == core.StatusWaiting || t.Overlap == core.OverlapQueueOne {
 			out = append(out, "run")
 		}
-		paused := slices.ContainsFunc(t.Pauses, func(p core.PauseInfo) bool { return p.Target.ID != "" })
+		paused := slices.ContainsFunc(t.Pauses, func(p model.PauseInfo) bool { return p.Target.ID != "" })
 		if paused {
 			out = append(out, "resume")
 		} else {
@@ -195,7 +196,7 @@ func valuesOf(t *core.TaskInfo) []value {
 }
 
 // runsOf are the runs that are kept, newest first, with the pauses between them.
-func runsOf(runs []core.TaskRun) []runRow {
+func runsOf(runs []model.TaskRun) []runRow {
 	rows := make([]runRow, len(runs))
 	for i, r := range runs {
 		row := runRow{TaskRun: r, Number: i + 1, State: outcomeOf(r.Outcome), Used: usedText(r.Used)}

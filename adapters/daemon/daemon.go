@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -234,7 +235,7 @@ func (d *Daemon) Ready() error {
 	if d.stop == nil {
 		return ErrNotRunning
 	}
-	if stuck, ok := errors.AsType[*core.AbandonedError](d.scheduler.Ready()); ok {
+	if stuck, ok := errors.AsType[*model.AbandonedError](d.scheduler.Ready()); ok {
 		return stuck
 	}
 	return d.away

@@ -128,7 +128,7 @@ func faulty() *faultyStore {
 // claims is how often the store was asked for work.
 func (s *faultyStore) claims() int { return s.Calls("Claim", "Look") }
 
-var errDown = &core.StoreError{Verb: "claim", Err: errors.New("connection refused")}
+var errDown = &store.Error{Verb: "claim", Err: errors.New("connection refused")}
 
 func (s *faultyStore) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 	s.subscribed.Add(1)

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/daemon"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // A daemon that serves what it can reach is ready: no other one could serve more.
@@ -60,7 +61,7 @@ func TestADaemonWithStuckHandlersIsNotReady(t *testing.T) {
 		f.submit(t, core.NewTask{Agent: "a", Kind: "note", Every: time.Second})
 		f.start(t)
 		time.Sleep(time.Minute)
-		var stuck *core.AbandonedError
+		var stuck *model.AbandonedError
 		require.ErrorAs(t, f.daemon.Ready(), &stuck)
 		assert.Zero(t, ran("a"))
 		assert.Equal(t, 1, strings.Count(f.logs.String(), "\n"), f.logs.String())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/daemon"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
@@ -25,7 +26,7 @@ func TestTheDaemonFindsWhatWasLost(t *testing.T) {
 	// What was repaired may run before its repair is told.
 	faults, ran := make(chan core.Event, 2), make(chan string, 2)
 	s, err := core.New(st, core.Config{OnEvent: func(e core.Event) {
-		if e.Type == core.EventFault {
+		if e.Type == model.EventFault {
 			faults <- e
 		}
 	}})
@@ -72,7 +73,7 @@ func TestAFaultThatStaysIsToldOnce(t *testing.T) {
 	t.Cleanup(func() { _ = st.Close() })
 	told := 0
 	s, err := core.New(st, core.Config{OnEvent: func(e core.Event) {
-		if e.Type == core.EventFault {
+		if e.Type == model.EventFault {
 			told++
 		}
 	}})

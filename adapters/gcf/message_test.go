@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/gcf"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -213,12 +214,12 @@ func TestTroubleWithTheStoreIsRepeated(t *testing.T) {
 	t.Parallel()
 	each(t, gcf.Config{}, func(x trial) {
 		t, f, send := x.T, x.fixture, x.send
-		f.store.FailWith(&core.StoreError{Verb: "submit", Err: errors.New("away")})
+		f.store.FailWith(&store.Error{Verb: "submit", Err: errors.New("away")})
 		for _, data := range []string{`{"agent_id":"ada","id":"1","kind":"ok"}`, `{"kind":"tick"}`} {
 			status, _ := send(data)
 			assert.Equal(t, 503, status, data)
 		}
-		f.store.FailWith(&core.LimitError{Agent: "ada", Limit: 1})
+		f.store.FailWith(&store.LimitError{Agent: "ada", Limit: 1})
 		status, _ := send(`{"agent_id":"ada","id":"1","kind":"ok"}`)
 		assert.Equal(t, 429, status)
 		f.store.FailWith(store.ErrChanged)
@@ -272,7 +273,7 @@ func TestAnEventDoesNotEndWithAForeignRequest(t *testing.T) {
 	assert.Equal(t, core.StatusCompleted, f.status(t, "ada", "1"))
 
 	f.submit(t, core.NewTask{Agent: "ada", ID: "slow", Kind: "slow"})
-	ctx, cancel = context.WithTimeout(t.Context(), core.DefaultMargin+100*time.Millisecond)
+	ctx, cancel = context.WithTimeout(t.Context(), model.DefaultMargin+100*time.Millisecond)
 	defer cancel()
 	e := newEvent(t, "com.example.tick", `{"kind":"tick"}`)
 	e.SetID("e2")

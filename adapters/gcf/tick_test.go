@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/gcf"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func TestCloudSchedulerRunsWhatIsDue(t *testing.T) {
@@ -160,7 +161,7 @@ func TestATickThatDidNotDoAllIsRepeated(t *testing.T) {
 	t.Parallel()
 	f := setup(t, gcf.Config{})
 	f.submit(t, core.NewTask{Agent: "ada", ID: "1", Kind: "ok"}, core.NewTask{Agent: "ada", ID: "2", Kind: "ok"})
-	f.store.FailWith(&core.StoreError{Verb: "claim", Err: errors.New("away: secret")})
+	f.store.FailWith(&store.Error{Verb: "claim", Err: errors.New("away: secret")})
 	status, answer := f.scheduled(t, `{"max":1}`, "duly", at)
 	assert.Equal(t, 503, status)
 	assert.NotContains(t, answer["detail"], "secret")

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Approvals makes addresses for people: of a page with a question and two buttons, which sends the signal that a task waits for. Whoever has an
@@ -61,13 +63,13 @@ type Approval struct {
 
 // approval is an Approval as an address has it.
 type approval struct {
-	Agent string     `json:"a"`
-	ID    string     `json:"i"`
-	Key   string     `json:"k"`
-	Fence core.Fence `json:"f"`
-	Text  string     `json:"q,omitempty"`
-	Until int64      `json:"e"` // seconds
-	Nonce string     `json:"n"`
+	Agent string      `json:"a"`
+	ID    string      `json:"i"`
+	Key   string      `json:"k"`
+	Fence store.Fence `json:"f"`
+	Text  string      `json:"q,omitempty"`
+	Until int64       `json:"e"` // seconds
+	Nonce string      `json:"n"`
 }
 
 // question is what it asks.
@@ -116,7 +118,7 @@ func (a *Approvals) open(token string, now time.Time) (approval, error) {
 		return q, errForged
 	}
 	if now.Unix() >= q.Until {
-		return q, core.ErrClosed
+		return q, model.ErrClosed
 	}
 	return q, nil
 }
@@ -147,9 +149,9 @@ func (a *api) unanswered(r *http.Request, err error) (status int, said string) {
 	switch {
 	case errors.Is(err, errForged):
 		status = http.StatusNotFound
-	case errors.Is(err, core.ErrClosed):
+	case errors.Is(err, model.ErrClosed):
 		status = http.StatusGone
-	case errors.Is(err, core.ErrNotOpen):
+	case errors.Is(err, model.ErrNotOpen):
 		status = http.StatusConflict
 	default:
 		a.failed(r, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/shares"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // Credentials: what a request may do, found out before any store is asked.
@@ -74,13 +75,13 @@ func (g *Grant) covers(id string) bool {
 }
 
 // scopeOf is the scope that an action needs.
-func scopeOf(action core.Action) Scope {
+func scopeOf(action model.Action) Scope {
 	switch action {
-	case core.ActionRead:
+	case model.ActionRead:
 		return ScopeRead
-	case core.ActionRun:
+	case model.ActionRun:
 		return ScopeTrigger
-	case core.ActionApprove:
+	case model.ActionApprove:
 		return ScopeApprove
 	default:
 		return ScopeWrite
@@ -180,7 +181,7 @@ func (t tokens) find(given [sha256.Size]byte) *Grant {
 // share of what is bounded, however the header is spelt that has it.
 type caller struct {
 	grant      *Grant
-	action     core.Action
+	action     model.Action
 	credential [sha256.Size]byte
 	message    Message // of a request that counts once; zero for any other
 }
@@ -228,11 +229,11 @@ func (c *caller) to(rt *route) *caller {
 	to := *c
 	switch rt.scope() {
 	case ScopeRead:
-		to.action = core.ActionRead
+		to.action = model.ActionRead
 	case ScopeTrigger:
-		to.action = core.ActionRun
+		to.action = model.ActionRun
 	default:
-		to.action = core.ActionControl
+		to.action = model.ActionControl
 	}
 	return &to
 }
@@ -242,7 +243,7 @@ type callerKey struct{}
 
 // withCaller puts the caller into a request, for the checks of whichever call it is, and for those of the scheduler. One for which no
 // credential is asked is this process, as a caller in Go would be.
-func withCaller(r *http.Request, c *caller, pace core.Pace) *http.Request {
+func withCaller(r *http.Request, c *caller, pace model.Pace) *http.Request {
 	ctx := context.WithValue(r.Context(), callerKey{}, c)
 	if c.grant != everything {
 		ctx = core.WithPrincipal(ctx, core.Principal{Name: c.grant.Name, Rights: c.grant, Pace: pace})
@@ -268,7 +269,7 @@ func NewShares(part float64, clock core.Clock) *Shares {
 }
 
 // pace is what a caller takes its share by, until its request ends. All tokens of one name have one share.
-func (s *Shares) pace(c *caller) (core.Pace, func()) {
+func (s *Shares) pace(c *caller) (model.Pace, func()) {
 	if c.grant.all() {
 		return nil, func() {}
 	}

@@ -20,6 +20,7 @@ import (
 
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // A batch with a key asks the store about tasks before it submits them: whoever may not submit all of them learns nothing of any.
@@ -115,7 +116,7 @@ func TestPatternsAreNoIDs(t *testing.T) {
 	t.Parallel()
 	g := httpadapter.Grant{Agents: []string{"*", "te*"}, Patterns: []string{"team-*"}}
 	for agent, want := range map[string]bool{"*": true, "te*": true, "team-1": true, "team-": true, "team": false, "ann": false, "": false} {
-		err := g.Authorize(t.Context(), core.Principal{}, core.Access{Action: core.ActionRead, Agent: agent})
+		err := g.Authorize(t.Context(), core.Principal{}, core.Access{Action: model.ActionRead, Agent: agent})
 		assert.Equal(t, want, err == nil, "%q", agent)
 	}
 	for _, bad := range []string{"", "team", "*team", "te*am*", "**"} {

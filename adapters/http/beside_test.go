@@ -10,6 +10,7 @@ import (
 
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // A handler beside the API lets in the same callers, with the same rights.
@@ -28,14 +29,14 @@ func TestCallersOfAHandlerBeside(t *testing.T) {
 	r.Header.Set("Authorization", "Bearer root")
 	who, err := callers(r)
 	require.NoError(t, err)
-	assert.NoError(t, who.Rights.Authorize(t.Context(), who, core.Access{Action: core.ActionControl}))
+	assert.NoError(t, who.Rights.Authorize(t.Context(), who, core.Access{Action: model.ActionControl}))
 	r.Header.Set("Authorization", "Bearer ann")
 	who, err = callers(r)
 	require.NoError(t, err)
 	assert.Equal(t, "Ann", who.Name)
-	assert.NoError(t, who.Rights.Authorize(t.Context(), who, core.Access{Action: core.ActionRead, Agent: "ann"}))
-	assert.Error(t, who.Rights.Authorize(t.Context(), who, core.Access{Action: core.ActionRead, Agent: "bob"}))
-	assert.Error(t, who.Rights.Authorize(t.Context(), who, core.Access{Action: core.ActionControl, Agent: "ann"}))
+	assert.NoError(t, who.Rights.Authorize(t.Context(), who, core.Access{Action: model.ActionRead, Agent: "ann"}))
+	assert.Error(t, who.Rights.Authorize(t.Context(), who, core.Access{Action: model.ActionRead, Agent: "bob"}))
+	assert.Error(t, who.Rights.Authorize(t.Context(), who, core.Access{Action: model.ActionControl, Agent: "ann"}))
 }
 
 // It takes its share of the places of those who listen.

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Budgets over all processes: an operator's calls, for callers that may touch all agents.
@@ -22,10 +23,10 @@ func (a *api) budgets(r *http.Request) (int, any, error) {
 	}
 	budgets, err := a.scheduler.Budgets(r.Context())
 	if budgets == nil {
-		budgets = []core.BudgetUse{}
+		budgets = []store.BudgetUse{}
 	}
 	return http.StatusOK, struct {
-		Budgets []core.BudgetUse `json:"budgets"`
+		Budgets []store.BudgetUse `json:"budgets"`
 	}{budgets}, err
 }
 
@@ -63,8 +64,8 @@ func (a *api) liftBudget(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	about := core.BudgetTarget{
-		LimitTarget: core.LimitTarget{Kind: q.Get("kind"), Key: q.Get("limit_key"), Each: core.Each(q.Get("each"))},
-		Unit:        q.Get("unit"), Per: core.Period(q.Get("per")),
+		LimitTarget: core.LimitTarget{Kind: q.Get("kind"), Key: q.Get("limit_key"), Each: store.Each(q.Get("each"))},
+		Unit:        q.Get("unit"), Per: store.Period(q.Get("per")),
 	}
 	if err := a.scheduler.LiftBudget(r.Context(), about); core.CodeOf(err) == core.CodeNotFound {
 		return 0, nil, problem.New(core.CodeNotFound, fmt.Sprintf("no budget of %s exists: GET /v1/budgets lists all budgets", about))

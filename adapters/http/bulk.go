@@ -6,21 +6,21 @@ import (
 	"net/http"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
 // bulk is the call of a command: one step, for an agent that the caller may change, or for all agents if it may change these.
-func (a *api) bulk(verb core.BulkVerb) func(r *http.Request) (int, any, error) {
+func (a *api) bulk(verb operate.BulkVerb) func(r *http.Request) (int, any, error) {
 	return func(r *http.Request) (int, any, error) { return a.bulkStep(r, verb) }
 }
 
 // bulkStep carries it out.
-func (a *api) bulkStep(r *http.Request, verb core.BulkVerb) (int, any, error) {
+func (a *api) bulkStep(r *http.Request, verb operate.BulkVerb) (int, any, error) {
 	data, err := optionalBody(r)
 	if err != nil {
 		return 0, nil, err
 	}
-	b := core.Bulk{Do: verb}
+	b := operate.Bulk{Do: verb}
 	var since, until string
 	l := &b.List
 	if err := decode(data,

@@ -16,6 +16,7 @@ import (
 
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
 // dead has a task of each of some agents fail for good.
@@ -58,10 +59,10 @@ func TestBulkOverHTTP(t *testing.T) {
 	t.Parallel()
 	f := setup(t, httpadapter.Config{})
 	f.dead(t, "a", "b", "c")
-	step := func(verb, body string) core.BulkStep {
+	step := func(verb, body string) operate.BulkStep {
 		res, answer := f.call(t, "POST", "/v1/tasks/"+verb, body)
 		require.Equal(t, http.StatusOK, res.StatusCode, answer)
-		var s core.BulkStep
+		var s operate.BulkStep
 		require.NoError(t, json.Unmarshal([]byte(answer), &s))
 		return s
 	}

@@ -13,6 +13,7 @@ import (
 
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // Who has ordered something is the credential that it was ordered with, by every call; whom the caller names is a note beside it.
@@ -56,13 +57,13 @@ func TestByIsTheCredential(t *testing.T) {
 
 	mu.Lock()
 	defer mu.Unlock()
-	kinds := map[core.EventType]int{}
+	kinds := map[model.EventType]int{}
 	for _, e := range events {
 		by, note := "ci", "root-operator"
 		switch {
-		case e.By == "" && slices.Contains([]core.EventType{core.EventStart, core.EventFinish}, e.Type):
+		case e.By == "" && slices.Contains([]model.EventType{model.EventStart, model.EventFinish}, e.Type):
 			continue
-		case e.Type == core.EventEnqueue, e.Type == core.EventSignal:
+		case e.Type == model.EventEnqueue, e.Type == model.EventSignal:
 			note = ""
 		case e.Kind == "ok" && e.Agent == "":
 			by = "a credential without a name"
@@ -70,7 +71,7 @@ func TestByIsTheCredential(t *testing.T) {
 		kinds[e.Type]++
 		assert.Equal(t, [2]string{by, note}, [2]string{e.By, e.Note}, "%+v", e)
 	}
-	assert.Equal(t, map[core.EventType]int{core.EventEnqueue: 5, core.EventPause: 8, core.EventCancel: 5, core.EventSignal: 1}, kinds)
+	assert.Equal(t, map[model.EventType]int{model.EventEnqueue: 5, model.EventPause: 8, model.EventCancel: 5, model.EventSignal: 1}, kinds)
 	info, err := f.scheduler.Task(t.Context(), "a", "2")
 	require.NoError(t, err)
 	assert.Equal(t, "cancelled by ci (root-operator): why", info.Reason)

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
 // An operator's calls. Each answers with what it changed as it is then, so that a client needs no second request.
@@ -70,7 +71,7 @@ func (a *api) pause(r *http.Request) (int, any, error) {
 
 // toCome says how to pause what does not exist yet.
 func toCome(err error) error {
-	if _, unknown := errors.AsType[*core.UnknownTargetError](err); unknown {
+	if _, unknown := errors.AsType[*operate.UnknownTargetError](err); unknown {
 		return problem.New(core.CodeNotFound, err.Error()+`; send "ahead": true if it is still to be created`)
 	}
 	return err
@@ -95,7 +96,7 @@ func (a *api) resume(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	err = a.scheduler.Resume(r.Context(), t)
-	if _, unknown := errors.AsType[*core.UnknownTargetError](err); err != nil && (!unknown || !ahead) {
+	if _, unknown := errors.AsType[*operate.UnknownTargetError](err); err != nil && (!unknown || !ahead) {
 		return 0, nil, toCome(err)
 	}
 	return a.after(r, t, false)

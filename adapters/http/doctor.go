@@ -4,7 +4,8 @@ import (
 	"net/http"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // What is wrong, and audits: calls about the whole store.
@@ -21,13 +22,13 @@ func (a *api) doctor(r *http.Request) (int, any, error) {
 	checks := a.scheduler.Diagnose(r.Context())
 	failed := 0
 	for _, c := range checks {
-		if c.Severity == core.SeverityFailed {
+		if c.Severity == inspect.SeverityFailed {
 			failed++
 		}
 	}
 	return http.StatusOK, struct {
-		OK     bool           `json:"ok"` // no check has failed
-		Checks []core.Finding `json:"checks"`
+		OK     bool              `json:"ok"` // no check has failed
+		Checks []inspect.Finding `json:"checks"`
 	}{failed == 0, checks}, nil
 }
 
@@ -38,7 +39,7 @@ func (a *api) audit(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	var step core.AuditStep
+	var step inspect.AuditStep
 	if err := decode(data,
 		strictjson.Field{Name: "repair", Into: &step.Repair, Must: mustBeBool},
 		strictjson.Field{Name: "cursor", Into: &step.Cursor, Must: mustBeString},
@@ -52,13 +53,13 @@ func (a *api) audit(r *http.Request) (int, any, error) {
 	report, next, err := a.scheduler.AuditStep(r.Context(), step)
 	faults := report.Faults
 	if faults == nil {
-		faults = []core.Fault{}
+		faults = []store.Fault{}
 	}
 	return http.StatusOK, struct {
-		Tasks      int          `json:"tasks"`
-		Found      int          `json:"found"`
-		Repairable int          `json:"repairable"`
-		Faults     []core.Fault `json:"faults"`
-		Next       string       `json:"next_cursor"`
+		Tasks      int           `json:"tasks"`
+		Found      int           `json:"found"`
+		Repairable int           `json:"repairable"`
+		Faults     []store.Fault `json:"faults"`
+		Next       string        `json:"next_cursor"`
 	}{report.Tasks, report.Found, report.Repairable, faults, next}, err
 }

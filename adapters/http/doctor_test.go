@@ -97,7 +97,7 @@ func TestDoctorOfAStoreThatIsAway(t *testing.T) {
 // step is an answer of POST /v1/audit.
 type step struct {
 	Tasks, Found, Repairable int
-	Faults                   []core.Fault
+	Faults                   []store.Fault
 	Next                     string `json:"next_cursor"`
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 )
 
 // The event stream: those of all processes of the store, read from it for each connection. A client that reads slowly holds up nobody, and misses
@@ -108,7 +109,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 	err = a.scheduler.Listen(r.Context(), cmp.Or(r.Header.Get("Last-Event-ID"), q.Get("since_id")), l.send)
 	switch {
 	case l.begun || err == nil: // whoever listens comes back with the last id
-	case errors.Is(err, core.ErrNoFeed):
+	case errors.Is(err, inspect.ErrNoFeed):
 		a.refuse(w, r, problem.New(problem.CodeNoRoute, "the store of this process keeps no events"))
 	default:
 		a.refuse(w, r, err)
@@ -118,7 +119,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 // send writes what of a page is for the client, unless it has gone, or the server is about to: then its error ends the stream. Now and then it
 // writes a sign of life, with how far it has come: the last event that was for
 // it may have been long ago.
-func (l *listener) send(page core.EventPage) error {
+func (l *listener) send(page inspect.EventPage) error {
 	select {
 	case <-l.config.Stopping:
 		return http.ErrAbortHandler
@@ -155,7 +156,7 @@ func (l *listener) send(page core.EventPage) error {
 
 // tell writes an event that is for the client. Each is asked about, and not only what was asked for: what the caller may see can change while it
 // listens. How many were lost is told to those alone who see all of them.
-func (l *listener) tell(text *strings.Builder, e *core.StoreEvent) {
+func (l *listener) tell(text *strings.Builder, e *inspect.StoreEvent) {
 	switch {
 	case e.Data != nil:
 		if l.wants(&e.Event) && l.allow(l.r, e.Event.Agent) == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // sendLines sends lines to be imported.
@@ -63,7 +63,7 @@ func TestAnExportThatFailsIsCutOff(t *testing.T) {
 	t.Parallel()
 	f := setup(t, httpadapter.Config{})
 	f.call(t, "POST", "/v1/tasks", `{"agent_id":"a","id":"1","kind":"ok","delay":"1h"}`)
-	f.store.err = &core.StoreError{Verb: "read", Err: errors.New("away")}
+	f.store.err = &store.Error{Verb: "read", Err: errors.New("away")}
 	res, _ := f.call(t, "GET", "/v1/agents/a/export", "")
 	assert.Equal(t, http.StatusServiceUnavailable, res.StatusCode)
 	f.store.err = nil

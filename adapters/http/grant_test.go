@@ -22,6 +22,7 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // with sends a request with a bearer token.
@@ -165,7 +166,7 @@ func TestASignedRequestMayBeSentAgain(t *testing.T) {
 	clock := &heldClock{time.Unix(1_800_000_000, 0)}
 	f := signedBy(t, clock)
 	const body = `{"agent_id":"a","id":"1","kind":"ok"}`
-	f.store.err = &core.StoreError{Verb: "submit", Err: errors.New("away")}
+	f.store.err = &store.Error{Verb: "submit", Err: errors.New("away")}
 	res, _ := f.do(t, signed("msg_1", unix(clock.now), body))
 	require.Equal(t, 503, res.StatusCode)
 	f.store.err = nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // Idempotency-Key. A client whose answer was lost cannot know what was stored; by the key the same request makes
@@ -79,7 +80,7 @@ func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
 // maySubmit asks for all tasks of a submit, before the store is asked about some of them. Submit itself would do it too late.
 func (a *api) maySubmit(r *http.Request, tasks []core.NewTask) error {
 	for i := range tasks {
-		what := core.Access{Action: core.ActionSubmit, Agent: tasks[i].Agent, User: tasks[i].UserID, Kind: tasks[i].Kind, ID: tasks[i].ID}
+		what := core.Access{Action: model.ActionSubmit, Agent: tasks[i].Agent, User: tasks[i].UserID, Kind: tasks[i].Kind, ID: tasks[i].ID}
 		if err := a.scheduler.Authorize(r.Context(), what); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Limits over all processes: an operator's calls, for callers that may touch all agents.
@@ -22,10 +23,10 @@ func (a *api) limits(r *http.Request) (int, any, error) {
 	}
 	limits, err := a.scheduler.Limits(r.Context())
 	if limits == nil {
-		limits = []core.LimitUse{}
+		limits = []store.LimitUse{}
 	}
 	return http.StatusOK, struct {
-		Limits []core.LimitUse `json:"limits"`
+		Limits []store.LimitUse `json:"limits"`
 	}{limits}, err
 }
 
@@ -62,7 +63,7 @@ func (a *api) liftLimit(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	about := core.LimitTarget{Kind: q.Get("kind"), Key: q.Get("limit_key"), Each: core.Each(q.Get("each"))}
+	about := core.LimitTarget{Kind: q.Get("kind"), Key: q.Get("limit_key"), Each: store.Each(q.Get("each"))}
 	if err := a.scheduler.LiftLimit(r.Context(), about); core.CodeOf(err) == core.CodeNotFound {
 		return 0, nil, problem.New(core.CodeNotFound, fmt.Sprintf("no limit on %s exists: GET /v1/limits lists all limits", about))
 	} else if err != nil {

@@ -21,6 +21,7 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func product(t *testing.T) *fixture {
@@ -237,7 +238,7 @@ func TestAWaitEndsWithItsClient(t *testing.T) {
 func TestProductWithTheStoreAway(t *testing.T) {
 	t.Parallel()
 	f := setup(t, httpadapter.Config{})
-	f.store.err = &core.StoreError{Verb: "read", Err: errors.New("dial tcp 10.0.0.7: refused")}
+	f.store.err = &store.Error{Verb: "read", Err: errors.New("dial tcp 10.0.0.7: refused")}
 	for _, c := range []struct {
 		method, path string
 		status       int

@@ -5,7 +5,8 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // What is about no task: when a schedule would be due, and what presets there are. No store is asked.
@@ -14,8 +15,8 @@ import (
 func (*api) presets(r *http.Request) (int, any, error) {
 	_, err := query(r)
 	return http.StatusOK, struct {
-		Presets []core.Preset `json:"presets"`
-	}{core.Presets()}, err
+		Presets []model.Preset `json:"presets"`
+	}{model.Presets()}, err
 }
 
 // timesByDefault is how many times a forecast has if the request does not say.
@@ -27,7 +28,7 @@ func (a *api) next(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	p := core.Preview{Count: timesByDefault}
+	p := inspect.Preview{Count: timesByDefault}
 	const time = `must be a time such as "2026-01-02T15:04:05Z"`
 	if err := decode(data,
 		strictjson.Field{Name: "cron", Into: &p.Cron, Must: mustBeString},

@@ -8,6 +8,7 @@ import (
 
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // When a schedule is due is worked out without a store, and for everybody who may read.
@@ -78,7 +79,7 @@ func TestPresets(t *testing.T) {
 	res, answer := f.call(t, "GET", "/v1/presets", "")
 	assert.Equal(t, 200, res.StatusCode)
 	all := get[map[string][]map[string]any](t, answer)["presets"]
-	assert.Len(t, all, len(core.Presets()))
+	assert.Len(t, all, len(model.Presets()))
 	assert.Equal(t, map[string]any{
 		"name": "memory.rollup_day", "kind": "memory.rollup_day", "cron": "0 0 1 * * *", "jitter": "5m0s", "min_age": "1h0m0s",
 	}, all[0])

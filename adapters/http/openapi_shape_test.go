@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 func document(t *testing.T) *openapi3.T {
@@ -155,7 +156,7 @@ func TestCodesAndEventsAreThoseOfTheCode(t *testing.T) {
 		}
 		assert.ElementsMatch(t, want, have, name)
 	}
-	e := core.Event{Time: time.Unix(1, 0), Due: time.Unix(1, 0), Next: time.Unix(1, 0), Used: core.Usage{"tokens": 1}, Type: core.EventFinish}
+	e := core.Event{Time: time.Unix(1, 0), Due: time.Unix(1, 0), Next: time.Unix(1, 0), Used: core.Usage{"tokens": 1}, Type: model.EventFinish}
 	for _, f := range reflect.ValueOf(&e).Elem().Fields() {
 		switch {
 		case f.Kind() == reflect.String && f.String() == "":

@@ -9,6 +9,7 @@ import (
 
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Every code has its status, and what goes wrong inside is not told outside.
@@ -20,10 +21,10 @@ func TestErrorsOfTheStore(t *testing.T) {
 		status       int
 		code, detail string
 	}{
-		{&core.StoreError{Verb: "read", Err: secret}, 503, "unavailable", "Retry it with the same id."},
-		{&core.StoreError{Verb: "read", Err: core.ErrStoreFull}, 503, "store_full", "out of memory"},
+		{&store.Error{Verb: "read", Err: secret}, 503, "unavailable", "Retry it with the same id."},
+		{&store.Error{Verb: "read", Err: store.ErrFull}, 503, "store_full", "out of memory"},
 		{core.ErrLeaseLost, 409, "lease_lost", "lease lost"},
-		{&core.LimitError{Agent: "a", Limit: 5}, 429, "limit", `agent "a" has 5 live tasks`},
+		{&store.LimitError{Agent: "a", Limit: 5}, 429, "limit", `agent "a" has 5 live tasks`},
 		{core.ErrNotFound, 404, "not_found", "not found"},
 		{secret, 500, "internal", "internal error"},
 	} {

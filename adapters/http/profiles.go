@@ -7,6 +7,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
 // Agents: their profiles are read, set and deleted, and they are forgotten, by whoever may act for them.
@@ -95,14 +96,14 @@ func (a *api) forget(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	var done core.Forgotten
+	var done operate.Forgotten
 	if agent := r.PathValue("agent"); dry == "true" {
 		done, err = a.scheduler.CountForget(r.Context(), agent)
 	} else {
 		done, err = a.scheduler.Forget(r.Context(), agent, nil)
 	}
 	return http.StatusOK, struct {
-		core.Forgotten
+		operate.Forgotten
 
 		Agent string `json:"agent_id"`
 		Dry   bool   `json:"dry_run"`

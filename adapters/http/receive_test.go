@@ -21,6 +21,7 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // The official library says the same of each request.
@@ -108,7 +109,7 @@ func TestAMessageThatFailedMayComeAgain(t *testing.T) {
 	f := signedAs(t, &heldClock{now})
 	const body = `{"agent_id":"a","kind":"ok"}`
 	var verbs []string
-	away := &core.StoreError{Verb: "x", Err: errors.New("away")}
+	away := &store.Error{Verb: "x", Err: errors.New("away")}
 	fails := ""
 	f.store.Before = func(_ context.Context, verb string) error {
 		if verbs = append(verbs, verb); verb == fails {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
 // Routes: one table of all calls, with what a caller needs for each.
@@ -46,12 +46,12 @@ func (a *api) routes() []route {
 		{method: http.MethodPost, path: "/v1/run-due", needs: ScopeTrigger, answer: a.runDue},
 		{method: http.MethodPost, path: "/v1/tasks", submits: true, answer: a.submit},
 		{method: http.MethodGet, path: "/v1/tasks", answer: a.list},
-		{method: http.MethodPost, path: "/v1/tasks/replay", answer: a.bulk(core.BulkReplay)},
-		{method: http.MethodPost, path: "/v1/tasks/cancel", answer: a.bulk(core.BulkCancel)},
-		{method: http.MethodPost, path: "/v1/tasks/delete", answer: a.bulk(core.BulkDelete)},
-		{method: http.MethodPost, path: "/v1/tasks/run", answer: a.bulk(core.BulkRun)},
-		{method: http.MethodPost, path: "/v1/tasks/pause", answer: a.bulk(core.BulkPause)},
-		{method: http.MethodPost, path: "/v1/tasks/resume", answer: a.bulk(core.BulkResume)},
+		{method: http.MethodPost, path: "/v1/tasks/replay", answer: a.bulk(operate.BulkReplay)},
+		{method: http.MethodPost, path: "/v1/tasks/cancel", answer: a.bulk(operate.BulkCancel)},
+		{method: http.MethodPost, path: "/v1/tasks/delete", answer: a.bulk(operate.BulkDelete)},
+		{method: http.MethodPost, path: "/v1/tasks/run", answer: a.bulk(operate.BulkRun)},
+		{method: http.MethodPost, path: "/v1/tasks/pause", answer: a.bulk(operate.BulkPause)},
+		{method: http.MethodPost, path: "/v1/tasks/resume", answer: a.bulk(operate.BulkResume)},
 		{method: http.MethodGet, path: "/v1/agents/{agent}/tasks/{id}", answer: a.task},
 		{method: http.MethodPatch, path: "/v1/agents/{agent}/tasks/{id}", submits: true, answer: a.edit},
 		{method: http.MethodDelete, path: "/v1/agents/{agent}/tasks/{id}", answer: a.remove},

@@ -8,12 +8,13 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // signal tells the tasks of an agent that wait for a key to continue, and answers with how many there are.
 // Whoever may approve needs no other right.
 func (a *api) signal(r *http.Request) (int, any, error) {
-	approve := core.Access{Action: core.ActionApprove, Agent: r.PathValue("agent")}
+	approve := core.Access{Action: model.ActionApprove, Agent: r.PathValue("agent")}
 	if a.scheduler.Authorize(r.Context(), approve) != nil {
 		if err := a.allow(r, approve.Agent); err != nil {
 			return 0, nil, err

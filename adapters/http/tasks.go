@@ -10,6 +10,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // Tasks: submitting, listing and showing them.
@@ -21,7 +23,7 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	tasks, err := core.ParseTasks(data)
+	tasks, err := model.ParseTasks(data)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -145,7 +147,7 @@ const severalTimes = "label"
 func labelsOf(q url.Values) (map[string]string, error) {
 	var labels map[string]string
 	for _, text := range q[severalTimes] {
-		name, value, err := core.ParseLabel(text)
+		name, value, err := inspect.ParseLabel(text)
 		if err != nil {
 			return nil, err
 		}
@@ -191,10 +193,10 @@ func pageSize(q url.Values) (int, error) {
 func (a *api) runs(r *http.Request) (int, any, error) {
 	task, err := a.scheduler.Task(r.Context(), r.PathValue("agent"), r.PathValue("id"))
 	if task.Runs == nil {
-		task.Runs = []core.TaskRun{}
+		task.Runs = []model.TaskRun{}
 	}
 	return http.StatusOK, struct {
-		Runs []core.TaskRun `json:"runs"`
+		Runs []model.TaskRun `json:"runs"`
 	}{task.Runs}, err
 }
 

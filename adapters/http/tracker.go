@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // What is asked about more than one task, and about the process itself.
@@ -27,11 +29,11 @@ func (a *api) agents(r *http.Request) (int, any, error) {
 	}
 	agents, next, err := a.scheduler.Agents(r.Context(), limit, cursor)
 	if agents == nil {
-		agents = []core.AgentStats{}
+		agents = []model.AgentStats{}
 	}
 	return http.StatusOK, struct {
-		Agents []core.AgentStats `json:"agents"`
-		Next   string            `json:"next_cursor"`
+		Agents []model.AgentStats `json:"agents"`
+		Next   string             `json:"next_cursor"`
 	}{agents, next}, err
 }
 
@@ -43,8 +45,8 @@ func (a *api) pauses(r *http.Request) (int, any, error) {
 	}
 	pauses, next, err := a.scheduler.Pauses(r.Context(), limit, cursor)
 	return http.StatusOK, struct {
-		Pauses []core.PauseInfo `json:"pauses"`
-		Next   string           `json:"next_cursor"`
+		Pauses []model.PauseInfo `json:"pauses"`
+		Next   string            `json:"next_cursor"`
 	}{pauses, next}, err
 }
 
@@ -79,7 +81,7 @@ func (a *api) stats(r *http.Request) (int, any, error) {
 
 // window answers with what ran within the last time.
 func (a *api) window(r *http.Request, text string) (int, any, error) {
-	d, err := core.ParseDuration(text)
+	d, err := inspect.ParseDuration(text)
 	if err != nil {
 		return 0, nil, &core.InvalidError{Field: "window", Reason: "must be a duration such as 1h or 24h, not " + strconv.Quote(text)}
 	}
@@ -111,10 +113,10 @@ func (a *api) processes(r *http.Request) (int, any, error) {
 	}
 	processes, err := a.scheduler.Processes(r.Context())
 	if processes == nil {
-		processes = []core.Process{}
+		processes = []model.Process{}
 	}
 	return http.StatusOK, struct {
-		Processes []core.Process `json:"processes"`
+		Processes []model.Process `json:"processes"`
 	}{processes}, err
 }
 
@@ -157,7 +159,7 @@ type slots struct {
 func (a *api) ready(r *http.Request) (int, any, error) {
 	// The scheduler first, as it costs nothing to ask.
 	own := a.scheduler.Ready()
-	if stuck, ok := errors.AsType[*core.AbandonedError](own); ok {
+	if stuck, ok := errors.AsType[*model.AbandonedError](own); ok {
 		return 0, nil, stuck
 	}
 	if err := a.config.Ready(r.Context()); err != nil {

@@ -18,13 +18,14 @@ import (
 
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // A rule's refusal is a 403 that says which change it was and why.
 func TestARuleRefusesOverHTTP(t *testing.T) {
 	t.Parallel()
 	f := setupWith(t, core.Config{Allow: func(_ context.Context, tr core.Transition) error {
-		if tr.Type == core.EventDelete || tr.Kind == "bad" {
+		if tr.Type == model.EventDelete || tr.Kind == "bad" {
 			return errors.New("the year is being closed")
 		}
 		return nil

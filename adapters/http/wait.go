@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 )
 
 // How often a request that waits looks at its task: soon at first, as most end soon.
@@ -53,7 +54,7 @@ func (a *api) waitOf(r *http.Request) (time.Duration, error) {
 	if err != nil || !q.Has("wait") {
 		return 0, err
 	}
-	d, err := core.ParseDuration(q.Get("wait"))
+	d, err := inspect.ParseDuration(q.Get("wait"))
 	if err != nil || d < 0 || d > a.config.MaxTimeout {
 		return 0, &core.InvalidError{Field: "wait", Reason: "must be a duration up to " + a.config.MaxTimeout.String() + ", such as 30s"}
 	}

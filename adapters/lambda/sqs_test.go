@@ -13,6 +13,7 @@ import (
 
 	lambdaadapter "github.com/seed-6f6f2c11/duly/adapters/lambda"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
@@ -83,7 +84,7 @@ func TestAPullThatFailsIsNoFailureOfTheRecords(t *testing.T) {
 	f := setup(t, lambdaadapter.Config{RunSubmitted: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	core.Handle(f.scheduler, "ending", func(context.Context, *core.Task[any]) error {
-		f.store.FailWith(&core.StoreError{Verb: "claim", Err: errors.New("away")})
+		f.store.FailWith(&store.Error{Verb: "claim", Err: errors.New("away")})
 		cancel()
 		return nil
 	})
@@ -109,7 +110,7 @@ func TestFIFOStopsAtTheFirstFailure(t *testing.T) {
 func TestAStoreThatIsAwayFailsTheBatch(t *testing.T) {
 	t.Parallel()
 	f := setup(t, lambdaadapter.Config{})
-	f.store.FailWith(&core.StoreError{Verb: "submit", Err: errors.New("away")})
+	f.store.FailWith(&store.Error{Verb: "submit", Err: errors.New("away")})
 	assert.Equal(t, []string{"01", "02", "03", "04", "05"}, failedRecords(t, f.invoke(t, known(t, "sqs"))))
 	assert.EqualValues(t, 1, f.store.submits())
 }
@@ -210,7 +211,7 @@ func TestASubmitEndsBeforeTheDeadline(t *testing.T) {
 			return nil
 		}
 		<-ctx.Done()
-		return &core.StoreError{Verb: "submit", Err: ctx.Err()}
+		return &store.Error{Verb: "submit", Err: ctx.Err()}
 	}}
 	s, err := core.New(hang, core.Config{})
 	require.NoError(t, err)

@@ -16,6 +16,8 @@ import (
 	lambdaadapter "github.com/seed-6f6f2c11/duly/adapters/lambda"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
@@ -135,7 +137,7 @@ func TestAFailedTickIsRepeated(t *testing.T) {
 	t.Parallel()
 	f := setup(t, lambdaadapter.Config{})
 	f.submit(t, core.NewTask{Agent: "ada", ID: "1", Kind: "ok"})
-	away := &core.StoreError{Verb: "claim", Err: errors.New("away")}
+	away := &store.Error{Verb: "claim", Err: errors.New("away")}
 	f.store.FailWith(away)
 	_, err := f.function.Invoke(t.Context(), json.RawMessage(known(t, "scheduler")))
 	require.ErrorIs(t, err, away)
@@ -170,7 +172,7 @@ func TestNothingIsLeftAtTheDeadline(t *testing.T) {
 	for i := range 8 {
 		f.submit(t, core.NewTask{Agent: "ada", ID: fmt.Sprint(i), Kind: "slow"})
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), core.DefaultMargin+200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), model.DefaultMargin+200*time.Millisecond)
 	defer cancel()
 	data, err := f.function.Invoke(ctx, json.RawMessage(`{"kind":"tick"}`))
 	require.NoError(t, err)
@@ -193,8 +195,8 @@ func TestNothingIsLeftAtTheDeadline(t *testing.T) {
 func TestATickIsAMetric(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock()
-	store := memstore.New(memstore.Config{Clock: clock})
-	s, err := core.New(store, core.Config{Clock: clock})
+	st := memstore.New(memstore.Config{Clock: clock})
+	s, err := core.New(st, core.Config{Clock: clock})
 	require.NoError(t, err)
 	core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
 	var log bytes.Buffer

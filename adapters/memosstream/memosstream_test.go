@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/memosstream"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -188,7 +189,7 @@ func TestMessagesWait(t *testing.T) {
 		full, _ = produce(t, w.redis, "p", "ann", "c", "query", fmt.Sprint("item-", i))
 	}
 	other, _ := produce(t, w.redis, "p", "bob", "c", "query", "b1")
-	failure := error(&core.StoreError{Verb: "submit", Err: errors.New("away")})
+	failure := error(&store.Error{Verb: "submit", Err: errors.New("away")})
 	w.fail.Store(&failure)
 	stop := w.start(t, "p", w.options)
 	require.Eventually(t, func() bool {

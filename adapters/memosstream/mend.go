@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // Mending: records of MemOS's tracker that say less than the store does, as a process died, or Redis was away, before it had written what became of
@@ -87,7 +88,7 @@ func (i *Intake) mendOne(ctx context.Context, user, item, text string) error {
 	}
 	switch task.Status {
 	case core.StatusCompleted, core.StatusFailed, core.StatusCancelled:
-		i.mirror.write(ctx, &core.Event{Type: core.EventFinish, Agent: user, ID: item, Status: task.Status, Time: task.Finished, Error: task.LastError})
+		i.mirror.write(ctx, &core.Event{Type: model.EventFinish, Agent: user, ID: item, Status: task.Status, Time: task.Finished, Error: task.LastError})
 	default: // whoever runs it says so
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // MemOS's status tracker, as its API and its clients read it: a hash of each user with a record of each item, and a set for each
@@ -63,9 +64,9 @@ func (i *Intake) Event(e core.Event) {
 // statusOf is MemOS's word for what an event has made of a task; empty if it has changed nothing that MemOS knows.
 func statusOf(e *core.Event) core.Status {
 	switch e.Type {
-	case core.EventStart:
+	case model.EventStart:
 		return core.StatusInProgress
-	case core.EventFinish, core.EventRelease, core.EventCancel, core.EventReplay:
+	case model.EventFinish, model.EventRelease, model.EventCancel, model.EventReplay:
 		return e.Status
 	default:
 		return ""

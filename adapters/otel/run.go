@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // The span of a run, or of a batch of them.
@@ -31,7 +32,7 @@ func (t *Tracing) Run(next core.Handler) core.Handler {
 		returned := false
 		defer func() { // a panic passes by: core makes an outcome of it
 			if !returned {
-				span.SetAttributes(keyOutcome.String(string(core.OutcomeFailed)), semconv.ErrorTypeKey.String("panic"))
+				span.SetAttributes(keyOutcome.String(string(model.OutcomeFailed)), semconv.ErrorTypeKey.String("panic"))
 				span.SetStatus(codes.Error, "the handler panicked, or ended its goroutine")
 			}
 			span.End()
@@ -96,7 +97,7 @@ func (t *Tracing) conclude(ctx context.Context, span trace.Span, runs int, outco
 			err = outcomes[i]
 		}
 		is := outcomeOf(ctx, err)
-		if is == string(core.OutcomeFailed) || is == outcomeLost {
+		if is == string(model.OutcomeFailed) || is == outcomeLost {
 			if failed++; failed == 1 {
 				first = err
 			}
@@ -122,7 +123,7 @@ func (t *Tracing) conclude(ctx context.Context, span trace.Span, runs int, outco
 // outcomeOf is the outcome of a run, with the context of its handler.
 func outcomeOf(ctx context.Context, err error) string {
 	is := core.OutcomeOf(ctx, err)
-	if is == core.OutcomeFailed && errors.Is(context.Cause(ctx), core.ErrLeaseLost) {
+	if is == model.OutcomeFailed && errors.Is(context.Cause(ctx), core.ErrLeaseLost) {
 		return outcomeLost
 	}
 	return string(is)

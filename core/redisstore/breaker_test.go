@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
@@ -69,7 +70,7 @@ func TestForkBombsStopOnRedis(t *testing.T) {
 		code   core.Code
 	}{
 		"depth":  {core.Config{}, 510, core.CodeSpawnDepth},
-		"number": {core.Config{MaxDepth: -1}, core.DefaultMaxSpawned, core.CodeSpawnRate},
+		"number": {core.Config{MaxDepth: -1}, model.DefaultMaxSpawned, core.CodeSpawnRate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -45,8 +46,8 @@ func TestGroupsOfAnOlderVersion(t *testing.T) {
 	require.NoError(t, err)
 	counts, err := s.Group(t.Context(), "an agent", group)
 	require.NoError(t, err)
-	assert.Equal(t, core.GroupCounts{Live: 1, Completed: 1, Cancelled: 1}, counts)
+	assert.Equal(t, model.GroupCounts{Live: 1, Completed: 1, Cancelled: 1}, counts)
 	counts, err = s.Group(t.Context(), "an agent", "other")
 	require.NoError(t, err)
-	assert.Equal(t, core.GroupCounts{Live: 1}, counts)
+	assert.Equal(t, model.GroupCounts{Live: 1}, counts)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -180,11 +181,11 @@ func TestAuditsOfLargePayloads(t *testing.T) { //nolint:paralleltest // it measu
 }
 
 // audit audits everything, and repairs what it finds.
-func (w *worst) audit() core.AuditReport {
+func (w *worst) audit() inspect.AuditReport {
 	w.Helper()
 	s, err := core.New(w.st, core.Config{})
 	require.NoError(w, err)
-	report, err := s.Audit(w.Context(), core.AuditOptions{Repair: true})
+	report, err := s.Audit(w.Context(), inspect.AuditOptions{Repair: true})
 	require.NoError(w, err)
 	return report
 }

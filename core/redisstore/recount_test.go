@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -198,5 +199,5 @@ func TestAuditKnowsOldGroups(t *testing.T) {
 	assert.Equal(t, []store.Fault{{Agent: "c", Code: store.FaultMiscounted}}, faults)
 	counts, err := s.Group(t.Context(), "c", "g h")
 	require.NoError(t, err)
-	assert.Equal(t, core.GroupCounts{Live: 2}, counts)
+	assert.Equal(t, model.GroupCounts{Live: 2}, counts)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
@@ -175,7 +176,7 @@ func TestASlotThatIsBeingMoved(t *testing.T) {
 	stored, _, err := r.schedulers[0].Tasks(t.Context(), core.List{Agent: agentOf(3)})
 	require.NoError(t, err)
 	assert.Len(t, stored, 3, "what was refused was not written")
-	report, err := r.schedulers[0].Audit(t.Context(), core.AuditOptions{})
+	report, err := r.schedulers[0].Audit(t.Context(), inspect.AuditOptions{})
 	require.NoError(t, err)
 	assert.Empty(t, report.Faults)
 }
@@ -212,7 +213,7 @@ func (r *reshard) check(t *testing.T, tasks int) {
 	}
 	assert.Zero(t, missing, "tasks did not run")
 	assert.Zero(t, twice, "tasks ran more than once")
-	report, err := r.schedulers[0].Audit(t.Context(), core.AuditOptions{})
+	report, err := r.schedulers[0].Audit(t.Context(), inspect.AuditOptions{})
 	require.NoError(t, err)
 	assert.Empty(t, report.Faults)
 }

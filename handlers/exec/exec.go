@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/handlers/internal/contract"
 )
 
@@ -66,7 +67,7 @@ func New(c Config) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Handler{program: p, snoozeFor: cmp.Or(c.SnoozeFor, core.DefaultBackoff)}, nil
+	return &Handler{program: p, snoozeFor: cmp.Or(c.SnoozeFor, model.DefaultBackoff)}, nil
 }
 
 // Run runs the program for one task and waits until it has ended. When ctx is done it asks the program to end.

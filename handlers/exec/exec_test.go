@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/handlers/exec"
 )
 
@@ -85,20 +86,20 @@ func TestExitCodes(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
 		status core.Status
-		last   core.Outcome
+		last   model.Outcome
 		reason string
 		err    string
 	}{
-		"ok":          {"exit 0", core.StatusCompleted, core.OutcomeSuccess, "", ""},
-		"later":       {"exit 75", core.StatusWaiting, core.OutcomeSnoozed, "", ""},
-		"no retry":    {"echo wrong >&2; exit 65", core.StatusFailed, core.OutcomeFailed, "no_retry", "exit status 65: wrong"},
-		"failed":      {"exit 1", core.StatusWaiting, core.OutcomeFailed, "", "exit status 1"},
-		"with stderr": {"echo err >&2; exit 1", core.StatusWaiting, core.OutcomeFailed, "", "exit status 1: err"},
-		"with stdout": {"echo out; exit 1", core.StatusWaiting, core.OutcomeFailed, "", "exit status 1: out"},
-		"with both":   {"echo out; echo err >&2; exit 1", core.StatusWaiting, core.OutcomeFailed, "", "exit status 1: err (stdout: out)"},
-		"signalled":   {"kill -9 $$", core.StatusWaiting, core.OutcomeFailed, "", "signal: killed"},
+		"ok":          {"exit 0", core.StatusCompleted, model.OutcomeSuccess, "", ""},
+		"later":       {"exit 75", core.StatusWaiting, model.OutcomeSnoozed, "", ""},
+		"no retry":    {"echo wrong >&2; exit 65", core.StatusFailed, model.OutcomeFailed, "no_retry", "exit status 65: wrong"},
+		"failed":      {"exit 1", core.StatusWaiting, model.OutcomeFailed, "", "exit status 1"},
+		"with stderr": {"echo err >&2; exit 1", core.StatusWaiting, model.OutcomeFailed, "", "exit status 1: err"},
+		"with stdout": {"echo out; exit 1", core.StatusWaiting, model.OutcomeFailed, "", "exit status 1: out"},
+		"with both":   {"echo out; echo err >&2; exit 1", core.StatusWaiting, model.OutcomeFailed, "", "exit status 1: err (stdout: out)"},
+		"signalled":   {"kill -9 $$", core.StatusWaiting, model.OutcomeFailed, "", "signal: killed"},
 		"only the ends": {
-			"for i in 1 2; do head -c 100000 /dev/zero | tr '\\0' x >&$i; echo end$i >&$i; done; exit 1", core.StatusWaiting, core.OutcomeFailed, "",
+			"for i in 1 2; do head -c 100000 /dev/zero | tr '\\0' x >&$i; echo end$i >&$i; done; exit 1", core.StatusWaiting, model.OutcomeFailed, "",
 			"exit status 1: " + strings.Repeat("x", 595) + "end2 (stdout: " + strings.Repeat("x", 245) + "end1)",
 		},
 	} {
@@ -133,7 +134,7 @@ func TestAProgramGetsItsTask(t *testing.T) {
 	_, err = w.s.RunNow(t.Context(), "a", "i")
 	require.NoError(t, err)
 	task := w.run(t)
-	require.Equal(t, core.OutcomeSuccess, task.LastOutcome, task.LastError)
+	require.Equal(t, model.OutcomeSuccess, task.LastOutcome, task.LastError)
 	var got struct {
 		Stdin map[string]any
 		Env   string
@@ -189,26 +190,26 @@ func TestSteering(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
 		status core.Status
-		last   core.Outcome
+		last   model.Outcome
 		wait   time.Duration
 		err    string
 	}{
-		"snooze":           {"echo 'duly-snooze: 10m' >&3", core.StatusWaiting, core.OutcomeSnoozed, 10 * time.Minute, ""},
-		"snooze, exit 75":  {"echo 'duly-snooze: 10m' >&3; exit 75", core.StatusWaiting, core.OutcomeSnoozed, 10 * time.Minute, ""},
-		"the last counts":  {"printf 'duly-snooze: 5m\nduly-snooze: 10m\n' >&3", core.StatusWaiting, core.OutcomeSnoozed, 10 * time.Minute, ""},
-		"yield":            {`echo 'Duly-Yield: 5m {"page": 2}' >&3`, core.StatusWaiting, core.OutcomeYielded, 5 * time.Minute, ""},
-		"no line end":      {"printf 'duly-snooze: 10m' >&3", core.StatusWaiting, core.OutcomeSnoozed, 10 * time.Minute, ""},
-		"empty lines":      {"printf '\n\nduly-progress: 1\n\n' >&3", core.StatusCompleted, core.OutcomeSuccess, 0, ""},
-		"next in, once":    {"echo 'duly-next-in: 10m' >&3", core.StatusCompleted, core.OutcomeSuccess, 0, ""},
-		"next in, exit 75": {"echo 'duly-next-in: 10m' >&3; exit 75", core.StatusWaiting, core.OutcomeSnoozed, time.Hour, ""},
-		"failed":           {"echo 'duly-snooze: 10m' >&3; exit 1", core.StatusWaiting, core.OutcomeFailed, 0, "exit status 1"},
-		"yield nothing":    {"echo 'duly-yield: 5m' >&3", core.StatusFailed, core.OutcomeFailed, 0, `duly-yield needs a checkpoint that is JSON, not ""`},
-		"unknown":          {"echo 'duly-snoze: 5m' >&3", core.StatusFailed, core.OutcomeFailed, 0, "duly-snoze is unknown: use duly-snooze, duly-yield, duly-await, duly-next-in, duly-progress or duly-usage"},
-		"chatter":          {"echo 'hello: there' >&3", core.StatusFailed, core.OutcomeFailed, 0, `must be such as duly-snooze: 10m, not "hello: there"`},
-		"no colon":         {"echo 'duly-snooze 10m' >&3", core.StatusFailed, core.OutcomeFailed, 0, `must be such as duly-snooze: 10m, not "duly-snooze 10m"`},
-		"two of them":      {"printf 'duly-snooze: 5m\nduly-next-in: 5m\n' >&3", core.StatusFailed, core.OutcomeFailed, 0, "duly-snooze and duly-next-in exclude each other"},
-		"too long":         {"head -c 1000000 /dev/zero | tr '\\0' x >&3; echo done", core.StatusFailed, core.OutcomeFailed, 0, "a line on file descriptor 3 is longer than 2024 bytes"},
-		"much progress":    {"yes 'duly-progress: [1]' | head -n 20000 >&3", core.StatusCompleted, core.OutcomeSuccess, 0, ""},
+		"snooze":           {"echo 'duly-snooze: 10m' >&3", core.StatusWaiting, model.OutcomeSnoozed, 10 * time.Minute, ""},
+		"snooze, exit 75":  {"echo 'duly-snooze: 10m' >&3; exit 75", core.StatusWaiting, model.OutcomeSnoozed, 10 * time.Minute, ""},
+		"the last counts":  {"printf 'duly-snooze: 5m\nduly-snooze: 10m\n' >&3", core.StatusWaiting, model.OutcomeSnoozed, 10 * time.Minute, ""},
+		"yield":            {`echo 'Duly-Yield: 5m {"page": 2}' >&3`, core.StatusWaiting, model.OutcomeYielded, 5 * time.Minute, ""},
+		"no line end":      {"printf 'duly-snooze: 10m' >&3", core.StatusWaiting, model.OutcomeSnoozed, 10 * time.Minute, ""},
+		"empty lines":      {"printf '\n\nduly-progress: 1\n\n' >&3", core.StatusCompleted, model.OutcomeSuccess, 0, ""},
+		"next in, once":    {"echo 'duly-next-in: 10m' >&3", core.StatusCompleted, model.OutcomeSuccess, 0, ""},
+		"next in, exit 75": {"echo 'duly-next-in: 10m' >&3; exit 75", core.StatusWaiting, model.OutcomeSnoozed, time.Hour, ""},
+		"failed":           {"echo 'duly-snooze: 10m' >&3; exit 1", core.StatusWaiting, model.OutcomeFailed, 0, "exit status 1"},
+		"yield nothing":    {"echo 'duly-yield: 5m' >&3", core.StatusFailed, model.OutcomeFailed, 0, `duly-yield needs a checkpoint that is JSON, not ""`},
+		"unknown":          {"echo 'duly-snoze: 5m' >&3", core.StatusFailed, model.OutcomeFailed, 0, "duly-snoze is unknown: use duly-snooze, duly-yield, duly-await, duly-next-in, duly-progress or duly-usage"},
+		"chatter":          {"echo 'hello: there' >&3", core.StatusFailed, model.OutcomeFailed, 0, `must be such as duly-snooze: 10m, not "hello: there"`},
+		"no colon":         {"echo 'duly-snooze 10m' >&3", core.StatusFailed, model.OutcomeFailed, 0, `must be such as duly-snooze: 10m, not "duly-snooze 10m"`},
+		"two of them":      {"printf 'duly-snooze: 5m\nduly-next-in: 5m\n' >&3", core.StatusFailed, model.OutcomeFailed, 0, "duly-snooze and duly-next-in exclude each other"},
+		"too long":         {"head -c 1000000 /dev/zero | tr '\\0' x >&3; echo done", core.StatusFailed, model.OutcomeFailed, 0, "a line on file descriptor 3 is longer than 2024 bytes"},
+		"much progress":    {"yes 'duly-progress: [1]' | head -n 20000 >&3", core.StatusCompleted, model.OutcomeSuccess, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

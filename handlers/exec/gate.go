@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/handlers/internal/contract"
 )
 
@@ -58,7 +59,7 @@ func (g *Gate) Ask(ctx context.Context, t *core.RunInfo) (core.GateAnswer, error
 		return core.GateAnswer{}, core.SkipRetry(fmt.Errorf("encode the task: %w", err))
 	}
 	said := &output{
-		stdout: head{most: core.MaxGateInput + 1}, stdoutEnd: tail{most: mostStdout}, stderrEnd: tail{most: mostStderr}, longest: mostGateLine,
+		stdout: head{most: model.MaxGateInput + 1}, stdoutEnd: tail{most: mostStdout}, stderrEnd: tail{most: mostStderr}, longest: mostGateLine,
 		unsteered: "is for handlers: a gate has no run to steer",
 	}
 	within, cancel := context.WithTimeout(ctx, g.timeout)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/handlers/exec"
 )
 
@@ -44,30 +45,30 @@ func TestGates(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		script string
-		last   core.Outcome
+		last   model.Outcome
 		input  string
 		err    string
 	}{
-		"go":                        {script: `echo '{"mails": 3}'`, last: core.OutcomeSuccess, input: `{"mails": 3}`},
-		"go, with text":             {script: `echo three; echo mails`, last: core.OutcomeSuccess, input: `"three\nmails"`},
-		"go, with nothing":          {script: `true`, last: core.OutcomeSuccess},
-		"no":                        {script: `exit 1`, last: core.OutcomeSkipped, err: "gate"},
-		"no, whatever it says":      {script: `echo hello; echo there >&2; exit 1`, last: core.OutcomeSkipped, err: "gate"},
-		"declines":                  {script: `echo '{"wake": false}'`, last: core.OutcomeSkipped, err: "gate"},
-		"declines for the agent":    {script: `echo '{"wakeAgent": false}'`, last: core.OutcomeSkipped, err: "gate"},
-		"declines in its last line": {script: `echo 'looking ...'; echo '{"wakeAgent": false}'`, last: core.OutcomeSkipped, err: "gate"},
-		"does not decline":          {script: `echo '{"wake": true}'`, last: core.OutcomeSuccess, input: `{"wake": true}`},
-		"fails":                     {script: `echo broken >&2; exit 2`, last: core.OutcomeFailed, err: "gate: exit status 2: broken"},
-		"dies":                      {script: `kill -9 $$`, last: core.OutcomeFailed, err: "gate: signal: killed"},
-		"says too much":             {script: `head -c 70000 /dev/zero | tr '\0' x`, last: core.OutcomeFailed, err: "larger than the limit of 65536 bytes"},
-		"steers":                    {script: `echo 'duly-snooze: 10m' >&3`, last: core.OutcomeFailed, err: "duly-snooze on file descriptor 3 is for handlers: a gate has no run to steer"},
+		"go":                        {script: `echo '{"mails": 3}'`, last: model.OutcomeSuccess, input: `{"mails": 3}`},
+		"go, with text":             {script: `echo three; echo mails`, last: model.OutcomeSuccess, input: `"three\nmails"`},
+		"go, with nothing":          {script: `true`, last: model.OutcomeSuccess},
+		"no":                        {script: `exit 1`, last: model.OutcomeSkipped, err: "gate"},
+		"no, whatever it says":      {script: `echo hello; echo there >&2; exit 1`, last: model.OutcomeSkipped, err: "gate"},
+		"declines":                  {script: `echo '{"wake": false}'`, last: model.OutcomeSkipped, err: "gate"},
+		"declines for the agent":    {script: `echo '{"wakeAgent": false}'`, last: model.OutcomeSkipped, err: "gate"},
+		"declines in its last line": {script: `echo 'looking ...'; echo '{"wakeAgent": false}'`, last: model.OutcomeSkipped, err: "gate"},
+		"does not decline":          {script: `echo '{"wake": true}'`, last: model.OutcomeSuccess, input: `{"wake": true}`},
+		"fails":                     {script: `echo broken >&2; exit 2`, last: model.OutcomeFailed, err: "gate: exit status 2: broken"},
+		"dies":                      {script: `kill -9 $$`, last: model.OutcomeFailed, err: "gate: signal: killed"},
+		"says too much":             {script: `head -c 70000 /dev/zero | tr '\0' x`, last: model.OutcomeFailed, err: "larger than the limit of 65536 bytes"},
+		"steers":                    {script: `echo 'duly-snooze: 10m' >&3`, last: model.OutcomeFailed, err: "duly-snooze on file descriptor 3 is for handlers: a gate has no run to steer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			info, inputs := asked(t, c.script, exec.GateConfig{}, core.NewTask{})
 			assert.Equal(t, c.last, info.LastOutcome)
 			assert.Contains(t, info.LastError, c.err)
-			if c.last == core.OutcomeSuccess {
+			if c.last == model.OutcomeSuccess {
 				assert.Equal(t, []string{c.input}, inputs)
 			} else {
 				assert.Empty(t, inputs)
@@ -100,7 +101,7 @@ func TestAGateThatHangs(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "pids")
 			info, inputs := asked(t, strings.ReplaceAll(script, "PIDS", file), exec.GateConfig{Timeout: 300 * time.Millisecond}, core.NewTask{})
-			assert.Equal(t, core.OutcomeFailed, info.LastOutcome)
+			assert.Equal(t, model.OutcomeFailed, info.LastOutcome)
 			assert.Equal(t, "gate: it did not end within 300ms: looking", info.LastError)
 			assert.Empty(t, inputs)
 			gone(t, pids(t, file, 1)...)

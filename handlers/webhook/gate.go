@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/handlers/internal/contract"
 )
 
@@ -64,7 +65,7 @@ func (g *Gate) Ask(ctx context.Context, t *core.RunInfo) (core.GateAnswer, error
 	if tag != "" {
 		r.Header.Set("If-None-Match", tag)
 	}
-	said, err := g.handler.post(r, body, core.MaxGateInput+1)
+	said, err := g.handler.post(r, body, model.MaxGateInput+1)
 	switch {
 	case err != nil && within.Err() != nil && ctx.Err() == nil:
 		return core.GateAnswer{}, fmt.Errorf("webhook: no answer within %s", g.timeout)
@@ -84,7 +85,7 @@ func (g *Gate) decide(said answer, conditional bool) (core.GateAnswer, error) {
 			return core.GateAnswer{}, fmt.Errorf("webhook: %w", err)
 		}
 		// One that is too long is not kept: then the whole answer comes again.
-		if tag := said.header.Get("ETag"); len(tag) <= core.MaxGateTag {
+		if tag := said.header.Get("ETag"); len(tag) <= model.MaxGateTag {
 			let.Tag = tag
 		}
 		return let, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/dulytest"
 	"github.com/seed-6f6f2c11/duly/handlers/webhook"
 )
@@ -63,26 +64,26 @@ func TestAnswersOfAGate(t *testing.T) {
 		status int
 		header map[string]string
 		body   string
-		last   core.Outcome
+		last   model.Outcome
 		input  string
 		err    string
 	}{
-		"go":                     {status: 200, body: ` {"mails":3} `, last: core.OutcomeSuccess, input: `{"mails":3}`},
-		"go, with text":          {status: 200, body: "three mails\n", last: core.OutcomeSuccess, input: `"three mails"`},
-		"go, with nothing":       {status: 200, last: core.OutcomeSuccess},
-		"go, and says so":        {status: 200, body: `{"wake":true}`, last: core.OutcomeSuccess, input: `{"wake":true}`},
-		"declined":               {status: 200, body: `{"wake":false}`, last: core.OutcomeSkipped, err: "gate"},
-		"declined, other name":   {status: 200, body: `{"wakeAgent":false, "why":"asleep"}`, last: core.OutcomeSkipped, err: "gate"},
-		"in an array is no word": {status: 200, body: `[{"wake":false}]`, last: core.OutcomeSuccess, input: `[{"wake":false}]`},
-		"a string is no word":    {status: 200, body: `{"wake":"false"}`, last: core.OutcomeSuccess, input: `{"wake":"false"}`},
-		"no content":             {status: 204, last: core.OutcomeSkipped, err: "gate"},
-		"not modified":           {status: 304, last: core.OutcomeSkipped, err: "gate"},
-		"precondition, unasked":  {status: 412, last: core.OutcomeFailed, err: "gate: webhook: 412 Precondition Failed"},
-		"accepted":               {status: 202, last: core.OutcomeFailed, err: "gate: webhook: 202 Accepted: a gate must answer 200, 204 or 304"},
-		"fails":                  {status: 500, body: "oops", last: core.OutcomeFailed, err: "gate: webhook: 500 Internal Server Error: oops"},
-		"redirects":              {status: 302, header: map[string]string{"Location": "http://127.0.0.1/"}, last: core.OutcomeFailed, err: "redirects are not followed"},
-		"later":                  {status: 429, header: map[string]string{"Retry-After": "90"}, last: core.OutcomeSnoozed, err: ""},
-		"too large":              {status: 200, body: strings.Repeat("x", core.MaxGateInput+1), last: core.OutcomeFailed, err: "larger than the limit of 65536 bytes"},
+		"go":                     {status: 200, body: ` {"mails":3} `, last: model.OutcomeSuccess, input: `{"mails":3}`},
+		"go, with text":          {status: 200, body: "three mails\n", last: model.OutcomeSuccess, input: `"three mails"`},
+		"go, with nothing":       {status: 200, last: model.OutcomeSuccess},
+		"go, and says so":        {status: 200, body: `{"wake":true}`, last: model.OutcomeSuccess, input: `{"wake":true}`},
+		"declined":               {status: 200, body: `{"wake":false}`, last: model.OutcomeSkipped, err: "gate"},
+		"declined, other name":   {status: 200, body: `{"wakeAgent":false, "why":"asleep"}`, last: model.OutcomeSkipped, err: "gate"},
+		"in an array is no word": {status: 200, body: `[{"wake":false}]`, last: model.OutcomeSuccess, input: `[{"wake":false}]`},
+		"a string is no word":    {status: 200, body: `{"wake":"false"}`, last: model.OutcomeSuccess, input: `{"wake":"false"}`},
+		"no content":             {status: 204, last: model.OutcomeSkipped, err: "gate"},
+		"not modified":           {status: 304, last: model.OutcomeSkipped, err: "gate"},
+		"precondition, unasked":  {status: 412, last: model.OutcomeFailed, err: "gate: webhook: 412 Precondition Failed"},
+		"accepted":               {status: 202, last: model.OutcomeFailed, err: "gate: webhook: 202 Accepted: a gate must answer 200, 204 or 304"},
+		"fails":                  {status: 500, body: "oops", last: model.OutcomeFailed, err: "gate: webhook: 500 Internal Server Error: oops"},
+		"redirects":              {status: 302, header: map[string]string{"Location": "http://127.0.0.1/"}, last: model.OutcomeFailed, err: "redirects are not followed"},
+		"later":                  {status: 429, header: map[string]string{"Retry-After": "90"}, last: model.OutcomeSnoozed, err: ""},
+		"too large":              {status: 200, body: strings.Repeat("x", model.MaxGateInput+1), last: model.OutcomeFailed, err: "larger than the limit of 65536 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,7 +98,7 @@ func TestAnswersOfAGate(t *testing.T) {
 			info := g.tick()
 			assert.Equal(t, c.last, info.LastOutcome)
 			assert.Contains(t, info.LastError, c.err)
-			if c.last == core.OutcomeSuccess {
+			if c.last == model.OutcomeSuccess {
 				assert.Equal(t, []string{c.input}, g.inputs)
 			} else {
 				assert.Empty(t, g.inputs)
@@ -140,18 +141,18 @@ func TestETagRoundTrip(t *testing.T) {
 	})
 	g := newGated(t, webhook.GateConfig{Config: webhook.Config{URL: rec.URL}})
 	g.fails = assert.AnError
-	assert.Equal(t, core.OutcomeFailed, g.tick().LastOutcome)
+	assert.Equal(t, model.OutcomeFailed, g.tick().LastOutcome)
 	g.fails = nil
-	assert.Equal(t, core.OutcomeSuccess, g.tick().LastOutcome, "it has not been dealt with")
-	assert.Equal(t, core.OutcomeSkipped, g.tick().LastOutcome)
+	assert.Equal(t, model.OutcomeSuccess, g.tick().LastOutcome, "it has not been dealt with")
+	assert.Equal(t, model.OutcomeSkipped, g.tick().LastOutcome)
 	refuse = http.StatusPreconditionFailed
-	assert.Equal(t, core.OutcomeSkipped, g.tick().LastOutcome)
+	assert.Equal(t, model.OutcomeSkipped, g.tick().LastOutcome)
 	version = `"v2"`
-	assert.Equal(t, core.OutcomeSuccess, g.tick().LastOutcome)
-	assert.Equal(t, core.OutcomeSkipped, g.tick().LastOutcome)
-	version = `"` + strings.Repeat("x", core.MaxGateTag) + `"`
-	assert.Equal(t, core.OutcomeSuccess, g.tick().LastOutcome)
-	assert.Equal(t, core.OutcomeSuccess, g.tick().LastOutcome, "one that is too long is not kept")
+	assert.Equal(t, model.OutcomeSuccess, g.tick().LastOutcome)
+	assert.Equal(t, model.OutcomeSkipped, g.tick().LastOutcome)
+	version = `"` + strings.Repeat("x", model.MaxGateTag) + `"`
+	assert.Equal(t, model.OutcomeSuccess, g.tick().LastOutcome)
+	assert.Equal(t, model.OutcomeSuccess, g.tick().LastOutcome, "one that is too long is not kept")
 	var sent []string
 	for _, m := range rec.messages() {
 		sent = append(sent, m.header.Get("If-None-Match"))
@@ -166,7 +167,7 @@ func TestAGateThatDoesNotAnswer(t *testing.T) {
 	rec := newReceiver(t, func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() })
 	g := newGated(t, webhook.GateConfig{Config: webhook.Config{URL: rec.URL + "/secret"}, Timeout: 50 * time.Millisecond})
 	info := g.tick()
-	assert.Equal(t, core.OutcomeFailed, info.LastOutcome)
+	assert.Equal(t, model.OutcomeFailed, info.LastOutcome)
 	assert.Equal(t, "gate: webhook: no answer within 50ms", info.LastError)
 	assert.Equal(t, 2, func() int { g.tick(); return len(rec.messages()) }(), "it is asked again")
 }

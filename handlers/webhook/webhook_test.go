@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/handlers/webhook"
 )
 
@@ -177,28 +178,28 @@ func TestStatusCodes(t *testing.T) {
 		header string
 		body   string
 		want   core.Status
-		last   core.Outcome
+		last   model.Outcome
 		err    string
 		reason string
 		wait   time.Duration
 	}{
-		"ok":                {200, "", `{"n": 1}`, core.StatusCompleted, core.OutcomeSuccess, "", "", 0},
-		"no content":        {204, "", ``, core.StatusCompleted, core.OutcomeSuccess, "", "", 0},
-		"moved":             {301, "", "", core.StatusFailed, core.OutcomeFailed, "301 Moved Permanently: redirects are not followed", "no_retry", 0},
-		"see elsewhere":     {307, "", "", core.StatusFailed, core.OutcomeFailed, "307 Temporary Redirect: redirects are not followed", "no_retry", 0},
-		"bad request":       {400, "", "no\nsuch thing", core.StatusFailed, core.OutcomeFailed, "400 Bad Request: no\nsuch thing", "no_retry", 0},
-		"timed out":         {408, "", "", core.StatusWaiting, core.OutcomeFailed, "408 Request Timeout", "", 0},
-		"gone":              {410, "", "", core.StatusCancelled, core.OutcomeCancelled, "410 Gone", "handler", 0},
-		"too early":         {425, "", "", core.StatusWaiting, core.OutcomeFailed, "425 Too Early", "", 0},
-		"too early until":   {425, "60", "", core.StatusWaiting, core.OutcomeSnoozed, "425 Too Early", "", time.Minute},
-		"too many":          {429, "120", "", core.StatusWaiting, core.OutcomeSnoozed, "429 Too Many", "", 2 * time.Minute},
-		"too many, no hint": {429, "", "", core.StatusWaiting, core.OutcomeFailed, "429 Too Many", "", 0},
-		"nonsense as hint":  {429, "soon", "", core.StatusWaiting, core.OutcomeFailed, "429 Too Many", "", 0},
-		"unavailable until": {503, "a date", "", core.StatusWaiting, core.OutcomeSnoozed, "503 Service", "", time.Hour},
-		"far away":          {503, "4000000000", "", core.StatusWaiting, core.OutcomeSnoozed, "503 Service", "", 24 * time.Hour},
-		"failed, with hint": {500, "60", "", core.StatusWaiting, core.OutcomeSnoozed, "500 Internal", "", time.Minute},
-		"refused with hint": {403, "60", "", core.StatusFailed, core.OutcomeFailed, "403 Forbidden", "no_retry", 0},
-		"server error":      {500, "", strings.Repeat("x", 5000), core.StatusWaiting, core.OutcomeFailed, "500 Internal Server Error: xxx", "", 0},
+		"ok":                {200, "", `{"n": 1}`, core.StatusCompleted, model.OutcomeSuccess, "", "", 0},
+		"no content":        {204, "", ``, core.StatusCompleted, model.OutcomeSuccess, "", "", 0},
+		"moved":             {301, "", "", core.StatusFailed, model.OutcomeFailed, "301 Moved Permanently: redirects are not followed", "no_retry", 0},
+		"see elsewhere":     {307, "", "", core.StatusFailed, model.OutcomeFailed, "307 Temporary Redirect: redirects are not followed", "no_retry", 0},
+		"bad request":       {400, "", "no\nsuch thing", core.StatusFailed, model.OutcomeFailed, "400 Bad Request: no\nsuch thing", "no_retry", 0},
+		"timed out":         {408, "", "", core.StatusWaiting, model.OutcomeFailed, "408 Request Timeout", "", 0},
+		"gone":              {410, "", "", core.StatusCancelled, model.OutcomeCancelled, "410 Gone", "handler", 0},
+		"too early":         {425, "", "", core.StatusWaiting, model.OutcomeFailed, "425 Too Early", "", 0},
+		"too early until":   {425, "60", "", core.StatusWaiting, model.OutcomeSnoozed, "425 Too Early", "", time.Minute},
+		"too many":          {429, "120", "", core.StatusWaiting, model.OutcomeSnoozed, "429 Too Many", "", 2 * time.Minute},
+		"too many, no hint": {429, "", "", core.StatusWaiting, model.OutcomeFailed, "429 Too Many", "", 0},
+		"nonsense as hint":  {429, "soon", "", core.StatusWaiting, model.OutcomeFailed, "429 Too Many", "", 0},
+		"unavailable until": {503, "a date", "", core.StatusWaiting, model.OutcomeSnoozed, "503 Service", "", time.Hour},
+		"far away":          {503, "4000000000", "", core.StatusWaiting, model.OutcomeSnoozed, "503 Service", "", 24 * time.Hour},
+		"failed, with hint": {500, "60", "", core.StatusWaiting, model.OutcomeSnoozed, "500 Internal", "", time.Minute},
+		"refused with hint": {403, "60", "", core.StatusFailed, model.OutcomeFailed, "403 Forbidden", "no_retry", 0},
+		"server error":      {500, "", strings.Repeat("x", 5000), core.StatusWaiting, model.OutcomeFailed, "500 Internal Server Error: xxx", "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -264,29 +265,29 @@ func TestSteering(t *testing.T) {
 		body    string
 		task    core.NewTask
 		status  core.Status
-		last    core.Outcome
+		last    model.Outcome
 		wait    time.Duration
 		err     string
 	}{
-		"snooze":          {map[string]string{"Duly-Snooze": "10m"}, `{"kept":1}`, core.NewTask{}, core.StatusWaiting, core.OutcomeSnoozed, 10 * time.Minute, ""},
-		"yield":           {map[string]string{"Duly-Yield": "5m"}, `{"page":2}`, core.NewTask{}, core.StatusWaiting, core.OutcomeYielded, 5 * time.Minute, ""},
-		"yield no JSON":   {map[string]string{"Duly-Yield": "5m"}, `page 2`, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, "duly-yield needs a checkpoint that is JSON"},
-		"yield too much":  {map[string]string{"Duly-Yield": "5m"}, `"` + strings.Repeat("x", 1000) + `"`, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, "the checkpoint of duly-yield is larger than the limit of 1000 bytes"},
-		"await":           {map[string]string{"Duly-Await": "yes"}, `{"page":2}`, core.NewTask{}, core.StatusWaiting, core.OutcomeAwaiting, 0, ""},
-		"await so long":   {map[string]string{"Duly-Await": `{"key": "yes", "timeout": "1h"}`}, ``, core.NewTask{}, core.StatusWaiting, core.OutcomeAwaiting, time.Hour, ""},
-		"await what":      {map[string]string{"Duly-Await": `{"kee": "yes"}`}, ``, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, `duly-await must be a key, or JSON`},
-		"await no time":   {map[string]string{"Duly-Await": `{"key": "yes", "timeout": "soon"}`}, ``, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, `the timeout of duly-await must be a duration`},
-		"await no JSON":   {map[string]string{"Duly-Await": "yes"}, `page 2`, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, "duly-await needs a checkpoint that is JSON"},
-		"next in":         {map[string]string{"Duly-Next-In": "3h"}, ``, core.NewTask{Every: time.Minute}, core.StatusWaiting, core.OutcomeSuccess, 3 * time.Hour, ""},
-		"progress":        {map[string]string{"Duly-Progress": `{"done":3}`}, `1`, core.NewTask{}, core.StatusCompleted, core.OutcomeSuccess, 0, ""},
-		"bad progress":    {map[string]string{"Duly-Progress": `a lot`}, ``, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, `duly-progress must be JSON, not "a lot"`},
-		"not a duration":  {map[string]string{"Duly-Snooze": "soon"}, ``, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, `duly-snooze must be a duration such as 10m, not "soon"`},
-		"negative":        {map[string]string{"Duly-Snooze": "-1s"}, ``, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, `duly-snooze must be a duration such as 10m, not "-1s"`},
-		"too far away":    {map[string]string{"Duly-Snooze": "200000h"}, ``, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, `duly-snooze must be a duration`},
-		"two of them":     {map[string]string{"Duly-Snooze": "1s", "Duly-Next-In": "1s"}, ``, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, `exclude each other`},
-		"unknown":         {map[string]string{"Duly-Snoze": "1s"}, ``, core.NewTask{}, core.StatusFailed, core.OutcomeFailed, 0, `duly-snoze is unknown: use duly-snooze, duly-yield, duly-await, duly-next-in, duly-progress or duly-usage`},
-		"not of a 2xx":    {map[string]string{"Duly-Snooze": "1h", "X-Status": "500"}, ``, core.NewTask{}, core.StatusWaiting, core.OutcomeFailed, 0, "500 Internal"},
-		"others' headers": {map[string]string{"X-Duly-Snooze": "1h"}, ``, core.NewTask{}, core.StatusCompleted, core.OutcomeSuccess, 0, ""},
+		"snooze":          {map[string]string{"Duly-Snooze": "10m"}, `{"kept":1}`, core.NewTask{}, core.StatusWaiting, model.OutcomeSnoozed, 10 * time.Minute, ""},
+		"yield":           {map[string]string{"Duly-Yield": "5m"}, `{"page":2}`, core.NewTask{}, core.StatusWaiting, model.OutcomeYielded, 5 * time.Minute, ""},
+		"yield no JSON":   {map[string]string{"Duly-Yield": "5m"}, `page 2`, core.NewTask{}, core.StatusFailed, model.OutcomeFailed, 0, "duly-yield needs a checkpoint that is JSON"},
+		"yield too much":  {map[string]string{"Duly-Yield": "5m"}, `"` + strings.Repeat("x", 1000) + `"`, core.NewTask{}, core.StatusFailed, model.OutcomeFailed, 0, "the checkpoint of duly-yield is larger than the limit of 1000 bytes"},
+		"await":           {map[string]string{"Duly-Await": "yes"}, `{"page":2}`, core.NewTask{}, core.StatusWaiting, model.OutcomeAwaiting, 0, ""},
+		"await so long":   {map[string]string{"Duly-Await": `{"key": "yes", "timeout": "1h"}`}, ``, core.NewTask{}, core.StatusWaiting, model.OutcomeAwaiting, time.Hour, ""},
+		"await what":      {map[string]string{"Duly-Await": `{"kee": "yes"}`}, ``, core.NewTask{}, core.StatusFailed, model.OutcomeFailed, 0, `duly-await must be a key, or JSON`},
+		"await no time":   {map[string]string{"Duly-Await": `{"key": "yes", "timeout": "soon"}`}, ``, core.NewTask{}, core.StatusFailed, model.OutcomeFailed, 0, `the timeout of duly-await must be a duration`},
+		"await no JSON":   {map[string]string{"Duly-Await": "yes"}, `page 2`, core.NewTask{}, core.StatusFailed, model.OutcomeFailed, 0, "duly-await needs a checkpoint that is JSON"},
+		"next in":         {map[string]string{"Duly-Next-In": "3h"}, ``, core.NewTask{Every: time.Minute}, core.StatusWaiting, model.OutcomeSuccess, 3 * time.Hour, ""},
+		"progress":        {map[string]string{"Duly-Progress": `{"done":3}`}, `1`, core.NewTask{}, core.StatusCompleted, model.OutcomeSuccess, 0, ""},
+		"bad progress":    {map[string]string{"Duly-Progress": `a lot`}, ``, core.NewTask{}, core.StatusFailed, model.OutcomeFailed, 0, `duly-progress must be JSON, not "a lot"`},
+		"not a duration":  {map[string]string{"Duly-Snooze": "soon"}, ``, core.NewTask{}, core.StatusFailed, model.OutcomeFailed, 0, `duly-snooze must be a duration such as 10m, not "soon"`},
+		"negative":        {map[string]string{"Duly-Snooze": "-1s"}, ``, core.NewTask{}, core.StatusFailed, model.OutcomeFailed, 0, `duly-snooze must be a duration such as 10m, not "-1s"`},
+		"too far away":    {map[string]string{"Duly-Snooze": "200000h"}, ``, core.NewTask{}, core.StatusFailed, model.OutcomeFailed, 0, `duly-snooze must be a duration`},
+		"two of them":     {map[string]string{"Duly-Snooze": "1s", "Duly-Next-In": "1s"}, ``, core.NewTask{}, core.StatusFailed, model.OutcomeFailed, 0, `exclude each other`},
+		"unknown":         {map[string]string{"Duly-Snoze": "1s"}, ``, core.NewTask{}, core.StatusFailed, model.OutcomeFailed, 0, `duly-snoze is unknown: use duly-snooze, duly-yield, duly-await, duly-next-in, duly-progress or duly-usage`},
+		"not of a 2xx":    {map[string]string{"Duly-Snooze": "1h", "X-Status": "500"}, ``, core.NewTask{}, core.StatusWaiting, model.OutcomeFailed, 0, "500 Internal"},
+		"others' headers": {map[string]string{"X-Duly-Snooze": "1h"}, ``, core.NewTask{}, core.StatusCompleted, model.OutcomeSuccess, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,6 +20,7 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
@@ -310,9 +311,9 @@ func TestEveryRouteAsksTheAuthorizer(t *testing.T) {
 		default:
 		}
 		method, path, _ := strings.Cut(name, " ")
-		want := map[httpadapter.Scope]core.Action{read: core.ActionRead, write: core.ActionControl, trigger: core.ActionRun, cron: core.ActionRun, approve: core.ActionApprove}[one.scope]
+		want := map[httpadapter.Scope]model.Action{read: model.ActionRead, write: model.ActionControl, trigger: model.ActionRun, cron: model.ActionRun, approve: model.ActionApprove}[one.scope]
 		if path == "/v1/tasks" && method == "post" || path == "/v1/activity" || path == "/product/scheduler/submit" {
-			want = core.ActionSubmit
+			want = model.ActionSubmit
 		}
 		for _, r := range one.requests {
 			if r.nobody {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -74,7 +75,7 @@ func hasActivity(c *dulyfile.File, kind string) bool {
 
 // printNoticed writes what became of the activity, and where to look for its
 // run: agent and id together name a task.
-func printNoticed(w *table.Page, n *core.Noticed) {
+func printNoticed(w *table.Page, n *model.Noticed) {
 	t := table.New(w)
 	scheduled := "no, a run was already scheduled"
 	if n.Scheduled {
@@ -92,12 +93,12 @@ func printNoticed(w *table.Page, n *core.Noticed) {
 func (p *process) presetsCommand(o *options) *cobra.Command {
 	return o.withJSON(command("presets", "List the presets for duly submit --preset", "  duly presets\n  duly submit --agent ada --id rollup --preset memory.rollup_day",
 		func(*cobra.Command, []string) error {
-			presets := core.Presets()
-			return o.print(p.stdout, map[string][]core.Preset{"presets": presets}, func(w *table.Page) { printPresets(w, presets) })
+			presets := model.Presets()
+			return o.print(p.stdout, map[string][]model.Preset{"presets": presets}, func(w *table.Page) { printPresets(w, presets) })
 		}))
 }
 
-func printPresets(w *table.Page, presets []core.Preset) {
+func printPresets(w *table.Page, presets []model.Preset) {
 	t := table.New(w, "NAME", "KIND", "CRON", "JITTER", "LEVEL", "MIN AGE")
 	// A dash keeps the column visible where a preset has nothing to say.
 	orDash := func(s string) string {

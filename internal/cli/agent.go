@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -251,7 +252,7 @@ func (p *process) agentForgetCommand(o *options) *cobra.Command {
 				return err
 			}
 			return o.onStore(cmd.Context(), func(s scheduler) error {
-				var done core.Forgotten
+				var done operate.Forgotten
 				if dry {
 					done, err = s.CountForget(cmd.Context(), agent)
 				} else {
@@ -261,7 +262,7 @@ func (p *process) agentForgetCommand(o *options) *cobra.Command {
 					return err
 				}
 				answer := struct {
-					core.Forgotten
+					operate.Forgotten
 
 					Agent string `json:"agent_id"`
 					Dry   bool   `json:"dry_run"`
@@ -275,7 +276,7 @@ func (p *process) agentForgetCommand(o *options) *cobra.Command {
 }
 
 // forgottenText says what was deleted of an agent, or would be.
-func forgottenText(agent string, done *core.Forgotten, dry bool) string {
+func forgottenText(agent string, done *operate.Forgotten, dry bool) string {
 	what := table.Count(done.Live, "live task") + ", " + table.Count(done.Finished, "finished task")
 	if done.Profile {
 		what += ", its profile"

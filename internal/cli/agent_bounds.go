@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // bounded gives a profile the limits and budgets of its flags.
@@ -62,7 +63,7 @@ func boundOf[V any](text, flag string, read func([]byte) (V, error)) (V, error) 
 // boundLines are the limits and budgets of a profile, for people.
 func boundLines(p *core.Profile) (lines [][2]string) {
 	for i := range p.Limits {
-		l := core.LimitUse{Limit: p.Limits[i]}
+		l := store.LimitUse{Limit: p.Limits[i]}
 		l.About.Agent = p.Agent
 		lines = append(lines, [2]string{"limit", fmt.Sprintf("%s: %s", l.About, allows(&l))})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -31,7 +32,7 @@ func (p *process) applyCommand(o *options) *cobra.Command {
 				return err
 			}
 			if owner != "" {
-				if wrong, ok := errors.AsType[*core.InvalidError](core.CheckOwner(owner)); ok {
+				if wrong, ok := errors.AsType[*core.InvalidError](model.CheckOwner(owner)); ok {
 					return &core.InvalidError{Field: "--owner", Reason: wrong.Reason}
 				}
 				c.Owner = owner

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // declared is a file with some tasks of agent ada, and some of agent bob.
@@ -86,7 +87,7 @@ func TestPruneDeletesWhatItsOwnerDeclaresNoMore(t *testing.T) {
 
 	oneLine(t, w.duly(t, "apply", "-f", declared(t, "", "1h", "a1"), "--prune"), 2, "need an owner", "--owner")
 	oneLine(t, w.duly(t, "apply", "-f", less, "--owner", "a\nb"), 2, "--owner")
-	_, err := s.Submit(t.Context(), core.NewTask{Agent: "ada", Kind: "note", Labels: map[string]string{core.LabelOwner: "deploy-7"}})
+	_, err := s.Submit(t.Context(), core.NewTask{Agent: "ada", Kind: "note", Labels: map[string]string{model.LabelOwner: "deploy-7"}})
 	require.ErrorContains(t, err, "labels.duly-owner is set by duly apply alone")
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
@@ -22,7 +22,7 @@ func (p *process) auditCommand(o *options) *cobra.Command {
 		"  duly audit\n  duly audit --repair",
 		func(cmd *cobra.Command, _ []string) error {
 			return o.onStore(cmd.Context(), func(s scheduler) error {
-				report, err := s.Audit(cmd.Context(), core.AuditOptions{Repair: repair, Progress: p.auditProgress()})
+				report, err := s.Audit(cmd.Context(), inspect.AuditOptions{Repair: repair, Progress: p.auditProgress()})
 				p.endProgress()
 				if err != nil {
 					return err
@@ -38,11 +38,11 @@ func (p *process) auditCommand(o *options) *cobra.Command {
 
 // auditProgress shows on a terminal how far the audit is.
 // It is nil elsewhere: a log has no use for a line that is rewritten.
-func (p *process) auditProgress() func(core.AuditReport) {
+func (p *process) auditProgress() func(inspect.AuditReport) {
 	if !table.Terminal(p.stderr) {
 		return nil
 	}
-	return func(r core.AuditReport) { _, _ = fmt.Fprintf(p.stderr, "\r%d tasks, %d faults", r.Tasks, r.Found) }
+	return func(r inspect.AuditReport) { _, _ = fmt.Fprintf(p.stderr, "\r%d tasks, %d faults", r.Tasks, r.Found) }
 }
 
 // endProgress takes the line of a progress away.
@@ -71,7 +71,7 @@ const unreadableTodo = "restore them from a backup; duly has no other copy"
 
 // printAudit shows the first faults only, as the report keeps no more;
 // their number is always that of all.
-func printAudit(w *table.Page, r *core.AuditReport, repair bool) {
+func printAudit(w *table.Page, r *inspect.AuditReport, repair bool) {
 	w.Line("%s checked, %s found", table.Count(r.Tasks, "task"), table.Count(r.Found, "fault"))
 	if r.Found == 0 {
 		return
@@ -101,7 +101,7 @@ func printAudit(w *table.Page, r *core.AuditReport, repair bool) {
 
 // auditFailure is the failure of an audit that leaves faults behind.
 // Exit code 1 for faults lets a cron job or a monitor call duly audit and rely on its result alone.
-func auditFailure(r *core.AuditReport, repaired bool) error {
+func auditFailure(r *inspect.AuditReport, repaired bool) error {
 	switch {
 	// All of them were repaired, or none were found.
 	case r.Found == 0 || repaired && r.Found == r.Repairable:

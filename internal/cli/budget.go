@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -41,13 +42,13 @@ func (f *budgetFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.all, "all", false, "all runs together")
 	flags.StringVar(&f.unit, "unit", "", "what is counted: runs, or what runs report, such as tokens or usd")
 	flags.StringVar(&f.per, "per", "", "hour, day or month")
-	choices(cmd, "each", string(core.EachAgent), string(core.EachKey), string(core.EachTask))
+	choices(cmd, "each", string(core.EachAgent), string(core.EachKey), string(store.EachTask))
 	choices(cmd, "per", string(core.PerHour), string(core.PerDay), string(core.PerMonth))
 }
 
 // target is what is named. Nothing named is never all: a variable that is empty in a script must not bound everything.
 func (f *budgetFlags) target() (core.BudgetTarget, error) {
-	t := core.BudgetTarget{LimitTarget: core.LimitTarget{Kind: f.kind, Key: f.key, Each: core.Each(f.each)}, Unit: f.unit, Per: core.Period(f.per)}
+	t := core.BudgetTarget{LimitTarget: core.LimitTarget{Kind: f.kind, Key: f.key, Each: store.Each(f.each)}, Unit: f.unit, Per: store.Period(f.per)}
 	if f.all != (t.LimitTarget == core.LimitTarget{}) {
 		return t, usage("name it with --kind, --key and --each, or with --all alone", "expected what the budget is about")
 	}
@@ -108,10 +109,10 @@ func (p *process) budgetListCommand(o *options) *cobra.Command {
 					return err
 				}
 				if budgets == nil {
-					budgets = []core.BudgetUse{}
+					budgets = []store.BudgetUse{}
 				}
 				answer := struct {
-					Budgets []core.BudgetUse `json:"budgets"`
+					Budgets []store.BudgetUse `json:"budgets"`
 				}{budgets}
 				return o.print(p.stdout, answer, func(w *table.Page) { printBudgets(w, budgets) })
 			})
@@ -119,7 +120,7 @@ func (p *process) budgetListCommand(o *options) *cobra.Command {
 }
 
 // printBudgets ends each line with the command that lifts the budget.
-func printBudgets(w *table.Page, budgets []core.BudgetUse) {
+func printBudgets(w *table.Page, budgets []store.BudgetUse) {
 	if len(budgets) == 0 {
 		w.Line("no budgets")
 		return

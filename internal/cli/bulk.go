@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -52,27 +54,27 @@ func (c *chosen) read(ctx context.Context, s scheduler) (core.List, error) {
 }
 
 // bulkVerbs are the verbs of the command, and what was done then.
-var bulkVerbs = map[core.BulkVerb]string{
-	core.BulkReplay: "replayed", core.BulkCancel: "cancelled", core.BulkDelete: "deleted", core.BulkRun: "made due now",
-	core.BulkPause: "paused", core.BulkResume: "resumed",
+var bulkVerbs = map[operate.BulkVerb]string{
+	operate.BulkReplay: "replayed", operate.BulkCancel: "cancelled", operate.BulkDelete: "deleted", operate.BulkRun: "made due now",
+	operate.BulkPause: "paused", operate.BulkResume: "resumed",
 }
 
 // bulkCommand does to each task of a list what the command of that name does to one.
 func (p *process) bulkCommand(o *options) *cobra.Command {
 	var c chosen
-	var b core.Bulk
+	var b operate.Bulk
 	var yes bool
 	cmd := command("bulk replay|cancel|delete|run|pause|resume", "Replay, cancel, delete, run, pause or resume all tasks of a list",
 		"  duly bulk replay --kind digest --since 1d --dry-run\n  duly bulk replay --kind digest --since 1d --yes\n  duly bulk cancel --status waiting --key openai:gpt --yes",
 		func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 || bulkVerbs[core.BulkVerb(args[0])] == "" {
+			if len(args) != 1 || bulkVerbs[operate.BulkVerb(args[0])] == "" {
 				hint := ""
 				if len(args) == 1 {
 					hint = didYouMean(args[0], cmd.ValidArgs)
 				}
 				return usage(hint+"use replay, cancel, delete, run, pause or resume", "expected what to do")
 			}
-			b.Do = core.BulkVerb(args[0])
+			b.Do = operate.BulkVerb(args[0])
 			return o.onStore(cmd.Context(), func(s scheduler) error {
 				var err error
 				if b.List, err = c.read(cmd.Context(), s); err != nil {
@@ -94,16 +96,16 @@ func (p *process) bulkCommand(o *options) *cobra.Command {
 }
 
 // bulk counts the tasks of a list or, if that was agreed to, changes them.
-func (p *process) bulk(ctx context.Context, o *options, s scheduler, b core.Bulk, yes bool) error {
+func (p *process) bulk(ctx context.Context, o *options, s scheduler, b operate.Bulk, yes bool) error {
 	b.DryRun = b.DryRun || !yes
 	b.Confirm = !b.DryRun
-	b.List.Limit = core.MaxPage
+	b.List.Limit = inspect.MaxPage
 	sum, at, err := p.bulkSteps(ctx, s, b)
 	if err != nil && sum.Matched == 0 {
 		return err
 	}
 	answer := struct {
-		core.BulkStep
+		operate.BulkStep
 
 		Dry bool `json:"dry_run"`
 	}{sum, b.DryRun}
@@ -118,7 +120,7 @@ func (p *process) bulk(ctx context.Context, o *options, s scheduler, b core.Bulk
 }
 
 // bulkSteps carries out all steps and sums them up. It returns where the step begins that has failed.
-func (p *process) bulkSteps(ctx context.Context, s scheduler, b core.Bulk) (sum core.BulkStep, at string, err error) {
+func (p *process) bulkSteps(ctx context.Context, s scheduler, b operate.Bulk) (sum operate.BulkStep, at string, err error) {
 	defer p.endProgress()
 	for {
 		step, err := s.Bulk(ctx, b)
@@ -143,7 +145,7 @@ func (p *process) bulkSteps(ctx context.Context, s scheduler, b core.Bulk) (sum 
 const mostRefused = 10
 
 // printBulk says what was done, or what would be, and which tasks stayed as they were.
-func printBulk(w *table.Page, b *core.Bulk, sum *core.BulkStep) {
+func printBulk(w *table.Page, b *operate.Bulk, sum *operate.BulkStep) {
 	switch {
 	case sum.Matched == 0:
 		w.Line("no tasks match")

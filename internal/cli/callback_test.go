@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // callbackFile has a kind that succeeds and one that fails, and allows callbacks to a receiver on this machine.
@@ -129,7 +130,7 @@ func TestCallbacksThatAreNotTaken(t *testing.T) {
 			assert.Contains(t, task["last_error"], "no use")
 		}
 	}
-	listed := parse[tasksJSON](t, w.ok(t, "list", "--agent", "a", "--kind", core.KindCallback, "--status", "failed", "--json"))
+	listed := parse[tasksJSON](t, w.ok(t, "list", "--agent", "a", "--kind", model.KindCallback, "--status", "failed", "--json"))
 	assert.Len(t, listed.Tasks, 2)
 
 	oneLine(t, w.duly(t, "submit", "--agent", "a", "--kind", "fine", "--id", "3", "--callback", "https://evil.example/?k=hunter2", "-c", config), 2,

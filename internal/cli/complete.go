@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/internal/cli/contexts"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
@@ -95,7 +96,7 @@ func (o *options) find(cmd *cobra.Command, args []string, typed string, ask name
 // agentNames are agents with live tasks: of many, those that the first page has.
 func (o *options) agentNames(ctx context.Context, _ *cobra.Command, _ []string) (found []string, err error) {
 	err = o.onStore(ctx, func(s scheduler) error {
-		all, _, err := s.Agents(ctx, core.MaxPage, "")
+		all, _, err := s.Agents(ctx, inspect.MaxPage, "")
 		for i := range all {
 			found = append(found, all[i].Agent)
 		}
@@ -106,7 +107,7 @@ func (o *options) agentNames(ctx context.Context, _ *cobra.Command, _ []string) 
 
 // taskNames are tasks of the agent that is named before.
 func (o *options) taskNames(ctx context.Context, cmd *cobra.Command, args []string) (found []string, err error) {
-	l := core.List{Limit: core.MaxPage}
+	l := core.List{Limit: inspect.MaxPage}
 	if f := cmd.Flags().Lookup("agent"); f != nil && f.Changed {
 		l.Agent = f.Value.String()
 	} else if len(args) > 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -147,7 +148,7 @@ func (p *process) replay(ctx context.Context, o *options, s scheduler, agent, id
 // replayAll replays the failed tasks of an agent, page by page. A task that was deleted or replayed in
 // the meantime is passed over, as nothing of it is left to do.
 func (p *process) replayAll(ctx context.Context, o *options, s scheduler, agent string, replay func(id string) error) error {
-	failed := core.List{Agent: agent, Status: []core.Status{core.StatusFailed}, Limit: core.MaxPage}
+	failed := core.List{Agent: agent, Status: []core.Status{core.StatusFailed}, Limit: inspect.MaxPage}
 	// A page is asked for behind the last one's cursor: replayed tasks leave the list while it is read.
 	for found := false; ; found = true {
 		tasks, next, err := s.Tasks(ctx, failed)

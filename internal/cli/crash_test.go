@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // The crash test: two daemons on one Redis, of which one after the other is killed at a random moment.
@@ -71,7 +73,7 @@ handlers:
 		<-daemons[i].ended
 		daemons[i], numbers[i] = start(), started
 	}
-	var stats core.Stats
+	var stats inspect.Stats
 	require.Eventually(t, func() bool {
 		var err error
 		stats, err = s.Stats(t.Context())
@@ -167,7 +169,7 @@ func account(t *testing.T, s *core.Scheduler, tasks int, all map[string][]begun,
 		require.Equal(t, core.StatusCompleted, task.Status, id)
 		lost := 0
 		for _, r := range task.Runs {
-			if r.Outcome == core.OutcomeCrashed {
+			if r.Outcome == model.OutcomeCrashed {
 				lost++
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/daemon"
 	"github.com/seed-6f6f2c11/duly/adapters/memosstream"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
@@ -76,7 +77,7 @@ func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.
 	flags := cmd.Flags()
 	flags.StringVar(&d.http, "http", "", "address of the HTTP API, such as 127.0.0.1:8080")
 	flags.StringVar(&d.console, "console", "", "pages for people at /ui: off, on or read-only (default on, if the API listens on this machine alone)")
-	flags.IntVar(&d.concurrency, "concurrency", core.DefaultConcurrency, "maximum number of runs at once")
+	flags.IntVar(&d.concurrency, "concurrency", model.DefaultConcurrency, "maximum number of runs at once")
 	durationVar(flags, &d.grace, "grace", daemon.DefaultGrace, "how long handlers may keep running after a signal to stop; 0s stops them at once")
 	flags.StringVar(&d.log, "log", "text", "format of the log: text or json")
 	zeroMeans(cmd, "grace")

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -21,17 +22,17 @@ import (
 )
 
 // finding is one thing that doctor looked at: in the words of GET /v1/doctor, as many of them are the same.
-type finding = core.Finding
+type finding = inspect.Finding
 
 // What a check of doctor comes to.
 const (
-	checkOK      = core.SeverityOK
-	checkWarning = core.SeverityWarning
-	checkFailed  = core.SeverityFailed
+	checkOK      = inspect.SeverityOK
+	checkWarning = inspect.SeverityWarning
+	checkFailed  = inspect.SeverityFailed
 )
 
 // found is the finding of a check: a message about what is so, and a hint about what to do, empty if nothing needs to be done.
-func found(check string, severity core.Severity, message, hint string) finding {
+func found(check string, severity inspect.Severity, message, hint string) finding {
 	return finding{Check: check, Severity: severity, Message: message, Hint: hint}
 }
 
@@ -149,7 +150,7 @@ func (p *process) diagnose(ctx context.Context, o *options, h *host) ([]finding,
 		}
 	}
 	checks = append(append(checks, examine(ctx, s, st, c)...), checkFile(ctx, s, o, c)...)
-	report, err := s.Audit(ctx, core.AuditOptions{Progress: p.auditProgress()})
+	report, err := s.Audit(ctx, inspect.AuditOptions{Progress: p.auditProgress()})
 	p.endProgress()
 	// A signal stops doctor without a verdict.
 	switch {
@@ -168,7 +169,7 @@ func examine(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.Fi
 	// One read answers six checks.
 	asked := core.SystemClock{}.Now()
 	if stats, err := s.Stats(ctx); err == nil {
-		h := core.Health{Stats: stats}
+		h := inspect.Health{Stats: stats}
 		checks = append(checks, checkClock(stats.Now, asked, core.SystemClock{}.Now()), h.Work(), checkHandlers(&stats, c),
 			stats.Pauses(), stats.Failures(), stats.History())
 		if masters, err := st.masters(ctx); err == nil {
@@ -182,11 +183,11 @@ func examine(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.Fi
 		checks = append(checks, checkLimits(all, stuck))
 	}
 	if budgets, err := s.Budgets(ctx); err == nil && len(budgets) > 0 {
-		h := core.Health{Budgets: budgets}
+		h := inspect.Health{Budgets: budgets}
 		checks = append(checks, h.BudgetsLeft())
 	}
 	if processes, err := s.Processes(ctx); err == nil {
-		h := core.Health{Processes: processes}
+		h := inspect.Health{Processes: processes}
 		checks = append(checks, h.ProcessesSeen())
 	}
 	if recovered, err := s.Recovered(ctx); err == nil {
@@ -275,7 +276,7 @@ func checkClock(redis, asked, answered time.Time) finding {
 }
 
 // checkHandlers compares the kinds of live tasks with the handlers of the file, if there is one.
-func checkHandlers(st *core.Stats, c *dulyfile.File) finding {
+func checkHandlers(st *inspect.Stats, c *dulyfile.File) finding {
 	// Held tasks have a handler and are paused; they belong to checkPauses.
 	parked := st.Parked - st.Held
 	if len(c.Handlers) == 0 {
@@ -341,7 +342,7 @@ func idle(n int) string {
 
 // checkAudit is a failure for every fault: a task that nothing would run
 // is what duly promises not to have.
-func checkAudit(r *core.AuditReport) finding {
+func checkAudit(r *inspect.AuditReport) finding {
 	if r.Found == 0 {
 		return found("audit", checkOK, fmt.Sprintf("every live task (%d) waits, runs or is parked", r.Tasks), "")
 	}

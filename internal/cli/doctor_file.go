@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -27,7 +28,7 @@ func checkFile(ctx context.Context, s *core.Scheduler, o *options, c *dulyfile.F
 	var all []finding
 	for _, one := range []struct {
 		lines    []string
-		severity core.Severity
+		severity inspect.Severity
 		what     string
 		hint     string
 	}{

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -16,8 +18,8 @@ import (
 const secondLook = time.Second
 
 // limitsNow are the limits, and those of runs that hold tasks back while nothing counts in them, at two looks.
-func limitsNow(ctx context.Context, s *core.Scheduler) (all, stuck []core.LimitUse, err error) {
-	if all, err = s.Limits(ctx); err != nil || len(core.Idle(all)) == 0 {
+func limitsNow(ctx context.Context, s *core.Scheduler) (all, stuck []store.LimitUse, err error) {
+	if all, err = s.Limits(ctx); err != nil || len(inspect.Idle(all)) == 0 {
 		return all, nil, err
 	}
 	select {
@@ -26,8 +28,8 @@ func limitsNow(ctx context.Context, s *core.Scheduler) (all, stuck []core.LimitU
 		return all, nil, ctx.Err()
 	}
 	again, err := s.Limits(ctx)
-	for _, l := range core.Idle(again) {
-		for _, before := range core.Idle(all) {
+	for _, l := range inspect.Idle(again) {
+		for _, before := range inspect.Idle(all) {
 			if before.About == l.About {
 				stuck = append(stuck, l)
 			}
@@ -37,7 +39,7 @@ func limitsNow(ctx context.Context, s *core.Scheduler) (all, stuck []core.LimitU
 }
 
 // checkLimits says whether limits let somebody in.
-func checkLimits(all, stuck []core.LimitUse) finding {
+func checkLimits(all, stuck []store.LimitUse) finding {
 	switch {
 	case len(stuck) > 0:
 		l := &stuck[0]

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -30,43 +31,43 @@ func logEvents(ctx context.Context, c *dulyfile.File, logger *slog.Logger) func(
 	}
 	return func(e core.Event) {
 		switch {
-		case e.Type == core.EventRelease:
+		case e.Type == model.EventRelease:
 			logger.LogAttrs(ctx, slog.LevelInfo, "released at shutdown", attributes(e)...)
-		case e.Type == core.EventLost:
+		case e.Type == model.EventLost:
 			logger.LogAttrs(ctx, slog.LevelWarn, "lost its lease, another process may run the task", attributes(e)...)
-		case e.Type == core.EventPause && e.Error != "":
+		case e.Type == model.EventPause && e.Error != "":
 			logger.LogAttrs(ctx, slog.LevelWarn, "paused", slog.String("kind", e.Kind), slog.String("agent", e.Agent),
 				slog.String("task", e.ID), slog.String("reason", e.Error))
 		// Core logs it before it applies the file again; this says how that went.
-		case e.Type == core.EventReset && e.Error != "":
+		case e.Type == model.EventReset && e.Error != "":
 			logger.LogAttrs(ctx, slog.LevelError, "nothing starts, as what the store has lost cannot be stored again", slog.String("err", e.Error))
-		case e.Type == core.EventReset:
+		case e.Type == model.EventReset:
 			logger.LogAttrs(ctx, slog.LevelWarn, "what the store had lost is stored again", slog.String("reason", e.Reason))
-		case e.Type == core.EventBreaker:
+		case e.Type == model.EventBreaker:
 			logger.LogAttrs(ctx, slog.LevelWarn, "a run may not submit tasks", slog.String("agent", e.Agent), slog.String("task", e.ID),
 				slog.Int("refused", e.Count), slog.String("err", e.Error))
-		case e.Type == core.EventSignal:
+		case e.Type == model.EventSignal:
 			logger.LogAttrs(ctx, slog.LevelInfo, "signalled", slog.String("agent", e.Agent), slog.String("signal", e.Key), slog.Int("tasks", e.Count))
 		case commands[e.Type] != "":
 			logger.LogAttrs(ctx, slog.LevelInfo, commands[e.Type], commandAttributes(e)...) //nolint:sloglint // one of a few constants
 		// A fault is an error of the store or of a record, which core logs with more than an event has.
-		case e.Type == core.EventFault: // the scheduler has logged it
-		case e.Type == core.EventStuck:
+		case e.Type == model.EventFault: // the scheduler has logged it
+		case e.Type == model.EventStuck:
 			logger.LogAttrs(ctx, slog.LevelWarn, "ignores its cancelled context, abandoned", attributes(e)...)
 		// Starts, submissions and the like are too many for a log; the stream of events has them.
-		case e.Type != core.EventFinish, e.Outcome == core.OutcomeSuccess && quiet[e.Kind]:
-		case e.Outcome == core.OutcomeSuccess:
+		case e.Type != model.EventFinish, e.Outcome == model.OutcomeSuccess && quiet[e.Kind]:
+		case e.Outcome == model.OutcomeSuccess:
 			logger.LogAttrs(ctx, slog.LevelInfo, "done", attributes(e)...)
-		case e.Outcome == core.OutcomeCancelled:
+		case e.Outcome == model.OutcomeCancelled:
 			logger.LogAttrs(ctx, slog.LevelWarn, "cancelled", attributes(e)...)
-		case e.Outcome == core.OutcomeAwaiting:
+		case e.Outcome == model.OutcomeAwaiting:
 			logger.LogAttrs(ctx, slog.LevelInfo, "waits for a signal", attributes(e)...)
 		// No error and no success: the handler asked to be called again later.
 		case e.Error == "":
 			logger.LogAttrs(ctx, slog.LevelInfo, "postponed", attributes(e)...)
-		case e.Because == core.BecauseResting:
+		case e.Because == model.BecauseResting:
 			logger.LogAttrs(ctx, slog.LevelWarn, "failed, waits for activity", attributes(e)...)
-		case e.Because == core.BecauseCooling:
+		case e.Because == model.BecauseCooling:
 			logger.LogAttrs(ctx, slog.LevelWarn, "failed too often, cooling down", attributes(e)...)
 		case e.Status == core.StatusWaiting:
 			logger.LogAttrs(ctx, slog.LevelWarn, "failed, will retry", attributes(e)...)
@@ -77,9 +78,9 @@ func logEvents(ctx context.Context, c *dulyfile.File, logger *slog.Logger) func(
 }
 
 // commands are what operators do, as the log says it. Each is logged, as nothing else says later who it was.
-var commands = map[core.EventType]string{
-	core.EventPause: "paused", core.EventResume: "resumed", core.EventRunNow: "ordered to run now", core.EventCancel: "told to cancel",
-	core.EventDelete: "deleted", core.EventReplay: "replayed",
+var commands = map[model.EventType]string{
+	model.EventPause: "paused", model.EventResume: "resumed", model.EventRunNow: "ordered to run now", model.EventCancel: "told to cancel",
+	model.EventDelete: "deleted", model.EventReplay: "replayed",
 }
 
 // commandAttributes say what a command was about, who gave it and why.
@@ -103,11 +104,11 @@ func attributes(e core.Event) []slog.Attr {
 		attrs = append(attrs, slog.Int("attempt", e.Attempt))
 	}
 	// Only an end has a duration.
-	if e.Type == core.EventFinish {
+	if e.Type == model.EventFinish {
 		attrs = append(attrs, slog.Int64("ms", e.Duration.Milliseconds()))
 	}
 	// When the next run is: after a success that follows from the schedule and is not news.
-	if !e.Next.IsZero() && e.Outcome != core.OutcomeSuccess {
+	if !e.Next.IsZero() && e.Outcome != model.OutcomeSuccess {
 		attrs = append(attrs, slog.String("in", e.Next.Sub(e.Time).String()))
 	}
 	if e.Error != "" {

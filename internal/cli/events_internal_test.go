@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -24,23 +25,23 @@ func TestCommandsAreLoggedAndShown(t *testing.T) {
 		logged, shown string
 	}{
 		{
-			core.Event{Type: core.EventCancel, Agent: "ada", ID: "1", Kind: "k", By: "eve", Reason: "enough"},
+			core.Event{Type: model.EventCancel, Agent: "ada", ID: "1", Kind: "k", By: "eve", Reason: "enough"},
 			"told to cancel kind=k agent=ada task=1 by=eve reason=enough", "cancel  k ada 1 by eve: enough",
 		},
-		{core.Event{Type: core.EventPause, Key: "openai", By: "eve"}, "paused limit_key=openai by=eve", "pause   openai by eve"},
-		{core.Event{Type: core.EventResume}, "resumed", "resume  everything"},
-		{core.Event{Type: core.EventDelete, Agent: "ada", ID: "1"}, "deleted agent=ada task=1", "delete  ada 1"},
+		{core.Event{Type: model.EventPause, Key: "openai", By: "eve"}, "paused limit_key=openai by=eve", "pause   openai by eve"},
+		{core.Event{Type: model.EventResume}, "resumed", "resume  everything"},
+		{core.Event{Type: model.EventDelete, Agent: "ada", ID: "1"}, "deleted agent=ada task=1", "delete  ada 1"},
 		{
-			core.Event{Type: core.EventBreaker, Agent: "ada", ID: "1", By: "duly", Count: 2, Error: "too deep"},
+			core.Event{Type: model.EventBreaker, Agent: "ada", ID: "1", By: "duly", Count: 2, Error: "too deep"},
 			"a run may not submit tasks agent=ada task=1 refused=2 err=\"too deep\"", "breaker ada 1 by duly: too deep",
 		},
 		{
-			core.Event{Type: core.EventReset, By: "duly", Reason: "lost", Error: "away"},
+			core.Event{Type: model.EventReset, By: "duly", Reason: "lost", Error: "away"},
 			"nothing starts, as what the store has lost cannot be stored again err=away", "reset   everything by duly: lost: away",
 		},
-		{core.Event{Type: core.EventPark, Count: 2, By: "duly"}, "", "park    2 tasks by duly"},
+		{core.Event{Type: model.EventPark, Count: 2, By: "duly"}, "", "park    2 tasks by duly"},
 		{
-			core.Event{Type: core.EventPause, Agent: "ada", ID: "1", Kind: "k", By: "duly", Reason: "boom", Error: "boom"},
+			core.Event{Type: model.EventPause, Agent: "ada", ID: "1", Kind: "k", By: "duly", Reason: "boom", Error: "boom"},
 			"paused kind=k agent=ada task=1 reason=boom", "pause   k ada 1 by duly: boom",
 		},
 	} {

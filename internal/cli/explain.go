@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -31,7 +33,7 @@ func (p *process) explainCommand(o *options) *cobra.Command {
 
 // printExplanation writes the reasons first, then what can be done, then what the task is like.
 // A person asks because something does not happen, so the answer comes before the details.
-func printExplanation(w *table.Page, e *core.Explanation) {
+func printExplanation(w *table.Page, e *inspect.Explanation) {
 	for _, because := range e.Reasons {
 		w.Line("%s", because.Text)
 	}
@@ -60,24 +62,24 @@ func printExplanation(w *table.Page, e *core.Explanation) {
 
 // wayOut are the commands that change what keeps a task from running.
 // Each is a whole command line with its arguments quoted, to be copied.
-func wayOut(e *core.Explanation) []string {
+func wayOut(e *inspect.Explanation) []string {
 	var commands []string
 	info := &e.Task
 	// Each pause has a target of its own, which may be wider than the task.
 	for i := range info.Pauses {
 		commands = append(commands, "to resume: duly resume "+targetArgs(info.Pauses[i].Target))
 	}
-	everything := slices.ContainsFunc(info.Pauses, func(p core.PauseInfo) bool { return p.Target == core.Target{} })
+	everything := slices.ContainsFunc(info.Pauses, func(p model.PauseInfo) bool { return p.Target == core.Target{} })
 	switch {
 	case info.Status == core.StatusFailed:
 		commands = append(commands, "to run it again: duly replay "+taskArgs(info.Agent, info.ID))
 	case everything: // then it cannot be run now
 	// Running it now is no way out for a task that lacks a handler or waits for its
 	// turn: it would not start any sooner.
-	case len(info.Pauses) > 0 && info.Status == core.StatusWaiting, e.Reasons[0].Code == core.BecauseCooling,
-		e.Reasons[0].Code == core.BecauseNotDue, e.Reasons[0].Code == core.BecauseRetry, e.Reasons[0].Code == core.BecauseFailing:
+	case len(info.Pauses) > 0 && info.Status == core.StatusWaiting, e.Reasons[0].Code == model.BecauseCooling,
+		e.Reasons[0].Code == model.BecauseNotDue, e.Reasons[0].Code == model.BecauseRetry, e.Reasons[0].Code == model.BecauseFailing:
 		commands = append(commands, "to run it now: duly run "+taskArgs(info.Agent, info.ID))
-	case e.Reasons[0].Code == core.BecauseGate:
+	case e.Reasons[0].Code == model.BecauseGate:
 		commands = append(commands, "to ask its gate now: duly run "+taskArgs(info.Agent, info.ID))
 	}
 	return commands

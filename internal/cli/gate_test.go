@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // A gate of the file decides on a real Redis too, and people can see what it said.
@@ -50,5 +50,5 @@ handlers:
 	}, 20*time.Second, 5*time.Millisecond)
 	e, err := s.Explain(t.Context(), "ann", subject)
 	require.NoError(t, err)
-	assert.NotEqual(t, core.BecauseResting, e.Reasons[0].Code, "it does not wait for activity alone")
+	assert.NotEqual(t, model.BecauseResting, e.Reasons[0].Code, "it does not wait for activity alone")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // What programs get, and what they can say, is tested with the handler: these are about the file and the process.
@@ -40,15 +41,15 @@ func TestExitCodesOfPrograms(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
 		status core.Status
-		last   core.Outcome
+		last   model.Outcome
 		exit   int
 		err    string
 		errors int64
 	}{
-		"ok":       {"exit 0", core.StatusCompleted, core.OutcomeSuccess, 0, "", 0},
-		"later":    {"exit 75", core.StatusWaiting, core.OutcomeSnoozed, 0, "", 0},
-		"no retry": {"echo wrong >&2; exit 65", core.StatusFailed, core.OutcomeFailed, 4, "exit status 65: wrong", 1},
-		"failed":   {"echo out; echo err >&2; exit 1", core.StatusWaiting, core.OutcomeFailed, 4, "exit status 1: err (stdout: out)", 1},
+		"ok":       {"exit 0", core.StatusCompleted, model.OutcomeSuccess, 0, "", 0},
+		"later":    {"exit 75", core.StatusWaiting, model.OutcomeSnoozed, 0, "", 0},
+		"no retry": {"echo wrong >&2; exit 65", core.StatusFailed, model.OutcomeFailed, 4, "exit status 65: wrong", 1},
+		"failed":   {"echo out; echo err >&2; exit 1", core.StatusWaiting, model.OutcomeFailed, 4, "exit status 1: err (stdout: out)", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -129,11 +130,11 @@ func (p *process) agentsCommand(o *options) *cobra.Command {
 					return err
 				}
 				if agents == nil {
-					agents = []core.AgentStats{}
+					agents = []model.AgentStats{}
 				}
 				answer := struct {
-					Agents []core.AgentStats `json:"agents"`
-					Next   string            `json:"next_cursor"`
+					Agents []model.AgentStats `json:"agents"`
+					Next   string             `json:"next_cursor"`
 				}{agents, next}
 				return o.print(p.stdout, answer, func(w *table.Page) { printAgents(w, agents, next) })
 			})
@@ -143,7 +144,7 @@ func (p *process) agentsCommand(o *options) *cobra.Command {
 }
 
 // printAgents writes a page. An empty one may have a successor, so "no agents" is only said at the end.
-func printAgents(w *table.Page, agents []core.AgentStats, next string) {
+func printAgents(w *table.Page, agents []model.AgentStats, next string) {
 	if len(agents) == 0 && next == "" {
 		w.Line("no agents")
 		return

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -30,7 +30,7 @@ func (p *process) kindsCommand(o *options) *cobra.Command {
 }
 
 // printKindList writes one line for each kind. What a kind has none of is a dash.
-func printKindList(w *table.Page, list *core.KindList) {
+func printKindList(w *table.Page, list *inspect.KindList) {
 	if len(list.Kinds) == 0 {
 		w.Line("no kinds")
 		return
@@ -49,7 +49,7 @@ func printKindList(w *table.Page, list *core.KindList) {
 }
 
 // kindSettings are a kind's level, timeout and batch, as a file or a process gave them.
-func kindSettings(k *core.KindInfo) (level, timeout, batch string) {
+func kindSettings(k *inspect.KindInfo) (level, timeout, batch string) {
 	level, timeout, batch = "-", "-", "-"
 	if k.Known { // else a file that was not given may say otherwise
 		level = strconv.Itoa(int(k.Settings.Level))
@@ -64,7 +64,7 @@ func kindSettings(k *core.KindInfo) (level, timeout, batch string) {
 }
 
 // kindLimits are all limits on a kind.
-func kindLimits(k *core.KindInfo) string {
+func kindLimits(k *inspect.KindInfo) string {
 	if len(k.Limits) == 0 {
 		return "-"
 	}
@@ -79,7 +79,7 @@ func kindLimits(k *core.KindInfo) string {
 }
 
 // kindState is what keeps the tasks of a kind from running, or new ones from being submitted.
-func kindState(k *core.KindInfo) string {
+func kindState(k *inspect.KindInfo) string {
 	switch {
 	case k.Pause != nil:
 		text := "paused"

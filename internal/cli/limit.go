@@ -47,7 +47,7 @@ func (f *limitFlags) add(cmd *cobra.Command) {
 
 // target is what is named. Nothing named is never all: a variable that is empty in a script must not bound everything.
 func (f *limitFlags) target() (core.LimitTarget, error) {
-	t := core.LimitTarget{Kind: f.kind, Key: f.key, Each: core.Each(f.each)}
+	t := core.LimitTarget{Kind: f.kind, Key: f.key, Each: store.Each(f.each)}
 	if f.all != (t == core.LimitTarget{}) {
 		return t, usage("name it with --kind, --key and --each, or with --all alone", "expected what the limit is about")
 	}
@@ -133,10 +133,10 @@ func (p *process) limitListCommand(o *options) *cobra.Command {
 					return err
 				}
 				if limits == nil {
-					limits = []core.LimitUse{}
+					limits = []store.LimitUse{}
 				}
 				answer := struct {
-					Limits []core.LimitUse `json:"limits"`
+					Limits []store.LimitUse `json:"limits"`
 				}{limits}
 				return o.print(p.stdout, answer, func(w *table.Page) { printLimits(w, limits) })
 			})
@@ -144,7 +144,7 @@ func (p *process) limitListCommand(o *options) *cobra.Command {
 }
 
 // printLimits ends each line with the command that lifts the limit.
-func printLimits(w *table.Page, limits []core.LimitUse) {
+func printLimits(w *table.Page, limits []store.LimitUse) {
 	if len(limits) == 0 {
 		w.Line("no limits")
 		return
@@ -158,7 +158,7 @@ func printLimits(w *table.Page, limits []core.LimitUse) {
 }
 
 // allows is what a limit allows, as its flags say it.
-func allows(l *core.LimitUse) string {
+func allows(l *store.LimitUse) string {
 	var bounds []string
 	if l.Concurrency > 0 {
 		bounds = append(bounds, strconv.Itoa(l.Concurrency)+" at once")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -19,7 +20,7 @@ func (f *follower) listen(ctx context.Context, c *dulyfile.File) error {
 	}
 	defer st.end(ctx)
 	begun := false
-	err = s.Listen(ctx, f.since, func(page core.EventPage) error {
+	err = s.Listen(ctx, f.since, func(page inspect.EventPage) error {
 		if !begun {
 			begun = true
 			f.p.say("following " + st.name)
@@ -39,7 +40,7 @@ func (f *follower) listen(ctx context.Context, c *dulyfile.File) error {
 }
 
 // printHeard prints an event that is asked for, or how many were lost.
-func (f *follower) printHeard(e *core.StoreEvent) error {
+func (f *follower) printHeard(e *inspect.StoreEvent) error {
 	switch {
 	case e.Data != nil && f.wants(&e.Event):
 		return f.printEvent(string(e.Event.Type), string(e.Data))

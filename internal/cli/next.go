@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
@@ -17,7 +18,7 @@ import (
 // expression, by the same code that plans tasks.
 func (p *process) nextCommand(o *options) *cobra.Command {
 	var from, gap, match, every, at string
-	var s core.Preview
+	var s inspect.Preview
 	cmd := o.withJSON(command("next [CRON]", "Show when a schedule is due next",
 		"  duly next \"0 9 * * MON-FRI\" --zone Europe/Berlin\n  duly next \"30 2 * * *\" --zone America/New_York --from 2026-03-07T00:00:00Z -n 3\n  duly next --every 36h",
 		func(_ *cobra.Command, args []string) error {
@@ -32,7 +33,7 @@ func (p *process) nextCommand(o *options) *cobra.Command {
 				return err
 			}
 			if every != "" {
-				if s.Every, err = core.ParseDuration(every); err != nil {
+				if s.Every, err = inspect.ParseDuration(every); err != nil {
 					return &core.InvalidError{Field: "--every", Reason: "must be a duration such as 90m or 1d"}
 				}
 			}
@@ -69,7 +70,7 @@ func timeOf(flag, text string) (time.Time, error) {
 }
 
 // next prints the times of a schedule, and beside them which of them follow a change of the clocks.
-func (p *process) next(o *options, s *core.Preview) error {
+func (p *process) next(o *options, s *inspect.Preview) error {
 	f, err := s.Forecast()
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 )
 
 // fleet is some daemons whose runs last longer than their leases. Tasks of the kind quick write down when they start.
@@ -187,7 +188,7 @@ func TestAStopThatIsCutShortLeavesNoSuspects(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1)
 	f.submit(t, "endless", 0, 4)
-	stats := func() core.Stats {
+	stats := func() inspect.Stats {
 		s, err := f.s.Stats(t.Context())
 		require.NoError(t, err)
 		return s

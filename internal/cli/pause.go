@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -68,7 +69,7 @@ func (p *process) resumeCommand(o *options) *cobra.Command {
 			return o.onStore(cmd.Context(), func(s scheduler) error {
 				err := s.Resume(cmd.Context(), t)
 				// --ahead makes resuming something unknown harmless, as it does for pausing it.
-				if _, unknown := errors.AsType[*core.UnknownTargetError](err); unknown && ahead {
+				if _, unknown := errors.AsType[*operate.UnknownTargetError](err); unknown && ahead {
 					err = nil // it was not paused ahead either
 				}
 				if t.ID != "" {
@@ -88,7 +89,7 @@ func (p *process) resumeCommand(o *options) *cobra.Command {
 // notKnown says what to do about an agent or a kind that does not exist.
 // It is most often a kind that was given as an agent, so the hint begins there.
 func notKnown(ctx context.Context, s scheduler, err error) error {
-	no, unknown := errors.AsType[*core.UnknownTargetError](err)
+	no, unknown := errors.AsType[*operate.UnknownTargetError](err)
 	if !unknown {
 		return err
 	}

@@ -5,7 +5,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -22,8 +22,8 @@ func (p *process) pausesCommand(o *options) *cobra.Command {
 					return err
 				}
 				answer := struct {
-					Pauses []core.PauseInfo `json:"pauses"`
-					Next   string           `json:"next_cursor"`
+					Pauses []model.PauseInfo `json:"pauses"`
+					Next   string            `json:"next_cursor"`
 				}{pauses, next}
 				return o.print(p.stdout, answer, func(w *table.Page) { printPauses(w, pauses, next) })
 			})
@@ -41,7 +41,7 @@ func pageFlags(cmd *cobra.Command, limit *int, cursor *string) {
 }
 
 // printPauses ends each line with the command that ends the pause.
-func printPauses(w *table.Page, pauses []core.PauseInfo, next string) {
+func printPauses(w *table.Page, pauses []model.PauseInfo, next string) {
 	if len(pauses) == 0 {
 		w.Line("nothing is paused")
 		return

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -52,8 +53,8 @@ func (o *options) page(w io.Writer) table.Page {
 // colours of what a task or run has come to.
 // Words that are missing here have the default colour.
 var colours = map[string]string{
-	string(core.StatusCompleted): "32", string(core.OutcomeSuccess): "32", string(core.StatusInProgress): "36",
-	string(core.StatusFailed): "31", string(core.OutcomeCrashed): "31", string(core.StatusCancelled): "33",
+	string(core.StatusCompleted): "32", string(model.OutcomeSuccess): "32", string(core.StatusInProgress): "36",
+	string(core.StatusFailed): "31", string(model.OutcomeCrashed): "31", string(core.StatusCancelled): "33",
 	statusPaused: "33", statusParked: "33", statusCooling: "33", statusEnding: "33", jobPaused: "33", jobRunning: "36",
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -24,10 +24,10 @@ func (p *process) processesCommand(o *options) *cobra.Command {
 					return err
 				}
 				if processes == nil {
-					processes = []core.Process{}
+					processes = []model.Process{}
 				}
 				answer := struct {
-					Processes []core.Process `json:"processes"`
+					Processes []model.Process `json:"processes"`
 				}{processes}
 				return o.print(p.stdout, answer, func(w *table.Page) { printProcesses(w, processes) })
 			})
@@ -36,7 +36,7 @@ func (p *process) processesCommand(o *options) *cobra.Command {
 }
 
 // printProcesses writes one line for each process; kinds whose slots are all in use are in FULL.
-func printProcesses(w *table.Page, processes []core.Process) {
+func printProcesses(w *table.Page, processes []model.Process) {
 	if len(processes) == 0 {
 		w.Line("no process has reported in the last minute")
 		return
@@ -51,7 +51,7 @@ func printProcesses(w *table.Page, processes []core.Process) {
 }
 
 // oldest is the run of a process that began first: the one that may hang.
-func oldest(p *core.Process) string {
+func oldest(p *model.Process) string {
 	if len(p.Running) == 0 {
 		return "-"
 	}

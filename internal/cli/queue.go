@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -29,10 +29,10 @@ func (p *process) queueCommand(o *options) *cobra.Command {
 					return p.printKind(o, stats.Kinds, args[0])
 				}
 				if stats.Kinds == nil {
-					stats.Kinds = []core.KindStats{}
+					stats.Kinds = []inspect.KindStats{}
 				}
 				answer := struct {
-					Kinds []core.KindStats `json:"kinds"`
+					Kinds []inspect.KindStats `json:"kinds"`
 				}{stats.Kinds}
 				return o.print(p.stdout, answer, func(w *table.Page) { printKinds(w, stats.Kinds) })
 			})
@@ -42,8 +42,8 @@ func (p *process) queueCommand(o *options) *cobra.Command {
 }
 
 // printKind shows one kind with its last failures, which the list of all kinds leaves out.
-func (p *process) printKind(o *options, kinds []core.KindStats, kind string) error {
-	i := slices.IndexFunc(kinds, func(k core.KindStats) bool { return k.Kind == kind })
+func (p *process) printKind(o *options, kinds []inspect.KindStats, kind string) error {
+	i := slices.IndexFunc(kinds, func(k inspect.KindStats) bool { return k.Kind == kind })
 	if i < 0 {
 		var names []string
 		for i := range kinds {
@@ -69,7 +69,7 @@ func (p *process) printKind(o *options, kinds []core.KindStats, kind string) err
 
 // printKinds writes one line for each kind. A kind that has never run has a dash for
 // each duration, as zero would look fast.
-func printKinds(w *table.Page, kinds []core.KindStats) {
+func printKinds(w *table.Page, kinds []inspect.KindStats) {
 	if len(kinds) == 0 {
 		w.Line("no tasks")
 		return

@@ -9,6 +9,10 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/operate"
+	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 )
 
@@ -35,30 +39,30 @@ type tasks interface {
 	Task(ctx context.Context, agent, id string) (core.TaskInfo, error)
 	Tasks(ctx context.Context, l core.List) ([]core.TaskInfo, string, error)
 	TimeOrAgo(ctx context.Context, field, text string) (time.Time, error)
-	Explain(ctx context.Context, agent, id string) (core.Explanation, error)
+	Explain(ctx context.Context, agent, id string) (inspect.Explanation, error)
 }
 
 // orders are an operator's.
 type orders interface {
 	Pause(ctx context.Context, t core.Target, p core.Pause) error
 	Resume(ctx context.Context, t core.Target) error
-	Pauses(ctx context.Context, limit int, cursor string) ([]core.PauseInfo, string, error)
+	Pauses(ctx context.Context, limit int, cursor string) ([]model.PauseInfo, string, error)
 	RunNow(ctx context.Context, agent, id string) (time.Time, error)
 	Cancel(ctx context.Context, agent, id string, by core.Order) (core.Status, error)
 	Delete(ctx context.Context, agent, id string) error
 	Replay(ctx context.Context, agent, id string) (time.Time, error)
-	Bulk(ctx context.Context, b core.Bulk) (core.BulkStep, error)
+	Bulk(ctx context.Context, b operate.Bulk) (operate.BulkStep, error)
 }
 
 // rules are limits and budgets.
 type rules interface {
-	Limits(ctx context.Context) ([]core.LimitUse, error)
+	Limits(ctx context.Context) ([]store.LimitUse, error)
 	SetLimits(ctx context.Context, limits ...core.Limit) error
-	LimitOn(ctx context.Context, about core.LimitTarget) (core.LimitUse, error)
+	LimitOn(ctx context.Context, about core.LimitTarget) (store.LimitUse, error)
 	LiftLimit(ctx context.Context, about core.LimitTarget) error
-	Budgets(ctx context.Context) ([]core.BudgetUse, error)
+	Budgets(ctx context.Context) ([]store.BudgetUse, error)
 	SetBudgets(ctx context.Context, budgets ...core.Budget) error
-	BudgetOn(ctx context.Context, about core.BudgetTarget) (core.BudgetUse, error)
+	BudgetOn(ctx context.Context, about core.BudgetTarget) (store.BudgetUse, error)
 	LiftBudget(ctx context.Context, about core.BudgetTarget) error
 }
 
@@ -68,20 +72,20 @@ type agents interface {
 	Profiles(ctx context.Context, cursor string, limit int) ([]core.Profile, string, error)
 	SetProfile(ctx context.Context, p core.Profile) (core.Profile, error)
 	DeleteProfile(ctx context.Context, agent string) error
-	Forget(ctx context.Context, agent string, progress func(soFar core.Forgotten)) (core.Forgotten, error)
-	CountForget(ctx context.Context, agent string) (core.Forgotten, error)
+	Forget(ctx context.Context, agent string, progress func(soFar operate.Forgotten)) (operate.Forgotten, error)
+	CountForget(ctx context.Context, agent string) (operate.Forgotten, error)
 	Export(ctx context.Context, agent string, w io.Writer) (int, error)
-	Import(ctx context.Context, as string, from io.Reader) (core.Imported, error)
+	Import(ctx context.Context, as string, from io.Reader) (operate.Imported, error)
 }
 
 // state is that of the whole store, with what somebody says to it.
 type state interface {
-	Stats(ctx context.Context) (core.Stats, error)
-	Window(ctx context.Context, d time.Duration) (core.Window, error)
-	DescribeKinds(ctx context.Context) (core.KindList, error)
-	Processes(ctx context.Context) ([]core.Process, error)
-	Agents(ctx context.Context, limit int, cursor string) ([]core.AgentStats, string, error)
-	Audit(ctx context.Context, o core.AuditOptions) (core.AuditReport, error)
-	Signal(ctx context.Context, agent, key string, payload json.RawMessage) (core.Signalled, error)
-	Notice(ctx context.Context, kind string, subject core.Subject) (core.Noticed, error)
+	Stats(ctx context.Context) (inspect.Stats, error)
+	Window(ctx context.Context, d time.Duration) (inspect.Window, error)
+	DescribeKinds(ctx context.Context) (inspect.KindList, error)
+	Processes(ctx context.Context) ([]model.Process, error)
+	Agents(ctx context.Context, limit int, cursor string) ([]model.AgentStats, string, error)
+	Audit(ctx context.Context, o inspect.AuditOptions) (inspect.AuditReport, error)
+	Signal(ctx context.Context, agent, key string, payload json.RawMessage) (model.Signalled, error)
+	Notice(ctx context.Context, kind string, subject core.Subject) (model.Noticed, error)
 }

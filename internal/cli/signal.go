@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -41,7 +41,7 @@ func (p *process) signalCommand(o *options) *cobra.Command {
 }
 
 // printSignalled says what became of a signal.
-func printSignalled(w *table.Page, agent, key string, out core.Signalled) {
+func printSignalled(w *table.Page, agent, key string, out model.Signalled) {
 	if out.Kept {
 		w.Line("no task of agent %s waits for %s yet: kept for the first that does, for a day", agent, key)
 		return

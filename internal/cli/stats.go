@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -41,7 +41,7 @@ func (p *process) statsCommand(o *options) *cobra.Command {
 }
 
 // printWindow writes what ran of each kind.
-func printWindow(w *table.Page, window *core.Window) {
+func printWindow(w *table.Page, window *inspect.Window) {
 	t := table.New(w, "KIND", "RUNS", "FAILURES", "FAILURE RATE", "LAG P50", "LAG P95")
 	for i := range window.Kinds {
 		k := &window.Kinds[i]
@@ -52,7 +52,7 @@ func printWindow(w *table.Page, window *core.Window) {
 }
 
 // printStats writes all counters, zeros as well: a counter that stays at zero is an answer too.
-func printStats(w *table.Page, st *core.Stats) {
+func printStats(w *table.Page, st *inspect.Stats) {
 	t := table.New(w)
 	for _, c := range []struct {
 		name string

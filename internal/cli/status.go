@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -63,10 +64,10 @@ func (p *process) runsCommand(o *options) *cobra.Command {
 					return missing(err, agent, id)
 				}
 				if task.Runs == nil {
-					task.Runs = []core.TaskRun{}
+					task.Runs = []model.TaskRun{}
 				}
 				answer := struct {
-					Runs []core.TaskRun `json:"runs"`
+					Runs []model.TaskRun `json:"runs"`
 				}{task.Runs}
 				return o.print(p.stdout, answer, func(w *table.Page) { printRuns(w, task.Runs) })
 			})
@@ -210,7 +211,7 @@ func originText(o *core.Origin) string {
 }
 
 // printRuns writes the runs of a task, oldest first as the store has them.
-func printRuns(w *table.Page, runs []core.TaskRun) {
+func printRuns(w *table.Page, runs []model.TaskRun) {
 	if len(runs) == 0 {
 		_, _ = w.WriteString("no runs yet\n")
 		return

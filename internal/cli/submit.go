@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -184,7 +185,7 @@ func (*submitOptions) complete(cmd *cobra.Command) {
 	choices(cmd, "misfire", string(core.MisfireOnce), string(core.MisfireSkip), string(core.MisfireAll))
 	choices(cmd, "on-conflict", string(core.OnConflictKeep), string(core.OnConflictReplace), string(core.OnConflictFail))
 	var presets []string
-	for _, preset := range core.Presets() {
+	for _, preset := range model.Presets() {
 		presets = append(presets, preset.Name)
 	}
 	choices(cmd, "preset", presets...)
@@ -221,13 +222,13 @@ func (s *submitOptions) tasks(cmd *cobra.Command, stdin io.Reader) ([]core.NewTa
 			return nil, err
 		}
 		// The same reader as that of POST /v1/tasks, with the same errors.
-		return core.ParseTasks(data)
+		return model.ParseTasks(data)
 	}
 	data, err := json.Marshal(described)
 	if err != nil {
 		return nil, err
 	}
-	return core.ParseTasks(data)
+	return model.ParseTasks(data)
 }
 
 // flagJSON is what a flag says, as the field of a task.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -105,7 +106,7 @@ func userName() string {
 
 // pauseText is a pause for people.
 // Only what was said is written: a pause may have neither an end nor a reason.
-func pauseText(p *core.PauseInfo) string {
+func pauseText(p *model.PauseInfo) string {
 	text := targetName(p.Target) + ", since " + clock(p.Since)
 	if !p.Until.IsZero() {
 		text += " until " + clock(p.Until)

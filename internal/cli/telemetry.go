@@ -27,6 +27,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/metrics"
 	oteladapter "github.com/seed-6f6f2c11/duly/adapters/otel"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // Variables of OpenTelemetry that duly reads itself, before its SDK reads them and others. They are those that all SDKs know.
@@ -132,7 +133,7 @@ func newTelemetry(ctx context.Context, version string, logger *slog.Logger) (*te
 		}
 		limits := sdktrace.NewSpanLimits()
 		if os.Getenv("OTEL_SPAN_LINK_COUNT_LIMIT") == "" { // a batch links to all its tasks
-			limits.LinkCountLimit = core.MaxBatch
+			limits.LinkCountLimit = model.MaxBatch
 		}
 		t.traces = sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(t.of), sdktrace.WithRawSpanLimits(limits))
 	}

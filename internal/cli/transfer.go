@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -83,7 +84,7 @@ func (p *process) importFrom(cmd *cobra.Command, o *options, s scheduler, as str
 }
 
 // printImported writes what became of an import, with the first lines that were refused.
-func printImported(w *table.Page, done *core.Imported) {
+func printImported(w *table.Page, done *operate.Imported) {
 	differ := ""
 	if done.Differs > 0 {
 		differ = fmt.Sprintf(" (%d with another definition)", done.Differs)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 )
 
 // How often --watch repeats a command if it does not say, and at most.
@@ -32,7 +33,7 @@ func joinWatch(args []string) []string {
 			return append(joined, args[i:]...)
 		}
 		if args[i] == "--watch" && i+1 < len(args) {
-			if _, err := core.ParseDuration(args[i+1]); err == nil {
+			if _, err := inspect.ParseDuration(args[i+1]); err == nil {
 				joined = append(joined, "--watch="+args[i+1])
 				i++
 				continue

@@ -9,13 +9,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // A watch outlives a store that is away for a moment, ends with any other fault, and with its user's wish, which is none.
 func TestWhatEndsAWatch(t *testing.T) {
 	t.Parallel()
-	away, broken := &core.StoreError{Verb: "stats", Err: errors.New("away")}, errors.New("broken")
+	away, broken := &store.Error{Verb: "stats", Err: errors.New("away")}, errors.New("broken")
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -62,7 +62,7 @@ func readBudget(p place) (core.Budget, error) {
 }
 
 // amount reads a number, with a fraction or without.
-func amount(into *core.Amount) reader {
+func amount(into *store.Amount) reader {
 	return func(p place) error {
 		var given string
 		if err := text(&given)(p); err != nil || given == "" {

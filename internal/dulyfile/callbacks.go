@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/handlers/webhook"
 )
 
@@ -54,7 +55,7 @@ func (f *File) readCallbacks(p place) error {
 		return p.refusedCallback(err)
 	}
 	f.Callbacks = &c
-	return check(p, core.KindCallback, core.Config{Default: core.KindConfig{Lease: f.Lease}, Kinds: map[string]core.KindConfig{core.KindCallback: c.settings}})
+	return check(p, model.KindCallback, core.Config{Default: core.KindConfig{Lease: f.Lease}, Kinds: map[string]core.KindConfig{model.KindCallback: c.settings}})
 }
 
 // refusedCallback is an error about callbacks at the key that is wrong.
@@ -70,6 +71,6 @@ func (c *Callbacks) into(kinds map[string]core.KindConfig) core.Callbacks {
 	if c == nil {
 		return nil
 	}
-	kinds[core.KindCallback] = c.settings
+	kinds[model.KindCallback] = c.settings
 	return c.deliver
 }

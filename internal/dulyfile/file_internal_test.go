@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // Every setting of a handler reaches core; none, never and at once are what they say.
@@ -33,7 +34,7 @@ handlers:
 			Level: 2, Slots: 2, Timeout: time.Second, Lease: 2 * time.Second, MaxAttempts: 3, Backoff: 4 * time.Second, MaxBackoff: 5 * time.Second,
 			PauseAfter: 6, Grace: 7 * time.Second, Spread: 8 * time.Second, CatchUp: 9, Disabled: true,
 			Activity: &core.Activity{
-				Delay: time.Second, Mode: core.ActivityDebounce, MaxWait: 2 * time.Second, MinInterval: 3 * time.Second,
+				Delay: time.Second, Mode: model.ActivityDebounce, MaxWait: 2 * time.Second, MinInterval: 3 * time.Second,
 				MaxFailures: 4, Dimensions: 2, Level: core.LevelHigh,
 			},
 		},

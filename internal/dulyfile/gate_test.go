@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/handlers/exec"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -54,7 +55,7 @@ handlers:
 	_, err = s.RunDue(t.Context(), core.Scope{})
 	var failed *core.RunsError
 	require.ErrorAs(t, err, &failed)
-	for kind, want := range map[string]core.Outcome{"closed": core.OutcomeSkipped, "quiet": core.OutcomeSkipped, "mail": core.OutcomeFailed} {
+	for kind, want := range map[string]model.Outcome{"closed": model.OutcomeSkipped, "quiet": model.OutcomeSkipped, "mail": model.OutcomeFailed} {
 		info, err := s.Task(t.Context(), "a", kind)
 		require.NoError(t, err)
 		assert.Equal(t, want, info.LastOutcome, "%s: %s", kind, info.LastError)

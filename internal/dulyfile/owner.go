@@ -9,6 +9,8 @@ import (
 	"log/slog"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
 // errNoOwner says what a prune needs.
@@ -19,7 +21,7 @@ func (f *File) readOwner(p place) error {
 	if err := text(&f.Owner)(p); err != nil || p.empty() {
 		return err
 	}
-	if invalid, ok := errors.AsType[*core.InvalidError](core.CheckOwner(f.Owner)); ok {
+	if invalid, ok := errors.AsType[*core.InvalidError](model.CheckOwner(f.Owner)); ok {
 		return p.fail("%s", invalid.Reason)
 	}
 	return nil
@@ -79,13 +81,13 @@ const prunePage = 100
 // prune deletes the tasks of the owner that are not in the file: those that wait or run, and those that have failed, as a replay would run
 // them again. A task that runs loses its lease, as with any delete. What has completed or was cancelled stays until its retention ends.
 func (a *applying) prune(ctx context.Context, tasks []Task) error {
-	declared := make(map[core.TaskIdentity]bool, len(tasks))
+	declared := make(map[operate.TaskIdentity]bool, len(tasks))
 	for i := range tasks {
-		declared[core.TaskIdentity{Agent: tasks[i].tried.Agent, ID: tasks[i].tried.ID}] = true
+		declared[operate.TaskIdentity{Agent: tasks[i].tried.Agent, ID: tasks[i].tried.ID}] = true
 	}
 	for _, status := range [][]core.Status{{core.StatusWaiting, core.StatusInProgress}, {core.StatusFailed}} {
 		for cursor, more := "", true; more; more = cursor != "" {
-			page, next, err := a.s.Tasks(ctx, core.List{Status: status, Labels: map[string]string{core.LabelOwner: a.owner}, Limit: prunePage, Cursor: cursor})
+			page, next, err := a.s.Tasks(ctx, core.List{Status: status, Labels: map[string]string{model.LabelOwner: a.owner}, Limit: prunePage, Cursor: cursor})
 			if err != nil {
 				return fmt.Errorf("look for tasks of owner %q: %w", a.owner, err)
 			}
@@ -99,9 +101,9 @@ func (a *applying) prune(ctx context.Context, tasks []Task) error {
 }
 
 // removeAll deletes those of some tasks that are not declared.
-func (a *applying) removeAll(ctx context.Context, tasks []core.TaskInfo, declared map[core.TaskIdentity]bool) error {
+func (a *applying) removeAll(ctx context.Context, tasks []core.TaskInfo, declared map[operate.TaskIdentity]bool) error {
 	for i := range tasks {
-		if t := &tasks[i]; !declared[core.TaskIdentity{Agent: t.Agent, ID: t.ID}] {
+		if t := &tasks[i]; !declared[operate.TaskIdentity{Agent: t.Agent, ID: t.ID}] {
 			if err := a.remove(ctx, t); err != nil {
 				return err
 			}

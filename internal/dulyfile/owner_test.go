@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
@@ -57,10 +58,10 @@ func TestAnApplyThatIsCutOffIsCompletedByTheNext(t *testing.T) {
 			}
 			_, err = next.ApplyWith(t.Context(), s, dulyfile.ApplyOptions{Prune: true})
 			require.NoError(t, err)
-			left, cursor, err := s.Tasks(t.Context(), core.List{Limit: core.MaxPage})
+			left, cursor, err := s.Tasks(t.Context(), core.List{Limit: inspect.MaxPage})
 			for cursor != "" && err == nil {
 				var more []core.TaskInfo
-				more, cursor, err = s.Tasks(t.Context(), core.List{Limit: core.MaxPage, Cursor: cursor})
+				more, cursor, err = s.Tasks(t.Context(), core.List{Limit: inspect.MaxPage, Cursor: cursor})
 				left = append(left, more...)
 			}
 			require.NoError(t, err)

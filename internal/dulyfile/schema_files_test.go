@@ -21,6 +21,7 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/adapters/memosstream"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 )
@@ -123,12 +124,12 @@ func TestTheSchemaHasTheDefaultsOfTheCode(t *testing.T) {
 	d := schemaOf(t)
 	want := map[string]any{
 		".prefix": redisstore.DefaultPrefix, ".retention": redisstore.DefaultRetention, ".kept": redisstore.DefaultKept, ".kept_bytes": redisstore.DefaultKeptBytes,
-		".max_tasks": redisstore.DefaultMaxTasks, ".max_bytes": redisstore.DefaultMaxBytes, ".concurrency": core.DefaultConcurrency,
-		".max_crashes": core.DefaultMaxCrashes, ".max_depth": core.DefaultMaxDepth, ".max_spawned": core.DefaultMaxSpawned, ".lease": core.DefaultLease, ".store_share": httpadapter.DefaultShare, ".serial": string(core.SerialTask), ".zone": "UTC",
-		"handler.level": int(core.LevelLow), "handler.backoff": core.DefaultBackoff, "handler.max_backoff": core.DefaultMaxBackoff,
-		"handler.max_retry_afters": core.DefaultMaxRetryAfters, "handler.pause_after_failures": core.DefaultPauseAfter, "handler.grace": core.DefaultGrace,
-		"handler.spread": core.DefaultSpread, "handler.catch_up": core.DefaultCatchUp, "handler.idle_factor": core.DefaultIdleFactor, "handler.idle_max": core.DefaultMaxIdle,
-		"activity.max_failures": core.DefaultMaxFailures, "activity.level": int(core.LevelLow), "activity.dimensions": 3, "gate.timeout": 30 * time.Second,
+		".max_tasks": redisstore.DefaultMaxTasks, ".max_bytes": redisstore.DefaultMaxBytes, ".concurrency": model.DefaultConcurrency,
+		".max_crashes": model.DefaultMaxCrashes, ".max_depth": model.DefaultMaxDepth, ".max_spawned": model.DefaultMaxSpawned, ".lease": model.DefaultLease, ".store_share": httpadapter.DefaultShare, ".serial": string(core.SerialTask), ".zone": "UTC",
+		"handler.level": int(core.LevelLow), "handler.backoff": model.DefaultBackoff, "handler.max_backoff": model.DefaultMaxBackoff,
+		"handler.max_retry_afters": model.DefaultMaxRetryAfters, "handler.pause_after_failures": model.DefaultPauseAfter, "handler.grace": model.DefaultGrace,
+		"handler.spread": model.DefaultSpread, "handler.catch_up": model.DefaultCatchUp, "handler.idle_factor": model.DefaultIdleFactor, "handler.idle_max": model.DefaultMaxIdle,
+		"activity.max_failures": model.DefaultMaxFailures, "activity.level": int(core.LevelLow), "activity.dimensions": 3, "gate.timeout": 30 * time.Second,
 		"stream.prefix": memosstream.DefaultPrefix,
 	}
 	for at, value := range want {

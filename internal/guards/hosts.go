@@ -12,7 +12,7 @@ var hostGuards = []guard{
 	}, inCore, "TestOneAlarmIsBooked$"},
 	{"40", sow.Fault{
 		Name: "alarm-next", What: "a pull books no alarm for what is due next", File: "core/alarm_pull.go",
-		Old: "due := earlier(store.MillisOf(r.NextDueAt), made)", New: "due := made",
+		Old: "due := base.Earlier(store.MillisOf(r.NextDueAt), made)", New: "due := made",
 	}, inCore, "TestOneAlarmIsBooked$"},
 	{"40", sow.Fault{
 		Name: "alarm-running", What: "no alarm is booked while a run takes long", File: "core/alarm_pull.go",
@@ -51,8 +51,8 @@ var hostGuards = []guard{
 		Old: "By: origin.By.String()}, false", New: "By: origin.By.String()}, approves",
 	}, inCore, "TestOnlyAnApprovalCounts$"},
 	{"41", sow.Fault{
-		Name: "signal-heard", What: "what a run was told is gone when it is repeated", File: "core/verdict.go",
-		Old: "		v.retried = true\n		d.sameOccurrence()", New: "		v.retried = true\n		d.heard(v)\n		d.sameOccurrence()",
+		Name: "signal-heard", What: "what a run was told is gone when it is repeated", File: "core/internal/decide/verdict.go",
+		Old: "\t\tv.Retried = true\n\t\td.sameOccurrence()", New: "\t\tv.Retried = true\n\t\td.heard(v)\n\t\td.sameOccurrence()",
 	}, inCore, "TestWhatWasHeardIsNotLost$"},
 	{"41", sow.Fault{
 		Name: "signal-wakes", What: "who sleeps is not woken by a signal", File: "core/redisstore/scripts/signal.lua",

@@ -31,8 +31,8 @@ var guards = append([]guard{
 		Old: "if n > 0 and ORDERS then\n", New: "if n > 0 and ORDERS then\nredis.call('ZREM', KEYS[1], unpack(gone))\n",
 	}, onRedis, "TestOddAnswersComeBeforeAllWrites$"},
 	{"3", sow.Fault{
-		Name: "crash-recorded", What: "a crash leaves no reason in the task's runs", File: "core/verdict.go",
-		Old: "for range d.claimed.Crashes {", New: "for range 0 {",
+		Name: "crash-recorded", What: "a crash leaves no reason in the task's runs", File: "core/internal/decide/verdict.go",
+		Old: "for range d.Claimed.Crashes {", New: "for range 0 {",
 	}, inCore, "TestCrashesAreCountedApart$"},
 	{"4", sow.Fault{
 		Name: "fence", What: "a stale run is settled", File: "core/memstore/settle.go",
@@ -144,12 +144,12 @@ var guards = append([]guard{
 		Old: "	t.Submission, t.state, t.pulse = sub, state, nil\n", New: "	sub.Body = t.Body\n	t.Submission, t.state, t.pulse = sub, state, nil\n",
 	}, inMemory, "TestContract$/replace_what_waits"},
 	{"14", sow.Fault{
-		Name: "overlap", What: "an occurrence that fell due during a run is not recorded as skipped", File: "core/occurrence.go",
-		Old: "	d.skipped(overlapped, skipOverlap)\n", New: "",
+		Name: "overlap", What: "an occurrence that fell due during a run is not recorded as skipped", File: "core/internal/decide/occurrence.go",
+		Old: "\td.skipped(overlapped, plan.SkipOverlap)\n", New: "",
 	}, inCore, "TestOverlap$"},
 	{"15", sow.Fault{
-		Name: "explain", What: "explain does not name the pause", File: "core/explain.go",
-		Old: "e.because(BecausePaused, store.MillisOf(p.Until), \"%s\", text)", New: "_, _ = p, text",
+		Name: "explain", What: "explain does not name the pause", File: "core/inspect/explain.go",
+		Old: "e.Because(model.BecausePaused, store.MillisOf(p.Until), \"%s\", text)", New: "_, _ = p, text",
 	}, inCore, "TestPauseAndResume$"},
 	{"16", sow.Fault{
 		Name: "audit", What: "an audit does not repair what was lost", File: "core/redisstore/scripts/audit.lua",
@@ -164,7 +164,7 @@ var guards = append([]guard{
 		Old: "if high + low > 0 and", New: "if high + low < 0 and",
 	}, onRedis, "TestContract$/submit_keeps_the_first"},
 	{"17", sow.Fault{
-		Name: "retry-after", What: "a run is repeated sooner than its handler asked for", File: "core/retryafter.go",
+		Name: "retry-after", What: "a run is repeated sooner than its handler asked for", File: "core/internal/decide/retryafter.go",
 		Old: "pause := max(asked, kind.Backoff)", New: "pause := max(0, kind.Backoff)",
 	}, inCore, "TestRetryAfterHoldsForEverySchedule$"},
 	{"18", sow.Fault{
@@ -184,8 +184,8 @@ var guards = append([]guard{
 		Old: "	ok = ok && f.at > now-p.knownFor()\n", New: "	ok = false\n",
 	}, inMemory, "TestContract$/a_dropped_id_stays_known"},
 	{"23", sow.Fault{
-		Name: "input", What: "an id of any length is taken", File: "core/id.go",
-		Old: "	if len(s) > most {\n", New: "	if most < 0 {\n",
+		Name: "input", What: "an id of any length is taken", File: "core/internal/check/id.go",
+		Old: "\tif len(s) > most {\n", New: "\tif most < 0 {\n",
 	}, inCore, "TestSubmitRefuses$"},
 	{"24", sow.Fault{
 		Name: "serial", What: "an agent gives a second task while one of it runs", File: "core/memstore/visit.go",
@@ -260,12 +260,12 @@ var guards = append([]guard{
 		Old: "math.max(b.empty, now) + b.gap", New: "math.max(b.empty, now)",
 	}, onRedis, "TestContract$/a_limit_of_starts"},
 	{"34", sow.Fault{
-		Name: "bounds-tenant", What: "a tenant may change what bounds its agent", File: "core/bounds.go",
+		Name: "bounds-tenant", What: "a tenant may change what bounds its agent", File: "core/operate/bounds.go",
 		Old: "if forbidden == nil {", New: "if true || forbidden == nil {",
 	}, "core", "TestATenantKeepsItsBounds$"},
 	{"34", sow.Fault{
-		Name: "bounds-settled", What: "a plan that is complete forgets the limits of its profile", File: "core/replan.go",
-		Old: "s.profileChange(agent, data, done)", New: "store.ProfileChange{Agent: agent, Was: data, Now: s.profileChange(agent, data, done).Now}",
+		Name: "bounds-settled", What: "a plan that is complete forgets the limits of its profile", File: "core/internal/base/replan.go",
+		Old: "s.ProfileChange(agent, data, done)", New: "store.ProfileChange{Agent: agent, Was: data, Now: s.ProfileChange(agent, data, done).Now}",
 	}, "core", "TestAProfileBoundsItsAgent$"},
 	{"34", sow.Fault{
 		Name: "spanning-runs", What: "the home of a limit lets one run more at once", File: "core/redisstore/scripts/permit.lua",

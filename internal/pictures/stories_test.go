@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/dulytest"
 	"github.com/seed-6f6f2c11/duly/internal/pictures"
@@ -60,11 +61,11 @@ func changes(t *testing.T) (seen []pictures.Change) {
 // cause is what a change was made by, in the words of the reference of events and outcomes.
 func cause(e core.Event) string {
 	switch {
-	case e.Type == core.EventFinish && e.Retried:
+	case e.Type == model.EventFinish && e.Retried:
 		return "finish: failed, will retry"
-	case e.Type == core.EventFinish && e.Status == core.StatusWaiting && e.Outcome == core.OutcomeSuccess:
+	case e.Type == model.EventFinish && e.Status == core.StatusWaiting && e.Outcome == model.OutcomeSuccess:
 		return "finish: success, recurs"
-	case e.Type == core.EventFinish:
+	case e.Type == model.EventFinish:
 		return "finish: " + string(e.Outcome)
 	case e.ID == "" || e.From == e.Status:
 		return ""
@@ -83,7 +84,7 @@ func stopped(t *testing.T) (seen pictures.Change) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	s := dulytest.New(t, core.Config{OnEvent: func(e core.Event) {
-		if e.Type == core.EventRelease {
+		if e.Type == model.EventRelease {
 			seen = pictures.Change{From: string(core.StatusInProgress), By: string(e.Type)}
 		}
 	}})
@@ -112,7 +113,7 @@ func crashed(t *testing.T) (seen pictures.Change) {
 	s.Clock.Advance(time.Hour)
 	_, err = s.Store.Claim(t.Context(), []store.ClaimRequest{recovery})
 	require.NoError(t, err)
-	seen.To, seen.By = status(t, s), string(core.EventRecover)
+	seen.To, seen.By = status(t, s), string(model.EventRecover)
 	return seen
 }
 
@@ -127,7 +128,7 @@ func status(t *testing.T, s *dulytest.Scheduler) string {
 func deletedWhileItRan(t *testing.T) (seen pictures.Change) {
 	t.Helper()
 	s := dulytest.New(t, core.Config{OnEvent: func(e core.Event) {
-		if e.Type == core.EventDelete {
+		if e.Type == model.EventDelete {
 			seen = pictures.Change{From: string(e.From), By: string(e.Type)}
 		}
 	}})

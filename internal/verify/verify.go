@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // Subject is what is verified: a process that is started when it is needed, and again after it was killed.
@@ -280,7 +281,7 @@ func (t *trial) conclude(ctx context.Context, failed error) {
 		info := &t.tasks[i]
 		n, killed := times[info.ID], false
 		for _, run := range info.Runs {
-			killed = killed || run.Outcome == core.OutcomeCrashed
+			killed = killed || run.Outcome == model.OutcomeCrashed
 		}
 		if killed {
 			t.report.Again++

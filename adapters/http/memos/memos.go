@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/waits"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 )
 
 // The routes of the API, what they have in common, and the questions about the state of tasks.
@@ -201,7 +202,7 @@ func (a *api) status(r *http.Request) (int, any, error) {
 // the names of users, so a name that duly would refuse is an unknown one.
 func (a *api) each(r *http.Request, l core.List, see func(t *core.TaskInfo)) error {
 	// Pages are as large as they may be, as every task has to be seen.
-	l.Limit = core.MaxPage
+	l.Limit = inspect.MaxPage
 	for {
 		tasks, next, err := a.scheduler.Tasks(r.Context(), l)
 		if nowhere(err) {

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 )
 
 // Waits for a user to be idle, answered at the end or streamed. MemOS's clients hold them open for minutes: each
@@ -96,7 +97,7 @@ const longestCount = 8
 // many it counts the first thousand or so: whoever waits wants to know that it is not idle.
 func (w *waiting) count(ctx context.Context) (int, error) {
 	n := 0
-	l := core.List{Agent: w.agent, Status: []core.Status{core.StatusWaiting, core.StatusInProgress}, Limit: core.MaxPage}
+	l := core.List{Agent: w.agent, Status: []core.Status{core.StatusWaiting, core.StatusInProgress}, Limit: inspect.MaxPage}
 	for pages := 1; ; pages++ {
 		tasks, next, err := w.a.scheduler.Tasks(ctx, l)
 		// MemOS would answer that such a user is idle.
@@ -111,7 +112,7 @@ func (w *waiting) count(ctx context.Context) (int, error) {
 				n++
 			}
 		}
-		if l.Cursor = next; next == "" || n >= core.MaxPage || n > 0 && pages >= longestCount {
+		if l.Cursor = next; next == "" || n >= inspect.MaxPage || n > 0 && pages >= longestCount {
 			return n, nil
 		}
 	}

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // What is counted as it happens, in this process.
@@ -17,8 +18,8 @@ const (
 // outcomes are all values of the label outcome. The series of a kind exist, as zeros, before anything has happened: a
 // counter that begins with 1 hides its first step from rate and increase.
 var outcomes = []string{
-	string(core.OutcomeSuccess), string(core.OutcomeFailed), outcomeRetried, string(core.OutcomeCancelled),
-	string(core.OutcomeSnoozed), string(core.OutcomeYielded), string(core.OutcomeAwaiting), string(core.OutcomeSkipped), string(core.OutcomeCrashed),
+	string(model.OutcomeSuccess), string(model.OutcomeFailed), outcomeRetried, string(model.OutcomeCancelled),
+	string(model.OutcomeSnoozed), string(model.OutcomeYielded), string(model.OutcomeAwaiting), string(model.OutcomeSkipped), string(model.OutcomeCrashed),
 	outcomeLost, outcomeReleased,
 }
 
@@ -26,30 +27,30 @@ var outcomes = []string{
 // Series are bounded: kinds with a handler, and eleven outcomes of each.
 func (m *Metrics) Event(e core.Event) {
 	switch e.Type {
-	case core.EventEnqueue:
+	case model.EventEnqueue:
 		m.submitted.Inc()
-	case core.EventStart:
+	case model.EventStart:
 		// By the clock of the store's events, and never below zero: clocks of two machines may differ.
 		m.lagSeconds.WithLabelValues(m.label(e.Kind)).Observe(max(e.Time.Sub(e.Due), 0).Seconds())
-	case core.EventFinish:
+	case model.EventFinish:
 		outcome := string(e.Outcome)
 		// core counts a retry as a failure, but an alarm wants those that are final.
 		if e.Retried {
 			outcome = outcomeRetried
 		}
 		m.ended(&e, outcome)
-	case core.EventLost:
+	case model.EventLost:
 		m.lost.Inc()
 		m.ended(&e, outcomeLost)
-	case core.EventRelease:
+	case model.EventRelease:
 		m.ended(&e, outcomeReleased)
-	case core.EventBreaker:
+	case model.EventBreaker:
 		m.refused.WithLabelValues(string(e.Code)).Inc()
-	case core.EventReset:
+	case model.EventReset:
 		m.resets.Inc()
-	case core.EventHold:
+	case model.EventHold:
 		m.held.Inc()
-	case core.EventFault:
+	case model.EventFault:
 		m.faults.WithLabelValues(string(e.Fault)).Inc()
 	default: // the others say nothing of their own
 	}
@@ -60,7 +61,7 @@ func (m *Metrics) Event(e core.Event) {
 func (m *Metrics) ended(e *core.Event, outcome string) {
 	kind := m.label(e.Kind)
 	m.runs.WithLabelValues(kind, outcome).Inc()
-	if e.Duration > 0 && e.Outcome != core.OutcomeSkipped {
+	if e.Duration > 0 && e.Outcome != model.OutcomeSkipped {
 		m.runSeconds.WithLabelValues(kind).Observe(e.Duration.Seconds())
 	}
 }

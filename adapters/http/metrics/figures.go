@@ -7,6 +7,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // The store's figures: what each means, for the /metrics page. They are of all processes together.
@@ -28,9 +31,9 @@ type figures struct {
 
 // answer is what the store says when it is asked: its counters, and its limits and budgets with what is used of them.
 type answer struct {
-	stats   core.Stats
-	limits  []core.LimitUse
-	budgets []core.BudgetUse
+	stats   inspect.Stats
+	limits  []store.LimitUse
+	budgets []store.BudgetUse
 }
 
 // newFigures has the turn free.
@@ -120,7 +123,7 @@ func (c storeCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(out, upDesc, 1)
 	st := &c.stats
-	const resting = core.Status(core.BecauseResting) // waiting tasks, counted apart
+	const resting = core.Status(model.BecauseResting) // waiting tasks, counted apart
 	for status, n := range map[core.Status]int64{
 		core.StatusWaiting: st.Waiting, resting: st.Resting, core.StatusInProgress: st.InProgress, core.StatusCompleted: st.Completed,
 		core.StatusFailed: st.Failed, core.StatusCancelled: st.Cancelled,
@@ -145,7 +148,7 @@ func (c storeCollector) Collect(out chan<- prometheus.Metric) {
 }
 
 // collectBudget makes the metrics of one budget.
-func collectBudget(out chan<- prometheus.Metric, b *core.BudgetUse) {
+func collectBudget(out chan<- prometheus.Metric, b *store.BudgetUse) {
 	name := []string{b.About.Kind, b.About.Key, string(b.About.Each), b.About.Unit, string(b.About.Per)}
 	one := float64(core.AmountOf(1))
 	gauge(out, budgetAmountDesc, float64(b.Amount)/one, name...)
@@ -155,7 +158,7 @@ func collectBudget(out chan<- prometheus.Metric, b *core.BudgetUse) {
 }
 
 // collectLimit makes the metrics of one limit. One of a rate alone has no bound of runs, and zero would be read as one.
-func collectLimit(out chan<- prometheus.Metric, l *core.LimitUse) {
+func collectLimit(out chan<- prometheus.Metric, l *store.LimitUse) {
 	name := []string{l.About.Kind, l.About.Key, string(l.About.Each)}
 	gauge(out, limitRunningDesc, float64(l.Running), name...)
 	gauge(out, limitWaitingDesc, float64(l.Waiting), name...)

@@ -13,6 +13,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/rpc/schedulerpb"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // The scheduler calls of agent-memory, under its own name, so that its clients work unchanged. They name a job alone and no agent, so
@@ -59,7 +61,7 @@ func (m agentMemory) order(ctx context.Context, procedure, job string, order fun
 	if m.config.DefaultAgent == "" {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, errNoAgent)
 	}
-	t, err := m.job(ctx, core.ActionControl, &schedulerpb.PauseJobRequest{JobName: job})
+	t, err := m.job(ctx, model.ActionControl, &schedulerpb.PauseJobRequest{JobName: job})
 	if err == nil {
 		err = order(t)
 	}
@@ -81,8 +83,8 @@ func (m agentMemory) GetSchedulerStatus(
 		return nil, connect.NewError(connect.CodeFailedPrecondition, errNoAgent)
 	}
 	answer := &pb.GetSchedulerStatusResponse{SchedulerRunning: m.running(ctx)}
-	l := core.List{Agent: m.config.DefaultAgent, Limit: core.MaxPage, Jobs: true}
-	err := m.scheduler.Authorize(ctx, core.Access{Action: core.ActionRead, Agent: l.Agent})
+	l := core.List{Agent: m.config.DefaultAgent, Limit: inspect.MaxPage, Jobs: true}
+	err := m.scheduler.Authorize(ctx, core.Access{Action: model.ActionRead, Agent: l.Agent})
 	for more := true; more && err == nil; more = l.Cursor != "" {
 		var page []core.TaskInfo
 		page, l.Cursor, err = m.scheduler.Tasks(ctx, l)
@@ -110,13 +112,13 @@ func memoryJob(t *core.TaskInfo) *pb.JobStatusProto {
 }
 
 // memoryResult is the word of agent-memory for an outcome. It has none for runs after which the same occurrence goes on.
-func memoryResult(o core.Outcome) pb.JobResultStatus {
+func memoryResult(o model.Outcome) pb.JobResultStatus {
 	switch o {
-	case core.OutcomeSuccess:
+	case model.OutcomeSuccess:
 		return pb.JobResultStatus_JOB_RESULT_STATUS_SUCCESS
-	case core.OutcomeFailed, core.OutcomeCrashed, core.OutcomeCancelled:
+	case model.OutcomeFailed, model.OutcomeCrashed, model.OutcomeCancelled:
 		return pb.JobResultStatus_JOB_RESULT_STATUS_FAILED
-	case core.OutcomeSkipped:
+	case model.OutcomeSkipped:
 		return pb.JobResultStatus_JOB_RESULT_STATUS_SKIPPED
 	default:
 		return pb.JobResultStatus_JOB_RESULT_STATUS_UNSPECIFIED

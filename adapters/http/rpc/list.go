@@ -9,6 +9,8 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/rpc/schedulerpb"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // Lists of jobs, as core pages them.
@@ -16,10 +18,10 @@ import (
 // list is a page of the jobs of one agent, or of all.
 func (s *service) list(ctx context.Context, r *schedulerpb.ListJobsRequest) ([]*schedulerpb.JobStatus, string, error) {
 	l := core.List{Agent: r.GetAgentId(), Kind: r.GetKind(), Limit: int(r.GetLimit()), Cursor: r.GetCursor(), Jobs: true}
-	if l.Limit > core.MaxPage {
+	if l.Limit > inspect.MaxPage {
 		return nil, "", &core.InvalidError{Field: "limit", Reason: "must be at most 1000"}
 	}
-	if err := s.scheduler.Authorize(ctx, core.Access{Action: core.ActionRead, Agent: l.Agent, Kind: l.Kind}); err != nil {
+	if err := s.scheduler.Authorize(ctx, core.Access{Action: model.ActionRead, Agent: l.Agent, Kind: l.Kind}); err != nil {
 		return nil, "", err
 	}
 	tasks, next, err := s.scheduler.Tasks(ctx, l)

@@ -23,6 +23,7 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/adapters/http/rpc/schedulerpb"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Every call, by each protocol, does what it says to the task that it names and to no other.
@@ -190,7 +191,7 @@ func TestFaultsOfThisSide(t *testing.T) {
 	status, err := f.grpc(t, "").GetSchedulerStatus(t.Context(), ask(&schedulerpb.GetSchedulerStatusRequest{}))
 	require.NoError(t, err)
 	assert.False(t, status.Msg.GetSchedulerRunning())
-	failure := error(&core.StoreError{Verb: "read", Err: errors.New("dial 10.1.2.3: hunter2")})
+	failure := error(&store.Error{Verb: "read", Err: errors.New("dial 10.1.2.3: hunter2")})
 	f.fail.Store(&failure)
 	for _, c := range []struct {
 		panics bool

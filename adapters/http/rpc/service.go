@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/rpc/schedulerpb"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // The calls. Each is checked, then authorized, and only then asks the store.
@@ -46,7 +47,7 @@ type named interface {
 }
 
 // job is the target of a request. Without a name it would be the whole agent.
-func (s *service) job(ctx context.Context, action core.Action, r named) (core.Target, error) {
+func (s *service) job(ctx context.Context, action model.Action, r named) (core.Target, error) {
 	t := core.Target{Agent: cmp.Or(r.GetAgentId(), s.config.DefaultAgent), ID: r.GetJobName()}
 	switch {
 	case t.Agent == "":
@@ -59,7 +60,7 @@ func (s *service) job(ctx context.Context, action core.Action, r named) (core.Ta
 
 // control carries out an order for one job, and returns the job as it is then.
 func (s *service) control(ctx context.Context, procedure string, r named, order func(t core.Target) error) (*schedulerpb.JobStatus, error) {
-	t, err := s.job(ctx, core.ActionControl, r)
+	t, err := s.job(ctx, model.ActionControl, r)
 	if err == nil {
 		err = order(t)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // keptStrings are the strings of a message that mean nothing to duly: they are part of the payload, for the handler.
@@ -74,7 +75,7 @@ func Task(raw json.RawMessage) (core.NewTask, error) {
 	}
 	// A label that duly knows brings its level, so that a query overtakes the reorganisation of memories; its schedule it does not
 	// bring, as a message is due now.
-	if i := slices.IndexFunc(core.Presets(), func(p core.Preset) bool { return p.Name == t.Kind && p.Cron == "" }); i >= 0 {
+	if i := slices.IndexFunc(model.Presets(), func(p model.Preset) bool { return p.Name == t.Kind && p.Cron == "" }); i >= 0 {
 		t.Preset = t.Kind // its level
 	}
 	return t, nil

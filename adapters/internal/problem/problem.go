@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // The codes of errors that only a host has; those of core are [core.Code]'s.
@@ -167,7 +168,7 @@ func Of(err error) *Error {
 		if inv, ok := errors.AsType[*core.InvalidError](err); ok {
 			p.Field = inv.Field
 		}
-		if broken, ok := errors.AsType[*core.BreakerError](err); ok && broken.Until != 0 {
+		if broken, ok := errors.AsType[*store.BreakerError](err); ok && broken.Until != 0 {
 			// As a date: what it is in seconds depends on whose clock it is.
 			at := broken.Until.Time().Add(time.Second - time.Nanosecond).Truncate(time.Second)
 			p.Header = http.Header{"Retry-After": {at.UTC().Format(http.TimeFormat)}}

@@ -22,6 +22,8 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -119,11 +121,11 @@ func TestAnErrorBecomesAProblem(t *testing.T) {
 		detail string
 	}{
 		{&core.InvalidError{Field: "at", Reason: "is in the past"}, 400, "invalid", "at is in the past"},
-		{&core.LimitError{Agent: "a", Limit: 5}, 429, "limit", `agent "a" has 5 live tasks`},
-		{&core.DisabledError{Kind: "k"}, 409, "kind_disabled", "disabled"},
-		{core.ErrStoreFull, 503, "store_full", "out of memory"},
-		{&core.StoreError{Verb: "read", Err: secret}, 503, "unavailable", "Redis is unavailable; the request may have been stored."},
-		{&core.RunsError{Count: 1, Failures: []core.RunFailure{{Err: secret}}}, 500, "internal", "internal error"},
+		{&store.LimitError{Agent: "a", Limit: 5}, 429, "limit", `agent "a" has 5 live tasks`},
+		{&model.DisabledError{Kind: "k"}, 409, "kind_disabled", "disabled"},
+		{store.ErrFull, 503, "store_full", "out of memory"},
+		{&store.Error{Verb: "read", Err: secret}, 503, "unavailable", "Redis is unavailable; the request may have been stored."},
+		{&core.RunsError{Count: 1, Failures: []model.RunFailure{{Err: secret}}}, 500, "internal", "internal error"},
 		{secret, 500, "internal", "internal error"},
 		{problem.New(problem.CodeDraining, "later"), 503, "draining", "later"},
 	} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // Default is the share of the store's time that a credential may take for long, of one second a second.
@@ -50,7 +51,7 @@ type share struct {
 }
 
 // Of is the pace of one request of a credential, until it ends; nil where nothing is bounded.
-func (s *Shares) Of(credential [sha256.Size]byte) (pace core.Pace, end func()) {
+func (s *Shares) Of(credential [sha256.Size]byte) (pace model.Pace, end func()) {
 	if s == nil || s.part < 0 {
 		return nil, func() {}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 )
 
 // Object is a JSON object whose values are read when they are asked for. Unlike encoding/json it tells apart names that
@@ -106,7 +107,7 @@ type Duration time.Duration
 
 // UnmarshalText reads one.
 func (d *Duration) UnmarshalText(text []byte) error {
-	read, err := core.ParseDuration(string(text))
+	read, err := inspect.ParseDuration(string(text))
 	*d = Duration(read)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -16,7 +17,7 @@ import (
 // id nor a unique key, which makes one, get an id that starts with the message's, so that the same message delivered twice
 // makes no second task.
 func ReadTasks(data []byte, message string) ([]core.NewTask, error) {
-	tasks, err := core.ParseTasks(data)
+	tasks, err := model.ParseTasks(data)
 	switch {
 	case err != nil:
 		return nil, err

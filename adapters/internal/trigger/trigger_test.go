@@ -19,6 +19,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/trigger"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
@@ -220,8 +221,8 @@ func TestATaskWithAUniqueKeyKeepsIt(t *testing.T) {
 func TestWhatNoRepeatCanMend(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]bool{
-		&core.InvalidError{}: true, &core.DisabledError{}: false, &core.ConflictError{}: true,
-		store.ErrChanged: false, &core.LimitError{}: false, &core.StoreError{Err: errors.New("away")}: false, nil: false,
+		&core.InvalidError{}: true, &model.DisabledError{}: false, &core.ConflictError{}: true,
+		store.ErrChanged: false, &store.LimitError{}: false, &store.Error{Err: errors.New("away")}: false, nil: false,
 	} {
 		assert.Equal(t, want, trigger.Final(err), "%v", err)
 	}

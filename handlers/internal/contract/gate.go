@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // GateTimeout is how long a gate may take if nobody says otherwise.
@@ -25,8 +26,8 @@ func EncodeGate(t *core.RunInfo) ([]byte, error) {
 func Answer(text []byte) (core.GateAnswer, error) {
 	text = bytes.TrimSpace(text)
 	switch {
-	case len(text) > core.MaxGateInput:
-		return core.GateAnswer{}, fmt.Errorf("the answer is larger than the limit of %d bytes: let the handler fetch it", core.MaxGateInput)
+	case len(text) > model.MaxGateInput:
+		return core.GateAnswer{}, fmt.Errorf("the answer is larger than the limit of %d bytes: let the handler fetch it", model.MaxGateInput)
 	case Declines(text):
 		return core.GateAnswer{}, nil
 	case len(text) == 0 || IsJSON(text):

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // input is a run as programs and servers get it. Names and forms are those of tasks elsewhere in duly.
@@ -22,7 +23,7 @@ type input struct {
 	Attempt     int             `json:"attempt"`               // which attempt at this occurrence this is: 1 at first, and one more after each that has failed
 	Call        int             `json:"call"`                  // which call of this task this is, from 1 on: it grows when the one before has asked to be called again, and is the same for a repeat of one that failed or crashed
 	Crashes     int             `json:"crashes"`               // how often a process died during a run of this occurrence
-	Fence       core.Fence      `json:"fence"`                 // grows with every claim: pass it to stores that must refuse writes of a run that lost its lease
+	Fence       store.Fence     `json:"fence"`                 // grows with every claim: pass it to stores that must refuse writes of a run that lost its lease
 	Due         string          `json:"due_at"`                // when it was due: RFC 3339 in UTC, with milliseconds, as all times
 	Occurrence  string          `json:"occurrence"`            // when this occurrence was first due: the same for all its attempts
 	Zone        string          `json:"zone,omitempty"`        // the zone of the task's cron expression

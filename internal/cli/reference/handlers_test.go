@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/dulytest"
 	"github.com/seed-6f6f2c11/duly/handlers/exec"
 	"github.com/seed-6f6f2c11/duly/handlers/webhook"
@@ -64,7 +65,7 @@ func meant(t *testing.T, s *dulytest.Scheduler, id string) string {
 		return "failed, is not tried again"
 	case info.Awaiting != nil:
 		return "waits for a signal"
-	case info.LastOutcome == core.OutcomeSkipped:
+	case info.LastOutcome == model.OutcomeSkipped:
 		return "is skipped: there is nothing to do"
 	case info.Attempt > 1:
 		return "failed, is tried again"

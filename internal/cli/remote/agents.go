@@ -10,6 +10,7 @@ import (
 	"net/url"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
 // Profile is the profile of an agent.
@@ -54,17 +55,17 @@ func (c *Client) DeleteProfile(ctx context.Context, agent string) error {
 }
 
 // Forget deletes all of an agent. The server does not say how far it is meanwhile.
-func (c *Client) Forget(ctx context.Context, agent string, _ func(core.Forgotten)) (core.Forgotten, error) {
+func (c *Client) Forget(ctx context.Context, agent string, _ func(operate.Forgotten)) (operate.Forgotten, error) {
 	return c.forget(ctx, agent, nil)
 }
 
 // CountForget counts what Forget would delete.
-func (c *Client) CountForget(ctx context.Context, agent string) (core.Forgotten, error) {
+func (c *Client) CountForget(ctx context.Context, agent string) (operate.Forgotten, error) {
 	return c.forget(ctx, agent, url.Values{"dry_run": {"true"}})
 }
 
-func (c *Client) forget(ctx context.Context, agent string, query url.Values) (core.Forgotten, error) {
-	return send[core.Forgotten](ctx, c, &call{method: http.MethodDelete, path: []string{"agents", agent}, query: query, within: workWithin})
+func (c *Client) forget(ctx context.Context, agent string, query url.Values) (operate.Forgotten, error) {
+	return send[operate.Forgotten](ctx, c, &call{method: http.MethodDelete, path: []string{"agents", agent}, query: query, within: workWithin})
 }
 
 // Export writes all of an agent as lines of JSON. What it returns has no number of tasks, as the lines are not looked at.

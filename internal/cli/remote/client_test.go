@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 )
 
@@ -93,9 +94,9 @@ func TestAuditsAreSteps(t *testing.T) {
 		faults := strings.TrimSuffix(strings.Repeat(`{"agent_id":"a","id":"1","code":"lost"},`, 60), ",")
 		_, _ = fmt.Fprintf(w, `{"tasks":100,"found":60,"repairable":60,"faults":[%s],"next_cursor":%q}`, faults, next)
 	})
-	report, err := c.Audit(t.Context(), core.AuditOptions{Repair: true})
+	report, err := c.Audit(t.Context(), inspect.AuditOptions{Repair: true})
 	require.NoError(t, err)
-	assert.Equal(t, [4]int{300, 180, 180, core.MaxFaults}, [4]int{report.Tasks, report.Found, report.Repairable, len(report.Faults)})
+	assert.Equal(t, [4]int{300, 180, 180, inspect.MaxFaults}, [4]int{report.Tasks, report.Found, report.Repairable, len(report.Faults)})
 }
 
 // Text that JSON would change in silence is refused before anything is sent.

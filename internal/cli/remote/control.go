@@ -11,6 +11,9 @@ import (
 	"strconv"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/operate"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // pathOf is the path of what is paused or resumed.
@@ -48,13 +51,13 @@ func (c *Client) Resume(ctx context.Context, t core.Target) error {
 // unknownTarget is core's error about an agent or a kind that does not exist.
 func unknownTarget(err error, t core.Target) error {
 	if t.ID == "" && core.CodeOf(err) == core.CodeNotFound {
-		return &core.UnknownTargetError{Target: t}
+		return &operate.UnknownTargetError{Target: t}
 	}
 	return err
 }
 
 // Pauses is a page of all that is paused.
-func (c *Client) Pauses(ctx context.Context, limit int, cursor string) ([]core.PauseInfo, string, error) {
+func (c *Client) Pauses(ctx context.Context, limit int, cursor string) ([]model.PauseInfo, string, error) {
 	page, err := get[struct {
 		Pauses []pause
 		Next   string `json:"next_cursor"`
@@ -75,22 +78,22 @@ func pageOf(limit int, cursor string) url.Values {
 }
 
 // Signal tells the tasks of an agent that wait for a key to continue.
-func (c *Client) Signal(ctx context.Context, agent, key string, payload json.RawMessage) (core.Signalled, error) {
+func (c *Client) Signal(ctx context.Context, agent, key string, payload json.RawMessage) (model.Signalled, error) {
 	body := fields{}
 	if len(payload) > 0 {
 		body["payload"] = payload
 	}
-	return post[core.Signalled](ctx, c, body, "signals", agent, key)
+	return post[model.Signalled](ctx, c, body, "signals", agent, key)
 }
 
 // Notice says that a subject was active.
-func (c *Client) Notice(ctx context.Context, kind string, s core.Subject) (core.Noticed, error) {
+func (c *Client) Notice(ctx context.Context, kind string, s core.Subject) (model.Noticed, error) {
 	n, err := post[noticed](ctx, c, fields{}.with("kind", kind).with("user_id", s.User).with("device_id", s.Device).with("agent_id", s.Agent), "activity")
 	return n.core(), err
 }
 
 // Limits are all limits.
-func (c *Client) Limits(ctx context.Context) ([]core.LimitUse, error) {
+func (c *Client) Limits(ctx context.Context) ([]store.LimitUse, error) {
 	answer, err := get[struct{ Limits []limit }](ctx, c, nil, "limits")
 	return limitsOf(answer.Limits), err
 }
@@ -135,7 +138,7 @@ func (f fields) query() url.Values {
 }
 
 // LimitOn is the limit on a target.
-func (c *Client) LimitOn(ctx context.Context, on core.LimitTarget) (core.LimitUse, error) {
+func (c *Client) LimitOn(ctx context.Context, on core.LimitTarget) (store.LimitUse, error) {
 	all, err := c.Limits(ctx)
 	for i := range all {
 		if all[i].About == on {
@@ -145,7 +148,7 @@ func (c *Client) LimitOn(ctx context.Context, on core.LimitTarget) (core.LimitUs
 	if err == nil {
 		err = core.ErrNotFound
 	}
-	return core.LimitUse{}, err
+	return store.LimitUse{}, err
 }
 
 // LiftLimit lifts a limit.
@@ -155,9 +158,9 @@ func (c *Client) LiftLimit(ctx context.Context, on core.LimitTarget) error {
 }
 
 // Budgets are all budgets.
-func (c *Client) Budgets(ctx context.Context) ([]core.BudgetUse, error) {
+func (c *Client) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
 	answer, err := get[struct{ Budgets []budget }](ctx, c, nil, "budgets")
-	var out []core.BudgetUse
+	var out []store.BudgetUse
 	for i := range answer.Budgets {
 		out = append(out, answer.Budgets[i].core())
 	}
@@ -187,7 +190,7 @@ func ofBudget(t core.BudgetTarget) fields {
 }
 
 // BudgetOn is the budget of a target.
-func (c *Client) BudgetOn(ctx context.Context, on core.BudgetTarget) (core.BudgetUse, error) {
+func (c *Client) BudgetOn(ctx context.Context, on core.BudgetTarget) (store.BudgetUse, error) {
 	all, err := c.Budgets(ctx)
 	for i := range all {
 		if all[i].About == on {
@@ -197,7 +200,7 @@ func (c *Client) BudgetOn(ctx context.Context, on core.BudgetTarget) (core.Budge
 	if err == nil {
 		err = core.ErrNotFound
 	}
-	return core.BudgetUse{}, err
+	return store.BudgetUse{}, err
 }
 
 // LiftBudget lifts a budget.

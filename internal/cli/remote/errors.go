@@ -16,6 +16,8 @@ import (
 	"syscall"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Error is what a server has refused, or that there is none. core.CodeOf finds the code of one that core has too.
@@ -47,25 +49,25 @@ func alike(code core.Code, detail string) error {
 		if n, _ := fmt.Sscanf(detail, "task %q of agent %q", &conflict.ID, &conflict.Agent); n == 2 {
 			return conflict
 		}
-		return &core.SignalTakenError{}
+		return &model.SignalTakenError{}
 	case core.CodeLimit:
-		return &core.LimitError{}
+		return &store.LimitError{}
 	case core.CodeDisabled:
-		return &core.DisabledError{}
+		return &model.DisabledError{}
 	case core.CodeLeaseLost:
 		return core.ErrLeaseLost
 	case core.CodeStoreFull:
-		return core.ErrStoreFull
+		return store.ErrFull
 	case core.CodeForbidden:
 		return &core.ForbiddenError{}
 	case core.CodeAbandoned:
-		return &core.AbandonedError{}
+		return &model.AbandonedError{}
 	case core.CodeSpawnDepth:
-		return &core.BreakerError{Depth: 1}
+		return &store.BreakerError{Depth: 1}
 	case core.CodeSpawnRate:
-		return &core.BreakerError{}
+		return &store.BreakerError{}
 	case core.CodeUnavailable:
-		return &core.StoreError{Err: errors.New(detail)}
+		return &store.Error{Err: errors.New(detail)}
 	default:
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
 // mostLines is how many bytes of lines one request has, unless a single line has more: a server takes a megabyte.
@@ -25,11 +26,11 @@ type importing struct {
 	agent string          // whose lines come now
 	lines bytes.Buffer    // that were read and not sent
 	first int             // the number of the first of these
-	done  core.Imported
+	done  operate.Imported
 }
 
 // Import stores what was exported, for an agent or those that the lines name. What comes back also counts the requests before one that failed.
-func (c *Client) Import(ctx context.Context, as string, from io.Reader) (core.Imported, error) {
+func (c *Client) Import(ctx context.Context, as string, from io.Reader) (operate.Imported, error) {
 	im := &importing{c: c, ctx: ctx, as: as, agent: as, first: 1}
 	reader := bufio.NewReader(from)
 	for n := 1; ; n++ {
@@ -88,7 +89,7 @@ func (im *importing) send(next int) error {
 	}
 	sum := &im.done
 	sum.New, sum.Same, sum.Differs, sum.Refused = sum.New+part.New, sum.Same+part.Same, sum.Differs+part.Differs, sum.Refused+part.Refused
-	for _, e := range part.Errors[:min(len(part.Errors), core.MaxImportErrors-len(sum.Errors))] {
+	for _, e := range part.Errors[:min(len(part.Errors), operate.MaxImportErrors-len(sum.Errors))] {
 		e.Line += im.first - 1
 		sum.Errors = append(sum.Errors, e.core())
 	}

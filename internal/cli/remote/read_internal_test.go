@@ -15,6 +15,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -111,43 +114,43 @@ func TestEveryAnswerIsReadWhole(t *testing.T) {
 	})
 	back(t, (*run).core)
 	back(t, (*submitted).core)
-	back(t, (*explanation).core, func(e *core.Explanation) { e.Task.Labels, e.Task.Status = nil, core.StatusInProgress })
+	back(t, (*explanation).core, func(e *inspect.Explanation) { e.Task.Labels, e.Task.Status = nil, core.StatusInProgress })
 	back(t, (*noticed).core)
 	back(t, (*pause).core)
-	back(t, (*stats).core, func(s *core.Stats) {
+	back(t, (*stats).core, func(s *inspect.Stats) {
 		for i := range s.Kinds { // the counters of a kind have to be possible
 			s.Kinds[i].Live, s.Kinds[i].Runs, s.Kinds[i].Failures = 1000, 50, 20
 		}
 	})
-	back(t, (*window).core, func(w *core.Window) { w.For = 90 * time.Minute })
-	back(t, (*kind).core, func(k *core.KindInfo) {
-		k.Limits, k.Counters.Live, k.Slots.Total = []core.LimitUse{someLimit()}, 1000, 9
+	back(t, (*window).core, func(w *inspect.Window) { w.For = 90 * time.Minute })
+	back(t, (*kind).core, func(k *inspect.KindInfo) {
+		k.Limits, k.Counters.Live, k.Slots.Total = []store.LimitUse{someLimit()}, 1000, 9
 	})
-	back(t, (*limit).core, func(l *core.LimitUse) { *l = someLimit() })
+	back(t, (*limit).core, func(l *store.LimitUse) { *l = someLimit() })
 	back(t, (*budget).core)
 	back(t, (*report).core)
 	back(t, (*imported).whole)
-	back(t, func(a *agent) core.AgentStats { return core.AgentStats(*a) })
+	back(t, func(a *agent) model.AgentStats { return model.AgentStats(*a) })
 	back(t, func(p *profile) core.Profile { return p.core() })
-	back(t, same[core.Process])
-	back(t, same[core.Finding], func(f *core.Finding) { f.Severity = core.SeverityOK })
-	back(t, same[core.BulkStep])
-	back(t, same[core.Forgotten])
-	back(t, same[core.Signalled])
-	back(t, same[core.Fault])
+	back(t, same[model.Process])
+	back(t, same[inspect.Finding], func(f *inspect.Finding) { f.Severity = inspect.SeverityOK })
+	back(t, same[operate.BulkStep])
+	back(t, same[operate.Forgotten])
+	back(t, same[model.Signalled])
+	back(t, same[store.Fault])
 }
 
 // someLimit has every field, with a rate as limits have it.
-func someLimit() core.LimitUse {
-	l := core.LimitUse{}
+func someLimit() store.LimitUse {
+	l := store.LimitUse{}
 	(&filler{}).fill(reflect.ValueOf(&l).Elem())
 	l.Per = time.Minute
 	return l
 }
 
 // whole is an import in one request.
-func (i *imported) whole() core.Imported {
-	out := core.Imported{New: i.New, Same: i.Same, Differs: i.Differs, Refused: i.Refused}
+func (i *imported) whole() operate.Imported {
+	out := operate.Imported{New: i.New, Same: i.Same, Differs: i.Differs, Refused: i.Refused}
 	for k := range i.Errors {
 		out.Errors = append(out.Errors, i.Errors[k].core())
 	}

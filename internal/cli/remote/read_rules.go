@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -31,8 +33,8 @@ type learned struct {
 	HeldUntil *time.Time `json:"held_until"`
 }
 
-func (l *limit) core() core.LimitUse {
-	out := core.LimitUse{Running: l.Running, Waiting: l.Waiting}
+func (l *limit) core() store.LimitUse {
+	out := store.LimitUse{Running: l.Running, Waiting: l.Waiting}
 	out.About, out.Concurrency, out.Burst, out.Adaptive = l.LimitTarget, l.Concurrency, l.Burst, l.Adaptive
 	if l.Rate != "" { // of a newer server it may be written in a way that this version does not know
 		if rate, per, err := core.ParseRate(l.Rate); err == nil {
@@ -50,8 +52,8 @@ func (l *limit) core() core.LimitUse {
 }
 
 // limitsOf are limits; nil for none.
-func limitsOf(all []limit) []core.LimitUse {
-	var out []core.LimitUse
+func limitsOf(all []limit) []store.LimitUse {
+	var out []store.LimitUse
 	for i := range all {
 		out = append(out, all[i].core())
 	}
@@ -62,23 +64,23 @@ func limitsOf(all []limit) []core.LimitUse {
 type budget struct {
 	core.LimitTarget
 
-	Unit    string      `json:"unit"`
-	Amount  float64     `json:"amount"`
-	Per     core.Period `json:"per"`
-	Zone    string      `json:"zone"`
-	Then    store.Then  `json:"then"`
-	Used    float64     `json:"used"`
-	UsedUp  int         `json:"used_up"`
-	Waiting int64       `json:"waiting"`
-	Ends    time.Time   `json:"ends_at"`
+	Unit    string       `json:"unit"`
+	Amount  float64      `json:"amount"`
+	Per     store.Period `json:"per"`
+	Zone    string       `json:"zone"`
+	Then    store.Then   `json:"then"`
+	Used    float64      `json:"used"`
+	UsedUp  int          `json:"used_up"`
+	Waiting int64        `json:"waiting"`
+	Ends    time.Time    `json:"ends_at"`
 	Shares  []struct {
 		Of   string  `json:"of"`
 		Used float64 `json:"used"`
 	} `json:"shares"`
 }
 
-func (b *budget) core() core.BudgetUse {
-	out := core.BudgetUse{UsedUp: b.UsedUp, Waiting: b.Waiting, Ends: store.MillisOf(b.Ends), Used: store.AmountOf(b.Used)}
+func (b *budget) core() store.BudgetUse {
+	out := store.BudgetUse{UsedUp: b.UsedUp, Waiting: b.Waiting, Ends: store.MillisOf(b.Ends), Used: store.AmountOf(b.Used)}
 	out.About = core.BudgetTarget{LimitTarget: b.LimitTarget, Unit: b.Unit, Per: b.Per}
 	out.Amount, out.Zone, out.Then = store.AmountOf(b.Amount), b.Zone, b.Then
 	for _, s := range b.Shares {
@@ -129,9 +131,9 @@ type settings struct {
 }
 
 // core takes the settings of a kind that the server handles for its own; of others they are the defaults.
-func (k *kind) core() core.KindInfo {
+func (k *kind) core() inspect.KindInfo {
 	s := &k.Settings
-	out := core.KindInfo{
+	out := inspect.KindInfo{
 		Kind: k.Kind, Handled: k.Handled, Batches: s.Batch > 0, Gated: k.Gated, Known: k.Handled, Processes: k.Processes,
 		Counters: store.KindCounters{Kind: k.Kind, Live: k.Live, Resting: k.Resting, Running: k.Running}, Limits: limitsOf(k.Limits),
 		Settings: core.KindConfig{
@@ -145,7 +147,7 @@ func (k *kind) core() core.KindInfo {
 		out.Settings.Activity = &core.Activity{}
 	}
 	if k.Slots != nil {
-		out.Slots = core.KindSlots{Total: k.Slots.Total, InUse: k.Slots.InUse}
+		out.Slots = model.KindSlots{Total: k.Slots.Total, InUse: k.Slots.InUse}
 	}
 	if k.Pause != nil {
 		p := k.Pause.core()

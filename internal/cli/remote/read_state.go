@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -28,24 +31,24 @@ type pause struct {
 	Until  time.Time
 }
 
-func (p *pause) core() core.PauseInfo {
-	return core.PauseInfo{Target: core.Target(p.Target), Order: core.Order{By: p.By, Note: p.Note, Reason: p.Reason}, Since: p.Since, Until: p.Until}
+func (p *pause) core() model.PauseInfo {
+	return model.PauseInfo{Target: core.Target(p.Target), Order: core.Order{By: p.By, Note: p.Note, Reason: p.Reason}, Since: p.Since, Until: p.Until}
 }
 
 // pausesOf keeps the difference between none and an empty array, which is written too.
-func pausesOf(all []pause) []core.PauseInfo {
+func pausesOf(all []pause) []model.PauseInfo {
 	if all == nil {
 		return nil
 	}
-	out := make([]core.PauseInfo, len(all))
+	out := make([]model.PauseInfo, len(all))
 	for i := range all {
 		out[i] = all[i].core()
 	}
 	return out
 }
 
-func (n *noticed) core() core.Noticed {
-	out := core.Noticed{Scheduled: n.Scheduled, Reason: store.Reason(n.Reason), Agent: n.Agent, ID: n.ID}
+func (n *noticed) core() model.Noticed {
+	out := model.Noticed{Scheduled: n.Scheduled, Reason: store.Reason(n.Reason), Agent: n.Agent, ID: n.ID}
 	if n.Due != nil {
 		out.Due = *n.Due
 	}
@@ -92,8 +95,8 @@ type stats struct {
 	Kinds   []kindStats `json:"kinds"`
 }
 
-func (s *stats) core() core.Stats {
-	out := core.Stats{Counters: s.Counters, Now: s.Now, NextDue: s.NextDue}
+func (s *stats) core() inspect.Stats {
+	out := inspect.Stats{Counters: s.Counters, Now: s.Now, NextDue: s.NextDue}
 	for i := range s.Kinds {
 		out.Kinds = append(out.Kinds, s.Kinds[i].core())
 	}
@@ -125,15 +128,15 @@ type kindStats struct {
 }
 
 // core makes sums of what the server has divided: they give the same averages again.
-func (k *kindStats) core() core.KindStats {
-	out := core.KindStats{KindCounters: store.KindCounters{
+func (k *kindStats) core() inspect.KindStats {
+	out := inspect.KindStats{KindCounters: store.KindCounters{
 		Kind: k.Kind, Live: k.Depth + k.Resting + k.Running, Running: k.Running, Resting: k.Resting, Runs: k.Runs, Failures: k.Failures,
 		Duration: k.Avg.duration() * time.Duration(k.Runs), Shortest: k.Min.duration(), Longest: k.Max.duration(),
 		Lag: k.AvgLag.duration() * time.Duration(k.Runs), LongestLag: k.MaxLag.duration(),
 		At: k.BySchedule.At, Every: k.BySchedule.Every, Cron: k.BySchedule.Cron, Activity: k.BySchedule.Activity,
 	}}
 	for _, f := range k.Recent {
-		failed := core.RecentFailure{}
+		failed := inspect.RecentFailure{}
 		failed.At, failed.Agent, failed.ID, failed.Error = f.At, f.Agent, f.ID, f.Error
 		out.Failed = append(out.Failed, failed)
 	}
@@ -153,10 +156,10 @@ type window struct {
 	} `json:"kinds"`
 }
 
-func (w *window) core() core.Window {
-	out := core.Window{For: max(time.Duration(w.For), 0), Until: w.Until}
+func (w *window) core() inspect.Window {
+	out := inspect.Window{For: max(time.Duration(w.For), 0), Until: w.Until}
 	for _, k := range w.Kinds {
-		out.Kinds = append(out.Kinds, core.KindWindow{
+		out.Kinds = append(out.Kinds, inspect.KindWindow{
 			Kind: k.Kind, Runs: k.Runs, Failures: k.Failures, LagP50: k.LagP50.duration(), LagP95: k.LagP95.duration(),
 		})
 	}
@@ -177,12 +180,12 @@ type importError struct {
 	Error string
 }
 
-func (e *importError) core() core.ImportError {
+func (e *importError) core() operate.ImportError {
 	var err error = &Error{Code: e.Code, Detail: e.Error, like: alike(e.Code, e.Error)}
 	if e.Code == core.CodeInvalid && len(e.Error) > len(e.Field) {
 		err = &core.InvalidError{Field: e.Field, Reason: e.Error[len(e.Field)+1:]}
 	}
-	return core.ImportError{Line: e.Line, Err: err}
+	return operate.ImportError{Line: e.Line, Err: err}
 }
 
 // report says what a pull did.
@@ -209,7 +212,7 @@ func (r *report) core() core.Report {
 		NextDueAt: r.Next, AlarmAt: r.Alarm, More: r.More, Duration: r.Duration.duration(),
 	}
 	for _, f := range r.Failures {
-		out.Failures = append(out.Failures, core.RunFailure{Agent: f.Agent, ID: f.ID, Kind: f.Kind, Err: errors.New(f.Error)})
+		out.Failures = append(out.Failures, model.RunFailure{Agent: f.Agent, ID: f.ID, Kind: f.Kind, Err: errors.New(f.Error)})
 	}
 	return out
 }

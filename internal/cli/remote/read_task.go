@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // span is a duration in JSON.
@@ -38,14 +41,14 @@ type defined struct {
 	Kind        string            `json:"kind"`
 	Payload     json.RawMessage   `json:"payload"`
 	Every       span              `json:"every"`
-	From        core.From         `json:"from"`
+	From        model.From        `json:"from"`
 	Cron        string            `json:"cron"`
 	Zone        string            `json:"zone"`
 	DayMatch    schedule.DayMatch `json:"day_match"`
 	Gap         schedule.Gap      `json:"gap"`
 	Jitter      span              `json:"jitter"`
-	Overlap     core.Overlap      `json:"overlap"`
-	Misfire     core.Misfire      `json:"misfire"`
+	Overlap     model.Overlap     `json:"overlap"`
+	Misfire     model.Misfire     `json:"misfire"`
 	PauseAfter  int               `json:"pause_after_failures"`
 	MinInterval span              `json:"min_interval"`
 	Urgent      bool              `json:"urgent"`
@@ -73,44 +76,44 @@ type defined struct {
 type task struct {
 	defined
 
-	Status              core.Status       `json:"status"`
-	Parked              bool              `json:"parked"`
-	Pauses              []pause           `json:"pauses"`
-	Resting             bool              `json:"resting"`
-	Awaiting            *awaiting         `json:"awaiting"`
-	Cooling             time.Time         `json:"cooling_until"`
-	Ending              bool              `json:"ending"`
-	Parent              string            `json:"parent"`
-	By                  core.TaskName     `json:"submitted_by"`
-	Root                core.TaskName     `json:"root"`
-	Depth               int               `json:"depth"`
-	Schedule            core.ScheduleType `json:"schedule"`
-	Submitted           time.Time         `json:"submitted_at"`
-	Updated             time.Time         `json:"updated_at"`
-	LastActivity        time.Time         `json:"last_activity"`
-	Due                 time.Time         `json:"due_at"`
-	Started             time.Time         `json:"started_at"`
-	Finished            time.Time         `json:"finished_at"`
-	NextRun             time.Time         `json:"next_run"`
-	Attempt             int               `json:"attempt"`
-	Crashes             int               `json:"crashes"`
-	RunCount            int64             `json:"run_count"`
-	SkipCount           int64             `json:"skip_count"`
-	ErrorCount          int64             `json:"error_count"`
-	ConsecutiveFailures int               `json:"consecutive_failures"`
-	RetryAfters         int               `json:"retry_afters"`
-	GateClosed          int               `json:"gate_closed"`
-	LastRun             time.Time         `json:"last_run"`
-	LastDuration        ms                `json:"last_duration_ms"`
-	LastResult          core.Outcome      `json:"last_result"`
-	LastError           string            `json:"last_error"`
-	Reason              string            `json:"reason"`
-	CallbackTask        string            `json:"callback_task"`
-	Result              json.RawMessage   `json:"result"`
-	Progress            json.RawMessage   `json:"progress"`
-	LeaseUntil          time.Time         `json:"lease_until"`
-	Holder              string            `json:"holder"`
-	HeldBy              *core.Because     `json:"held_by"`
+	Status              core.Status        `json:"status"`
+	Parked              bool               `json:"parked"`
+	Pauses              []pause            `json:"pauses"`
+	Resting             bool               `json:"resting"`
+	Awaiting            *awaiting          `json:"awaiting"`
+	Cooling             time.Time          `json:"cooling_until"`
+	Ending              bool               `json:"ending"`
+	Parent              string             `json:"parent"`
+	By                  model.TaskName     `json:"submitted_by"`
+	Root                model.TaskName     `json:"root"`
+	Depth               int                `json:"depth"`
+	Schedule            store.ScheduleType `json:"schedule"`
+	Submitted           time.Time          `json:"submitted_at"`
+	Updated             time.Time          `json:"updated_at"`
+	LastActivity        time.Time          `json:"last_activity"`
+	Due                 time.Time          `json:"due_at"`
+	Started             time.Time          `json:"started_at"`
+	Finished            time.Time          `json:"finished_at"`
+	NextRun             time.Time          `json:"next_run"`
+	Attempt             int                `json:"attempt"`
+	Crashes             int                `json:"crashes"`
+	RunCount            int64              `json:"run_count"`
+	SkipCount           int64              `json:"skip_count"`
+	ErrorCount          int64              `json:"error_count"`
+	ConsecutiveFailures int                `json:"consecutive_failures"`
+	RetryAfters         int                `json:"retry_afters"`
+	GateClosed          int                `json:"gate_closed"`
+	LastRun             time.Time          `json:"last_run"`
+	LastDuration        ms                 `json:"last_duration_ms"`
+	LastResult          model.Outcome      `json:"last_result"`
+	LastError           string             `json:"last_error"`
+	Reason              string             `json:"reason"`
+	CallbackTask        string             `json:"callback_task"`
+	Result              json.RawMessage    `json:"result"`
+	Progress            json.RawMessage    `json:"progress"`
+	LeaseUntil          time.Time          `json:"lease_until"`
+	Holder              string             `json:"holder"`
+	HeldBy              *model.Because     `json:"held_by"`
 }
 
 // awaiting is a signal that a task waits for.
@@ -118,7 +121,7 @@ type awaiting struct {
 	Key   string
 	Until time.Time
 	From  string
-	Fence core.Fence
+	Fence store.Fence
 }
 
 // labels that have fields of their own.
@@ -158,9 +161,9 @@ func (t *task) core() core.TaskInfo {
 		TraceID: t.TraceID, Traceparent: t.Traceparent, SessionID: t.SessionID, UserID: t.UserID, Info: t.Info, Tags: t.Tags, Labels: t.labels(),
 	}
 	if t.Awaiting != nil {
-		info.Awaiting = (*core.Awaiting)(t.Awaiting)
+		info.Awaiting = (*model.Awaiting)(t.Awaiting)
 	}
-	if t.By != (core.TaskName{}) {
+	if t.By != (model.TaskName{}) {
 		info.Origin = &core.Origin{By: t.By, Root: t.Root, Depth: t.Depth}
 	}
 	return info
@@ -168,17 +171,17 @@ func (t *task) core() core.TaskInfo {
 
 // run is one run of a task.
 type run struct {
-	Started  time.Time    `json:"started_at"`
-	Duration ms           `json:"duration_ms"`
-	Attempt  int          `json:"attempt"`
-	Outcome  core.Outcome `json:"outcome"`
-	Error    string       `json:"error"`
-	Used     core.Usage   `json:"used"`
-	Process  string       `json:"process"`
+	Started  time.Time     `json:"started_at"`
+	Duration ms            `json:"duration_ms"`
+	Attempt  int           `json:"attempt"`
+	Outcome  model.Outcome `json:"outcome"`
+	Error    string        `json:"error"`
+	Used     core.Usage    `json:"used"`
+	Process  string        `json:"process"`
 }
 
-func (r *run) core() core.TaskRun {
-	return core.TaskRun{
+func (r *run) core() model.TaskRun {
+	return model.TaskRun{
 		Started: r.Started, Duration: r.Duration.duration(), Attempt: r.Attempt, Outcome: r.Outcome, Error: r.Error, Used: r.Used, Process: r.Process,
 	}
 }
@@ -199,19 +202,19 @@ type submitted struct {
 func (s *submitted) core() core.Submitted {
 	return core.Submitted{
 		ID: s.ID, Agent: s.Agent, Kind: s.Kind, Status: s.Status, Due: s.Due, Created: s.Created, Replaced: s.Replaced, Differs: s.Differs,
-		NotBooked: s.Alarm == core.AlarmNotBooked,
+		NotBooked: s.Alarm == model.AlarmNotBooked,
 	}
 }
 
 // explanation says why a task has not run.
 type explanation struct {
 	Now     time.Time
-	Reasons []core.Because
+	Reasons []model.Because
 	Task    task
 }
 
-func (e *explanation) core() core.Explanation {
-	return core.Explanation{Now: e.Now, Reasons: e.Reasons, Task: e.Task.core()}
+func (e *explanation) core() inspect.Explanation {
+	return inspect.Explanation{Now: e.Now, Reasons: e.Reasons, Task: e.Task.core()}
 }
 
 // noticed is what a notice of activity did.

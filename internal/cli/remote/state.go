@@ -10,27 +10,30 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Stats are the counters of the whole store.
-func (c *Client) Stats(ctx context.Context) (core.Stats, error) {
+func (c *Client) Stats(ctx context.Context) (inspect.Stats, error) {
 	answer, err := get[stats](ctx, c, nil, "stats")
 	return answer.core(), err
 }
 
 // Window is what ran within the last time.
-func (c *Client) Window(ctx context.Context, d time.Duration) (core.Window, error) {
+func (c *Client) Window(ctx context.Context, d time.Duration) (inspect.Window, error) {
 	answer, err := get[window](ctx, c, url.Values{"window": {d.String()}}, "stats")
 	return answer.core(), err
 }
 
 // DescribeKinds are all kinds, as the server knows them.
-func (c *Client) DescribeKinds(ctx context.Context) (core.KindList, error) {
+func (c *Client) DescribeKinds(ctx context.Context) (inspect.KindList, error) {
 	answer, err := get[struct {
 		Kinds []kind
 		Cut   bool `json:"pauses_cut"`
 	}](ctx, c, nil, "kinds")
-	list := core.KindList{Cut: answer.Cut}
+	list := inspect.KindList{Cut: answer.Cut}
 	for i := range answer.Kinds {
 		list.Kinds = append(list.Kinds, answer.Kinds[i].core())
 	}
@@ -38,27 +41,27 @@ func (c *Client) DescribeKinds(ctx context.Context) (core.KindList, error) {
 }
 
 // Processes are those that have said lately what they run.
-func (c *Client) Processes(ctx context.Context) ([]core.Process, error) {
-	answer, err := get[struct{ Processes []core.Process }](ctx, c, nil, "processes")
+func (c *Client) Processes(ctx context.Context) ([]model.Process, error) {
+	answer, err := get[struct{ Processes []model.Process }](ctx, c, nil, "processes")
 	return answer.Processes, err
 }
 
 // Agents is a page of the agents that have live tasks.
-func (c *Client) Agents(ctx context.Context, limit int, cursor string) ([]core.AgentStats, string, error) {
+func (c *Client) Agents(ctx context.Context, limit int, cursor string) ([]model.AgentStats, string, error) {
 	page, err := get[struct {
 		Agents []agent
 		Next   string `json:"next_cursor"`
 	}](ctx, c, pageOf(limit, cursor), "agents")
-	var out []core.AgentStats
+	var out []model.AgentStats
 	for _, a := range page.Agents {
-		out = append(out, core.AgentStats(a))
+		out = append(out, model.AgentStats(a))
 	}
 	return out, page.Next, err
 }
 
 // Audit walks through all live tasks, step by step.
-func (c *Client) Audit(ctx context.Context, o core.AuditOptions) (core.AuditReport, error) {
-	var sum core.AuditReport
+func (c *Client) Audit(ctx context.Context, o inspect.AuditOptions) (inspect.AuditReport, error) {
+	var sum inspect.AuditReport
 	body := fields{}
 	if o.Repair {
 		body["repair"] = true
@@ -66,14 +69,14 @@ func (c *Client) Audit(ctx context.Context, o core.AuditOptions) (core.AuditRepo
 	for {
 		step, err := post[struct {
 			Tasks, Found, Repairable int
-			Faults                   []core.Fault
+			Faults                   []store.Fault
 			Next                     string `json:"next_cursor"`
 		}](ctx, c, body, "audit")
 		if err != nil {
 			return sum, err
 		}
 		sum.Tasks, sum.Found, sum.Repairable = sum.Tasks+step.Tasks, sum.Found+step.Found, sum.Repairable+step.Repairable
-		sum.Faults = append(sum.Faults, step.Faults[:min(len(step.Faults), core.MaxFaults-len(sum.Faults))]...)
+		sum.Faults = append(sum.Faults, step.Faults[:min(len(step.Faults), inspect.MaxFaults-len(sum.Faults))]...)
 		if o.Progress != nil {
 			o.Progress(sum)
 		}
@@ -85,8 +88,8 @@ func (c *Client) Audit(ctx context.Context, o core.AuditOptions) (core.AuditRepo
 }
 
 // Diagnose is what the server finds wrong with its store and with itself.
-func (c *Client) Diagnose(ctx context.Context) ([]core.Finding, error) {
-	answer, err := get[struct{ Checks []core.Finding }](ctx, c, nil, "doctor")
+func (c *Client) Diagnose(ctx context.Context) ([]inspect.Finding, error) {
+	answer, err := get[struct{ Checks []inspect.Finding }](ctx, c, nil, "doctor")
 	return answer.Checks, err
 }
 

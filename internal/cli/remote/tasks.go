@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
 // parentKey is the key of the run in whose name tasks are submitted.
@@ -67,10 +69,10 @@ func (c *Client) Task(ctx context.Context, agent, id string) (core.TaskInfo, err
 }
 
 // Explain says why a task has not run, or what it is doing.
-func (c *Client) Explain(ctx context.Context, agent, id string) (core.Explanation, error) {
+func (c *Client) Explain(ctx context.Context, agent, id string) (inspect.Explanation, error) {
 	e, err := get[explanation](ctx, c, nil, "agents", agent, "tasks", id, "explain")
 	if err != nil {
-		return core.Explanation{}, err
+		return inspect.Explanation{}, err
 	}
 	return e.core(), nil
 }
@@ -144,7 +146,7 @@ func (c *Client) TimeOrAgo(ctx context.Context, field, text string) (time.Time, 
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
 	}
-	ago, err := core.ParseDuration(text)
+	ago, err := inspect.ParseDuration(text)
 	if err != nil || ago < 0 {
 		return time.Time{}, &core.InvalidError{Field: field, Reason: `must be a time such as "2026-01-02T15:04:05Z", or how long ago, such as "1d" or "90m", not ` + strconv.Quote(text)}
 	}
@@ -198,7 +200,7 @@ func (c *Client) Delete(ctx context.Context, agent, id string) error {
 }
 
 // Bulk carries out one step of a command for the tasks of a list.
-func (c *Client) Bulk(ctx context.Context, b core.Bulk) (core.BulkStep, error) {
+func (c *Client) Bulk(ctx context.Context, b operate.Bulk) (operate.BulkStep, error) {
 	l := &b.List
 	body := fields{}.with("agent_id", l.Agent).with("kind", l.Kind).with("key", l.Key).with("group", l.Group).with("cursor", l.Cursor).
 		with("since", timeText(l.Since)).with("until", timeText(l.Until)).with("reason", b.Reason).with("by", b.By)
@@ -215,5 +217,5 @@ func (c *Client) Bulk(ctx context.Context, b core.Bulk) (core.BulkStep, error) {
 		body["count"] = b.Count
 	}
 	body.mark("all", b.All).mark("overdue", l.Overdue).mark("dry_run", b.DryRun).mark("confirm", b.Confirm)
-	return post[core.BulkStep](ctx, c, body, "tasks", string(b.Do))
+	return post[operate.BulkStep](ctx, c, body, "tasks", string(b.Do))
 }

@@ -18,6 +18,8 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/daemon"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 )
 
@@ -121,7 +123,7 @@ func (p *platform) insist(what string, call func() error) {
 func (p *platform) use(agent string) map[string]core.Status {
 	ctx, t := p.t.Context(), p.t
 	ends := map[string]core.Status{}
-	submit := func(id, kind string, delay time.Duration, conflict core.OnConflict) {
+	submit := func(id, kind string, delay time.Duration, conflict model.OnConflict) {
 		p.insist("submit "+id, func() error {
 			_, err := p.s.Submit(ctx, core.NewTask{Agent: agent, ID: id, Kind: kind, Delay: delay, Group: "g", Level: core.LevelMedium, OnConflict: conflict})
 			return err
@@ -194,7 +196,7 @@ func (p *platform) ended(agent string, ends map[string]core.Status) (again int) 
 // clean looks whether anything is left over.
 func (p *platform) clean() {
 	p.t.Helper()
-	var report core.AuditReport
-	p.insist("audit", func() (err error) { report, err = p.s.Audit(p.t.Context(), core.AuditOptions{}); return err })
+	var report inspect.AuditReport
+	p.insist("audit", func() (err error) { report, err = p.s.Audit(p.t.Context(), inspect.AuditOptions{}); return err })
 	assert.Empty(p.t, report.Faults)
 }

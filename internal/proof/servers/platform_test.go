@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 )
 
@@ -39,7 +40,7 @@ func settle(t *testing.T, s *core.Scheduler) int {
 	t.Helper()
 	repaired := 0
 	for round := 0; ; round++ {
-		report, err := s.Audit(t.Context(), core.AuditOptions{Repair: true})
+		report, err := s.Audit(t.Context(), inspect.AuditOptions{Repair: true})
 		require.NoError(t, err)
 		for _, f := range report.Faults {
 			require.True(t, f.Code.Repairable(), "%+v", f)

@@ -63,13 +63,13 @@ type failover struct {
 	mu     sync.Mutex
 	acks   []time.Time // when each task was acknowledged
 	seen   map[string]bool
-	newest map[int]core.Fence
+	newest map[int]store.Fence
 	reused []string
 }
 
 func newFailover(t *testing.T) *failover {
 	t.Helper()
-	f := &failover{master: redistest.StartTCP(t, "--repl-diskless-sync-delay", "0"), seen: map[string]bool{}, newest: map[int]core.Fence{}}
+	f := &failover{master: redistest.StartTCP(t, "--repl-diskless-sync-delay", "0"), seen: map[string]bool{}, newest: map[int]store.Fence{}}
 	host, port, err := net.SplitHostPort(f.master.Addr)
 	require.NoError(t, err)
 	replica := redistest.StartTCP(t, "--replicaof", host+" "+port)
@@ -100,7 +100,7 @@ func newFailover(t *testing.T) *failover {
 func agentOf(i int) string { return fmt.Sprint("a", i%50) }
 
 // started notes the fence of a run: it is no other run's of the same task.
-func (f *failover) started(partition int, fence core.Fence, task string) {
+func (f *failover) started(partition int, fence store.Fence, task string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := fmt.Sprint(partition, " ", fence, " ", task)

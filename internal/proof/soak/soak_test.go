@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/daemon"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/proof"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
@@ -197,7 +198,7 @@ func TestAllInOnePlace(t *testing.T) {
 	}, 5*time.Minute, 20*time.Millisecond)
 	took := time.Since(begun)
 	assert.EqualValues(t, n, m.runs.Load(), "each has run once")
-	report, err := m.s.Audit(t.Context(), core.AuditOptions{})
+	report, err := m.s.Audit(t.Context(), inspect.AuditOptions{})
 	require.NoError(t, err)
 	assert.Empty(t, report.Faults)
 	proof.Figure(t, "%d tasks of one agent, one group and one key ran once each in %s", n, took.Round(100*time.Millisecond))

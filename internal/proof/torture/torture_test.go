@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/proof"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
@@ -150,7 +151,7 @@ func (r *rack) blow() {
 
 // settled waits until nothing waits or runs any more.
 func (r *rack) settled() {
-	var stats core.Stats
+	var stats inspect.Stats
 	require.Eventually(r.t, func() bool {
 		for i := range workers { // whoever was frozen last
 			r.workers.signal(i, syscall.SIGCONT)
@@ -185,7 +186,7 @@ func (r *rack) account() {
 			require.Equal(t, fmt.Sprint(last.fence), string(task.Result), "%s: the result is that of the newest fence", id)
 		}
 	}
-	report, err := r.s.Audit(t.Context(), core.AuditOptions{})
+	report, err := r.s.Audit(t.Context(), inspect.AuditOptions{})
 	require.NoError(t, err)
 	assert.Empty(t, report.Faults)
 	t.Logf("figure: %d second starts, each with its reason", again)

@@ -95,39 +95,39 @@ var plain = []sow.Fault{
 	// From here on the faults are those of the scheduler, which any store would show.
 	{
 		Name: "double-spawn", What: "A recurring task whose process dies while it books an occurrence books it twice.", File: "core/spawn.go",
-		Old: "childID(r.claimed.ID, occurrence)\n	sub :=", New: "childID(r.claimed.ID, s.storeNow())\n	sub :=",
+		Old: "model.ChildID(r.claimed.ID, occurrence)\n\tsub :=", New: "model.ChildID(r.claimed.ID, s.base.StoreNow())\n\tsub :=",
 	},
 	{
-		Name: "attempt-not-counted", What: "A failed attempt is not counted.", File: "core/verdict.go",
-		Old: "	d.state.Attempt++\n", New: "",
+		Name: "attempt-not-counted", What: "A failed attempt is not counted.", File: "core/internal/decide/verdict.go",
+		Old: "\td.State.Attempt++\n", New: "",
 	},
 	{
-		Name: "crash-is-failure", What: "A crash counts as a failed attempt.", File: "core/verdict.go",
-		Old: "		d.state.RunCount++\n		d.state.ErrorCount++\n		d.add(run)\n", New: "		d.state.RunCount++\n		d.state.ErrorCount++\n		d.state.Attempt++\n		d.add(run)\n",
+		Name: "crash-is-failure", What: "A crash counts as a failed attempt.", File: "core/internal/decide/verdict.go",
+		Old: "\t\td.State.RunCount++\n\t\td.State.ErrorCount++\n\t\td.add(run)\n", New: "\t\td.State.RunCount++\n\t\td.State.ErrorCount++\n\t\td.State.Attempt++\n\t\td.add(run)\n",
 	},
 	{
-		Name: "retry-after-charged", What: "RetryAfter is charged at once.", File: "core/retryafter.go",
-		Old: "if d.state.RetryAfters > kind.MaxRetryAfters {", New: "if d.state.RetryAfters > 0 {",
+		Name: "retry-after-charged", What: "RetryAfter is charged at once.", File: "core/internal/decide/retryafter.go",
+		Old: "if d.State.RetryAfters > kind.MaxRetryAfters {", New: "if d.State.RetryAfters > 0 {",
 	},
 	{
-		Name: "retry-after-early", What: "RetryAfter is repeated before its time.", File: "core/retryafter.go",
+		Name: "retry-after-early", What: "RetryAfter is repeated before its time.", File: "core/internal/decide/retryafter.go",
 		Old: "pause := max(asked, kind.Backoff) +", New: "pause := min(asked, kind.Backoff) +",
 	},
 	{
-		Name: "release-charged", What: "A run that its process gives back costs an attempt.", File: "core/release.go",
-		Old: "	v.settlement.State = d.state.Encode()\n}\n\n// tooLong", New: "	d.state.Attempt++\n	v.settlement.State = d.state.Encode()\n}\n\n// tooLong",
+		Name: "release-charged", What: "A run that its process gives back costs an attempt.", File: "core/internal/decide/release.go",
+		Old: "\tv.Settlement.State = d.State.Encode()\n}\n\n// tooLong", New: "\td.State.Attempt++\n\tv.Settlement.State = d.State.Encode()\n}\n\n// tooLong",
 	},
 	{
-		Name: "no-stretch", What: "Failures do not stretch the interval.", File: "core/verdict.go",
-		Old: "schedule.Stretch(d.interval(), d.state.Failures)", New: "schedule.Stretch(d.interval(), 0)",
+		Name: "no-stretch", What: "Failures do not stretch the interval.", File: "core/internal/decide/verdict.go",
+		Old: "schedule.Stretch(d.interval(), d.State.Failures)", New: "schedule.Stretch(d.interval(), 0)",
 	},
 	{
-		Name: "pause-late", What: "A task that keeps failing is paused one failure late.", File: "core/verdict.go",
+		Name: "pause-late", What: "A task that keeps failing is paused one failure late.", File: "core/internal/decide/verdict.go",
 		Old: "n/most > (n-justNow)/most", New: "(n-1)/most > (n-1-justNow)/most",
 	},
 	{
-		Name: "occurrence-lost", What: "The next occurrence of a cron is passed over.", File: "core/occurrence.go",
-		Old: "	next := d.after(d.answered(d.nominal()), interval)\n", New: "	next := d.after(d.after(d.answered(d.nominal()), interval), interval)\n",
+		Name: "occurrence-lost", What: "The next occurrence of a cron is passed over.", File: "core/internal/decide/occurrence.go",
+		Old: "\tnext := d.after(d.answered(d.nominal()), interval)\n", New: "\tnext := d.after(d.after(d.answered(d.nominal()), interval), interval)\n",
 	},
 	{
 		Name: "nothing-learned", What: "A pull that has got nothing asks again at once.", File: "core/learn.go",
@@ -158,16 +158,16 @@ var plain = []sow.Fault{
 		Old: "	s.ofKind[kind] = most\n", New: "	_ = most\n",
 	},
 	{
-		Name: "min-interval-ignored", What: "The minimum interval of a task is not kept.", File: "core/retryafter.go",
-		Old: "if d.body.MinInterval == 0 {\n		return 0", New: "if d.body.MinInterval >= 0 {\n		return 0",
+		Name: "min-interval-ignored", What: "The minimum interval of a task is not kept.", File: "core/internal/decide/retryafter.go",
+		Old: "if d.Body.MinInterval == 0 {\n\t\treturn 0", New: "if d.Body.MinInterval >= 0 {\n\t\treturn 0",
 	},
 	{
 		Name: "result-lost", What: "What was kept of a task goes when it is replaced.", File: "core/internal/record/state.go",
 		Old: "Runs: s.Runs, Result: s.Result,", New: "Runs: s.Runs,",
 	},
 	{
-		Name: "failures-not-cleared", What: "A success does not clear the failures in a row.", File: "core/verdict.go",
-		Old: "	default:\n		d.state.Failures = 0\n		d.nextDue(v, d.interval())", New: "	default:\n		d.nextDue(v, d.interval())",
+		Name: "failures-not-cleared", What: "A success does not clear the failures in a row.", File: "core/internal/decide/verdict.go",
+		Old: "\tdefault:\n\t\td.State.Failures = 0\n\t\td.nextDue(v, d.interval())", New: "\tdefault:\n\t\td.nextDue(v, d.interval())",
 	},
 	// A kind would then be left for lack of time by a process that has never completed a run of
 	// it.
@@ -178,11 +178,11 @@ var plain = []sow.Fault{
 	// It panics, as an earlier version did: no invariant is named for that.
 	{
 		Name: "release-of-nothing", What: "A release that is refused, as its task was replaced, ends the process.", File: "core/settler.go",
-		Old: "	d := decision{facts: r.facts(), group: r.body.Group}\n", New: "	d := decision{}\n",
+		Old: "\td := decide.Decision{Facts: r.facts(), Group: r.body.Group}\n", New: "\td := decide.Decision{}\n",
 	},
 	{
 		Name: "given-up-is-kept", What: "Heartbeats extend the lease of a run that was given up.", File: "core/settler.go",
-		Old: "	p.heart.release(c)\n	typ := EventFinish", New: "	if result.Err == nil {\n		p.heart.release(c)\n	}\n	typ := EventFinish",
+		Old: "\tp.heart.release(c)\n\ttyp := model.EventFinish", New: "\tif result.Err == nil {\n\t\tp.heart.release(c)\n\t}\n\ttyp := model.EventFinish",
 	},
 	{
 		Name: "claims-after-stop", What: "A process that is asked to end claims on.", File: "core/pull.go",

@@ -16,8 +16,8 @@ var ofRows = []sow.Fault{
 		Old: "			out.More = true\n", New: "",
 	},
 	{
-		Name: "signal-outlives-failure", What: "What a failed occurrence has heard is told to the next one.", File: "core/verdict.go",
-		Old: "func (d *decision) failOccurrence(v *verdict, err error) {\n	d.heard(v)\n", New: "func (d *decision) failOccurrence(v *verdict, err error) {\n",
+		Name: "signal-outlives-failure", What: "What a failed occurrence has heard is told to the next one.", File: "core/internal/decide/verdict.go",
+		Old: "func (d *Decision) failOccurrence(v *Verdict, err error) {\n\td.heard(v)\n", New: "func (d *Decision) failOccurrence(v *Verdict, err error) {\n",
 	},
 	{
 		Name: "signal-overwritten", What: "A signal that is kept is lost when another one comes before anybody waits.", File: "core/memstore/signals.go",
@@ -28,8 +28,8 @@ var ofRows = []sow.Fault{
 		Old: "	if heard.TimedOut {\n", New: "	if heard.TimedOut && w.Then == \"\" {\n",
 	},
 	{
-		Name: "await-charged", What: "A run that waits for a signal costs an attempt.", File: "core/signal.go",
-		Old: "	d.state.Checkpoint = e.checkpoint\n", New: "	d.state.Checkpoint = e.checkpoint\n	d.state.Attempt++\n",
+		Name: "await-charged", What: "A run that waits for a signal costs an attempt.", File: "core/internal/decide/signal.go",
+		Old: "\td.State.Checkpoint = e.Checkpoint\n", New: "\td.State.Checkpoint = e.Checkpoint\n\td.State.Attempt++\n",
 	},
 	{
 		Name: "approval-by-anybody", What: "Whoever may send signals approves.", File: "core/memstore/signals.go",
@@ -64,17 +64,17 @@ var ofRows = []sow.Fault{
 		Old: "			until.At = now.Add(until.After)\n", New: "			_ = now\n",
 	},
 	{
-		Name: "quiet-not-looked-at", What: "A task that is claimed in quiet hours starts.", File: "core/quiet.go",
-		Old: "	if d.habits == nil || d.state.Hand || d.byHand() {\n", New: "	if d.habits != nil || d.state.Hand || d.byHand() {\n",
+		Name: "quiet-not-looked-at", What: "A task that is claimed in quiet hours starts.", File: "core/internal/decide/quiet.go",
+		Old: "\tif d.Habits == nil || d.State.Hand || d.byHand() {\n", New: "\tif d.Habits != nil || d.State.Hand || d.byHand() {\n",
 	},
 	{
-		Name: "quiet-runs-each", What: "Each occurrence that falls due in quiet hours is run after them.", File: "core/quiet.go",
-		Old: "	return d.quietUntil(nominal)\n", New: "	return nominal\n",
+		Name: "quiet-runs-each", What: "Each occurrence that falls due in quiet hours is run after them.", File: "core/internal/decide/quiet.go",
+		Old: "\treturn d.quietUntil(nominal)\n", New: "\treturn nominal\n",
 	},
 	{
-		Name: "quiet-ends-late", What: "A task that is claimed in quiet hours is put off for a minute more.", File: "core/quiet.go",
-		Old: "	v.settlement.Verb, v.settlement.Due, v.settlement.State = store.VerbAgain, store.When{At: until}, d.state.Encode()\n",
-		New: "	v.settlement.Verb, v.settlement.Due, v.settlement.State = store.VerbAgain, store.When{At: until + 60000}, d.state.Encode()\n",
+		Name: "quiet-ends-late", What: "A task that is claimed in quiet hours is put off for a minute more.", File: "core/internal/decide/quiet.go",
+		Old: "\tv.Settlement.Verb, v.Settlement.Due, v.Settlement.State = store.VerbAgain, store.When{At: until}, d.State.Encode()\n",
+		New: "\tv.Settlement.Verb, v.Settlement.Due, v.Settlement.State = store.VerbAgain, store.When{At: until + 60000}, d.State.Encode()\n",
 	},
 	{
 		Name: "budget-one-more", What: "A budget of runs lets one more start.", File: "core/memstore/limit.go",
@@ -85,8 +85,8 @@ var ofRows = []sow.Fault{
 		Old: "p.spend(u.bucket, spent.Used[at].Amount, t, now)", New: "p.spend(u.bucket, spent.Used[at].Amount/2, t, now)",
 	},
 	{
-		Name: "budget-of-failures", What: "What a run has used that failed is not counted.", File: "core/budget.go",
-		Old: "	if len(d.used) > 0 {\n", New: "	if len(d.used) > 0 && v.err == nil {\n",
+		Name: "budget-of-failures", What: "What a run has used that failed is not counted.", File: "core/internal/decide/budget.go",
+		Old: "\tif len(d.Used) > 0 {\n", New: "\tif len(d.Used) > 0 && v.Err == nil {\n",
 	},
 	{
 		Name: "batch-of-many", What: "A batch has one task more than its kind says.", File: "core/batch.go",
@@ -109,8 +109,8 @@ var ofRows = []sow.Fault{
 		Old: "	case !answer.Open:\n", New: "	case !answer.Open && answer.Tag != \"\":\n",
 	},
 	{
-		Name: "gate-never-tires", What: "A gate that says no is asked as often as before.", File: "core/idle.go",
-		Old: "	d.state.Idle++\n", New: "",
+		Name: "gate-never-tires", What: "A gate that says no is asked as often as before.", File: "core/internal/decide/idle.go",
+		Old: "\td.State.Idle++\n", New: "",
 	},
 	{
 		Name: "limit-line-passed", What: "A task takes the room in a limit that others wait for in line.", File: "core/memstore/line.go",

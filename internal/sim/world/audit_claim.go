@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -23,7 +24,7 @@ func (a *auditor) claimed(p *process, requests []store.ClaimRequest, claims []st
 			continue
 		}
 		for _, kind := range r.Leave {
-			a.must(leaveIsEarned, kind == core.KindCallback || p.completed[kind] || p.late(), "%s leaves %s", p.name, kind)
+			a.must(leaveIsEarned, kind == model.KindCallback || p.completed[kind] || p.late(), "%s leaves %s", p.name, kind)
 		}
 		a.leasesOver(r)
 		a.newClaim(p, r, c)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -28,7 +30,7 @@ func (m *storeModel) targetsInForce(now store.Millis) []store.Target {
 // It reads everything through a scheduler of its own, past the bus, so that no fault can come in
 // between.
 func (a *auditor) balance() {
-	report, err := a.w.reader.Audit(a.w.ctx, core.AuditOptions{})
+	report, err := a.w.reader.Audit(a.w.ctx, inspect.AuditOptions{})
 	live := 0
 	for _, t := range a.model.tasks {
 		if t.phase != ended {
@@ -236,21 +238,21 @@ func (a *auditor) explained(t *task) {
 	if t.phase == claimed && t.lease.over {
 		return // the store may have taken it back
 	}
-	has := func(code core.BecauseCode) bool {
-		return slices.ContainsFunc(e.Reasons, func(b core.Because) bool { return b.Code == code })
+	has := func(code model.BecauseCode) bool {
+		return slices.ContainsFunc(e.Reasons, func(b model.Because) bool { return b.Code == code })
 	}
 	first := e.Reasons[0]
 	now := a.now()
-	a.must(explainFinished, has(core.BecauseFinished) == (t.phase == ended), "%s: %s", t.ref, first.Text)
-	a.must(explainRuns, has(core.BecauseRunning) == (t.phase == claimed), "%s: %s", t.ref, first.Text)
-	a.must(explainEnding, has(core.BecauseEnding) == t.ending, "%s: %s", t.ref, first.Text)
+	a.must(explainFinished, has(model.BecauseFinished) == (t.phase == ended), "%s: %s", t.ref, first.Text)
+	a.must(explainRuns, has(model.BecauseRunning) == (t.phase == claimed), "%s: %s", t.ref, first.Text)
+	a.must(explainEnding, has(model.BecauseEnding) == t.ending, "%s: %s", t.ref, first.Text)
 	// A task that is about to end or to become another is under no pause that matters to a reader.
 	if t.phase == ended || t.ending || t.renewed != nil {
 		return
 	}
 	pauses := 0
 	for _, b := range e.Reasons {
-		if b.Code == core.BecausePaused {
+		if b.Code == model.BecausePaused {
 			pauses++
 		}
 	}
@@ -261,9 +263,9 @@ func (a *auditor) explained(t *task) {
 	}
 	// For a kind that no process has a handler for, that may be the first reason instead.
 	if t.due > now {
-		a.must(explainDue, first.Until.Equal(t.due.Time()) || has(core.BecauseNoHandler), "%s: %s, and it is due at %s", t.ref, first.Text, ms(t.due))
+		a.must(explainDue, first.Until.Equal(t.due.Time()) || has(model.BecauseNoHandler), "%s: %s, and it is due at %s", t.ref, first.Text, ms(t.due))
 	} else {
-		limited := (has(core.BecauseLimited) || has(core.BecauseBudget)) && a.model.limited(t)
-		a.must(explainOverdue, limited || has(core.BecauseWaiting) || has(core.BecauseNoHandler) || has(core.BecauseSerial), "%s: %s", t.ref, first.Text)
+		limited := (has(model.BecauseLimited) || has(model.BecauseBudget)) && a.model.limited(t)
+		a.must(explainOverdue, limited || has(model.BecauseWaiting) || has(model.BecauseNoHandler) || has(model.BecauseSerial), "%s: %s", t.ref, first.Text)
 	}
 }

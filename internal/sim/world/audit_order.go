@@ -4,6 +4,7 @@ package world
 
 import (
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -180,7 +181,7 @@ func (a *auditor) audited(_ *store.AuditPage, page *store.Audited) {
 }
 
 // sound is told of an audit of the whole store.
-func (a *auditor) sound(report *core.AuditReport) {
+func (a *auditor) sound(report *inspect.AuditReport) {
 	a.must(auditIsClean, report.Found == 0, "%v", report.Faults)
 }
 

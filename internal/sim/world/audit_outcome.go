@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -151,18 +152,18 @@ func (a *auditor) countedRun(o *outcome) {
 
 // matches reports whether an outcome in the history is that of a run.
 // A failed attempt is kept as failed whatever the handler said, as RetryAfter may be charged.
-func matches(said Outcome, failed bool, kept core.Outcome) bool {
+func matches(said Outcome, failed bool, kept model.Outcome) bool {
 	switch {
 	case failed:
-		return kept == core.OutcomeFailed
+		return kept == model.OutcomeFailed
 	case said == Succeed || said == NextIn:
-		return kept == core.OutcomeSuccess
+		return kept == model.OutcomeSuccess
 	case said == Cancel:
-		return kept == core.OutcomeCancelled
+		return kept == model.OutcomeCancelled
 	case said == Yield:
-		return kept == core.OutcomeYielded
+		return kept == model.OutcomeYielded
 	default:
-		return kept == core.OutcomeSnoozed
+		return kept == model.OutcomeSnoozed
 	}
 }
 

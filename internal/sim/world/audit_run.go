@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -132,16 +133,16 @@ func (*auditor) stopped(*process) {}
 // It runs in goroutines of the process, so that what it notes for the story is sorted later.
 func (w *World) saw(p *process, e *core.Event) {
 	switch e.Type {
-	case core.EventStuck:
+	case model.EventStuck:
 		w.stuck(p, e)
-	case core.EventStart, core.EventFinish, core.EventRelease, core.EventLost:
+	case model.EventStart, model.EventFinish, model.EventRelease, model.EventLost:
 		if w.over.Load() {
 			return
 		}
 		w.traceEvent(p, e)
 		record := w.audit.model.claims[claimName{w.audit.model.partition(e.Agent), e.Fence}]
 		w.audit.must(eventsAreEarned, w.restored || record != nil && record.holder == p, "%s of %s/%s under %d", e.Type, e.Agent, e.ID, e.Fence)
-		if e.Type == core.EventLost {
+		if e.Type == model.EventLost {
 			record.ends(ref{e.Agent, e.ID}, w, 0)
 		}
 	default:
@@ -151,7 +152,7 @@ func (w *World) saw(p *process, e *core.Event) {
 // traceEvent tells of a run that a process has given up. Events come from many goroutines in no order: they are told in one when
 // all of these wait.
 func (w *World) traceEvent(p *process, e *core.Event) {
-	if w.story != nil && e.Type == core.EventLost {
+	if w.story != nil && e.Type == model.EventLost {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.news = append(w.news, news{fmt.Sprintf("%s  gives %s/%s up", p.name, e.Agent, e.ID), e.Fence, e.Error})
@@ -161,7 +162,7 @@ func (w *World) traceEvent(p *process, e *core.Event) {
 // news is something that an event has told.
 type news struct {
 	what  string
-	fence core.Fence
+	fence store.Fence
 	why   string
 }
 

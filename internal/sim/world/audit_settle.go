@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -228,10 +229,10 @@ func (a *auditor) rested(t *task, s *store.Settlement, due store.Millis) store.M
 
 // lastRun is the last run in the history of a task; false if there is none.
 // Skipped occurrences are left out: no handler ran for them.
-func lastRun(info *core.TaskInfo) (core.TaskRun, bool) {
-	runs := slices.DeleteFunc(slices.Clone(info.Runs), func(r core.TaskRun) bool { return r.Outcome == core.OutcomeSkipped })
+func lastRun(info *core.TaskInfo) (model.TaskRun, bool) {
+	runs := slices.DeleteFunc(slices.Clone(info.Runs), func(r model.TaskRun) bool { return r.Outcome == model.OutcomeSkipped })
 	if len(runs) == 0 {
-		return core.TaskRun{}, false
+		return model.TaskRun{}, false
 	}
 	return runs[len(runs)-1], true
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -266,4 +267,4 @@ func (a *auditor) againTouched(t *task, in *store.Touch, out *store.Touched) {
 }
 
 // noticed is told what a client was answered who has told of activity.
-func (*auditor) noticed(*core.Noticed) {}
+func (*auditor) noticed(*model.Noticed) {}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // patience is how long a client waits for an answer.
@@ -126,7 +128,7 @@ func (w *World) make(ctx context.Context, p *process, r *Request) (check func(),
 	case AskSubmit:
 		return w.submit(ctx, p, r)
 	case AskTouch:
-		var n core.Noticed
+		var n model.Noticed
 		if n, err = p.s.Notice(ctx, r.ID, core.Subject{User: r.Agent}); err == nil {
 			check = func() { w.audit.noticed(&n) }
 		}
@@ -156,8 +158,8 @@ func (w *World) make(ctx context.Context, p *process, r *Request) (check func(),
 			w.audit.balancePauses()
 		}
 	case AskAudit:
-		var report core.AuditReport
-		if report, err = p.s.Audit(ctx, core.AuditOptions{}); err == nil {
+		var report inspect.AuditReport
+		if report, err = p.s.Audit(ctx, inspect.AuditOptions{}); err == nil {
 			check = func() { w.audit.sound(&report) }
 		}
 	default:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -97,7 +98,7 @@ func askAnswer(ctx context.Context, w *World, p *process, r *Request) (func(), e
 		}
 	}
 	err := p.s.Answer(ctx, q, json.RawMessage(strconv.Itoa(w.signalled(r))))
-	if errors.Is(err, core.ErrClosed) || errors.Is(err, core.ErrNotOpen) {
+	if errors.Is(err, model.ErrClosed) || errors.Is(err, model.ErrNotOpen) {
 		err = nil // the auditor has seen what the store has made of it
 	}
 	return func() {}, err
@@ -106,13 +107,13 @@ func askAnswer(ctx context.Context, w *World, p *process, r *Request) (func(), e
 // askRemark sends a signal with a credential that approves nothing.
 func askRemark(ctx context.Context, w *World, p *process, r *Request) (func(), error) {
 	ctx = core.WithPrincipal(ctx, core.Principal{Name: "passer-by", Rights: core.AuthorizerFunc(func(_ context.Context, _ core.Principal, what core.Access) error {
-		if what.Action == core.ActionApprove {
+		if what.Action == model.ActionApprove {
 			return errors.New("approves nothing")
 		}
 		return nil
 	})})
 	_, err := p.s.Signal(ctx, r.Agent, approvalKey, json.RawMessage(strconv.Itoa(w.signalled(r))))
-	if errors.Is(err, core.ErrUnapproved) {
+	if errors.Is(err, model.ErrUnapproved) {
 		err = nil
 	}
 	return func() {}, err

@@ -30,7 +30,7 @@ var budgets = &feature{
 		if n := w.plan.Settings.Budget; n > 0 {
 			about := core.LimitTarget{Key: spendKey}
 			c.Budgets = []core.Budget{
-				{About: core.BudgetTarget{LimitTarget: about, Unit: core.UnitRuns, Per: core.PerHour}, Amount: store.Amount(n) * store.AmountOne, Then: core.ThenHold},
+				{About: core.BudgetTarget{LimitTarget: about, Unit: store.UnitRuns, Per: core.PerHour}, Amount: store.Amount(n) * store.AmountOne, Then: core.ThenHold},
 				{About: core.BudgetTarget{LimitTarget: about, Unit: tokens, Per: core.PerHour}, Amount: 5 * store.AmountOne, Then: core.ThenNotify},
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -46,7 +47,7 @@ var callbacks = &feature{
 	config: func(w *World, p *process, c *core.Config) {
 		if w.plan.Settings.Callbacks {
 			c.Callbacks = postbox{p}
-			c.Kinds[core.KindCallback] = core.KindConfig{MaxAttempts: 12, Backoff: time.Second, MaxBackoff: 2 * time.Second}
+			c.Kinds[model.KindCallback] = core.KindConfig{MaxAttempts: 12, Backoff: time.Second, MaxBackoff: 2 * time.Second}
 		}
 	},
 	asks:  map[RequestKind]asking{AskHurry: askHurry},
@@ -81,7 +82,7 @@ func planCallbacks(g *generator) {
 func askHurry(ctx context.Context, w *World, p *process, _ *Request) (func(), error) {
 	var all []ref
 	for _, t := range w.audit.model.sorted() {
-		if t.kind == core.KindCallback && t.phase == waiting {
+		if t.kind == model.KindCallback && t.phase == waiting {
 			all = append(all, t.ref)
 		}
 	}
@@ -216,7 +217,7 @@ func (a *auditor) posted(e *ends) {
 
 // delivered holds what becomes of a delivery: nothing of it is as with other tasks.
 func (a *auditor) delivered(o *outcome) bool {
-	if o.t.kind != core.KindCallback {
+	if o.t.kind != model.KindCallback {
 		return false
 	}
 	if o.s.Verb != store.VerbComplete || !bytes.Contains(o.after.Result, []byte(`"skipped"`)) || a.w.restored {

@@ -71,7 +71,7 @@ func (p *process) ask(_ context.Context, t *core.RunInfo) (bool, error) {
 // asked is a run that a gate was asked about.
 type asked struct {
 	ref
-	fence core.Fence
+	fence store.Fence
 }
 
 // letThrough holds that a run was let through.

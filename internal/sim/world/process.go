@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // Fields that the driver alone uses need no lock, as it acts while all else waits; timers, naps and
@@ -244,5 +245,5 @@ func (w *World) befall(f *Fault) {
 
 // runs reports whether a process has a handler for a kind.
 func (p *process) runs(kind string) bool {
-	return slices.Contains(p.plan.Kinds, kind) || kind == gateKind && p.w.plan.Settings.Gates || kind == core.KindCallback && p.w.plan.Settings.Callbacks
+	return slices.Contains(p.plan.Kinds, kind) || kind == gateKind && p.w.plan.Settings.Gates || kind == model.KindCallback && p.w.plan.Settings.Callbacks
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // trace adds a line to the story, if somebody wants it.
@@ -30,11 +30,11 @@ func printable(r rune) rune {
 }
 
 // fence numbers fences in the order in which they are seen: their own numbers say nothing to a reader.
-func (w *World) fence(f core.Fence) fmt.Stringer { return shortFence{w, f} }
+func (w *World) fence(f store.Fence) fmt.Stringer { return shortFence{w, f} }
 
 type shortFence struct {
 	w *World
-	f core.Fence
+	f store.Fence
 }
 
 func (s shortFence) String() string {

@@ -30,7 +30,7 @@ type World struct {
 	clock    *storeClock
 	audit    *auditor
 	story    *bytes.Buffer
-	fences   map[core.Fence]int
+	fences   map[store.Fence]int
 	reader   *core.Scheduler // asks the store without the bus
 	choices  dice            // what happens next
 	fates    dice            // of calls
@@ -123,7 +123,7 @@ func Play(t *testing.T, plan *Plan, open Open, story bool) *Result {
 // does not shift the draws of the others.
 func newWorld(ctx context.Context, plan *Plan, open Open, story bool) *World {
 	w := &World{
-		plan: plan, features: features, ctx: context.WithoutCancel(ctx), began: time.Now(), open: open, fences: map[core.Fence]int{},
+		plan: plan, features: features, ctx: context.WithoutCancel(ctx), began: time.Now(), open: open, fences: map[store.Fence]int{},
 		choices: diceOf(plan.Seed, 2), fates: diceOf(plan.Seed, 3), pauses: diceOf(plan.Seed, 4), defs: map[int]*Definition{},
 		begunRuns: map[int]int{}, called: map[string]bool{}, answers: map[asked]bool{}, questions: map[ref]int{}, numbers: map[ref]int{},
 	}

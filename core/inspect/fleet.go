@@ -1,0 +1,127 @@
+package inspect
+
+// The whole fleet's questions: what has failed, what runs and what is overdue, of all agents.
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// checkAll refuses a list of all agents that no store could answer without looking at everything.
+func (l *List) checkAll() error {
+	switch {
+	case l.Brief:
+		return check.Invalid("brief", "needs an agent")
+	case l.Jobs || l.only(store.StatusFailed):
+		return nil
+	case slices.ContainsFunc(l.Status, store.Status.Finished):
+		return check.Invalid("agent_id", "must be given: of all agents those tasks can be listed that have failed, by that status alone, and those that are live")
+	default:
+		return nil
+	}
+}
+
+// checkTimes refuses times that do not fit what is asked for.
+func (l *List) checkTimes() error {
+	live := func(s store.Status) bool { return !s.Finished() }
+	switch {
+	case l.Overdue && l.Status != nil && !l.only(store.StatusWaiting):
+		return check.Invalid("overdue", "is about tasks that wait: leave the status out")
+	case l.Held && (l.Overdue || l.Jobs || l.Status != nil && !l.only(store.StatusWaiting)):
+		return check.Invalid("held", "is about tasks that wait and cannot start: leave the status, overdue and jobs out")
+	case l.Since.IsZero() && l.Until.IsZero():
+		return nil
+	case l.Overdue || l.Jobs || len(l.Status) == 0 || slices.ContainsFunc(l.Status, live):
+		return check.Invalid("since", "and until are about when tasks ended: give a status such as failed")
+	case !l.Until.IsZero() && !l.Until.After(l.Since):
+		return check.Invalid("until", "must be later than since")
+	default:
+		return nil
+	}
+}
+
+// TimeOrAgo reads when something happened: a time as RFC 3339 has it, or a duration before now by the store's clock, such as "1d". Zero for an
+// empty text. Fails with an *[store.InvalidError] that names the field.
+func (s *View) TimeOrAgo(ctx context.Context, field, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	ago, err := schedule.ParseDuration(text)
+	if err != nil || ago < 0 || ago > check.MaxDelay {
+		return time.Time{}, check.Invalid(field, `must be a time such as "2026-01-02T15:04:05Z", or how long ago, such as "1d" or "90m", not %q`, check.Clip(text))
+	}
+	now, err := s.base.AskedNow(ctx)
+	return now.Add(-ago).Time(), err
+}
+
+// ParseDuration reads a duration as [schedule.ParseDuration] does: as Go writes it, with days and weeks in front, or as ISO 8601 has it.
+func ParseDuration(text string) (time.Duration, error) { return schedule.ParseDuration(text) }
+
+// only reports whether the list is one of tasks of one status.
+func (l *List) only(s store.Status) bool {
+	return len(l.Status) > 0 && !slices.ContainsFunc(l.Status, func(other store.Status) bool { return other != s })
+}
+
+// place is where a store finds the tasks of a list of all agents; zero if it can find agents only.
+func (l *List) place() store.Place {
+	switch {
+	case l.Jobs:
+		return 0
+	case l.Overdue:
+		return store.PlaceOverdue
+	case l.only(store.StatusFailed):
+		return store.PlaceFailed
+	case l.only(store.StatusInProgress):
+		return store.PlaceRunning
+	default:
+		return 0
+	}
+}
+
+// tasksOfAll is a page of the tasks of all agents.
+func (s *View) tasksOfAll(ctx context.Context, l List) (out []model.TaskInfo, next string, err error) {
+	place := l.place()
+	if place == 0 {
+		return s.walkAgents(ctx, l)
+	}
+	q := store.Find{Place: place, Since: store.MillisOf(l.Since), Until: store.MillisOf(l.Until), After: l.Cursor, Limit: l.Limit}
+	if l.searches() {
+		q.Limit = max(l.Limit, DefaultPage) // few of them may match
+	}
+	room := listRoom{bytes: store.PageBytes, reads: longestSearch, hard: true}
+	for {
+		page, err := s.base.Store.Find(ctx, q)
+		if err != nil {
+			return nil, "", err
+		}
+		var full bool
+		room.reads--
+		out, full = l.take(out, &page, &q.After, &room.bytes)
+		if full || q.After == "" || room.spent(len(out)) {
+			s.nameHolders(ctx, out)
+			return out, q.After, nil
+		}
+	}
+}
+
+// nameHolders puts the names of processes in place of their tags.
+func (s *View) nameHolders(ctx context.Context, tasks []model.TaskInfo) {
+	var known map[string]model.Process
+	for i := range tasks {
+		if t := &tasks[i]; t.Holder != "" {
+			if known == nil {
+				known = s.base.Processes(ctx)
+			}
+			t.Holder = known[t.Holder].Name
+		}
+	}
+}

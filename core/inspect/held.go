@@ -1,0 +1,48 @@
+package inspect
+
+// Held tasks: those that are due and cannot start, with what holds each.
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// mostHeld is how many tasks of a page are asked about, each by a call of its own.
+const mostHeld = 200
+
+// holding are the reasons for which a task is held that is due.
+var holding = []model.BecauseCode{model.BecausePaused, model.BecauseNoHandler, model.BecauseLimited, model.BecauseBudget, model.BecauseSerial, model.BecauseSuspect}
+
+// isDue reports whether a task waits though it is due.
+func isDue(t *model.TaskInfo, now store.Millis) bool {
+	return t.Status == store.StatusWaiting && !t.Resting && (t.Parked || !t.NextRun.IsZero() && !t.NextRun.After(now.Time()))
+}
+
+// heldTasks is a page of tasks that are held. Those that somebody takes, or lets go, while they are asked about are left out.
+func (s *View) heldTasks(ctx context.Context, l List) ([]model.TaskInfo, string, error) {
+	l.Limit = min(l.Limit, mostHeld)
+	due, next, err := s.page(ctx, l)
+	if err != nil {
+		return nil, "", err
+	}
+	var out []model.TaskInfo
+	for i := range due {
+		t := &due[i]
+		e, err := s.Explain(ctx, t.Agent, t.ID)
+		if model.CodeOf(err) == model.CodeNotFound {
+			continue
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		at := slices.IndexFunc(e.Reasons, func(b model.Because) bool { return store.Among(b.Code, holding) })
+		if at >= 0 {
+			t.HeldBy = &e.Reasons[at]
+			out = append(out, *t)
+		}
+	}
+	return out, next, nil
+}

@@ -1,0 +1,190 @@
+package inspect
+
+// What is known of each kind.
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// KindInfo is what is known of a kind: what this process has for it, and what the store counts of all processes.
+type KindInfo struct {
+	Kind     string
+	Handled  bool             // this process has its handler
+	Batches  bool             // which runs batches
+	Gated    bool             // this process asks a gate before its runs
+	Known    bool             // this process has its handler, or settings of its own for it: else its Settings are the defaults
+	Settings model.KindConfig // in force in this process; what is none at all is zero, as in KindConfig it is negative
+	Slots    model.KindSlots  // of this process; zero if the kind has no bound of its own
+	// Processes are how many have said lately that they handle it, this one included; zero also if Config.Presence is not set.
+	Processes int
+	Counters  store.KindCounters // of the whole store
+	Pause     *model.PauseInfo   // of the kind itself; nil if it is not paused
+	Limits    []store.LimitUse   // about the kind itself
+}
+
+// KindList are all kinds, by name.
+type KindList struct {
+	Kinds []KindInfo
+	// Cut reports that so many things are paused that not all were looked through: a kind without a Pause may be paused.
+	Cut bool
+}
+
+// mostHolds is how many pauses are looked through for those of kinds: the store has them in no order.
+const mostHolds = 5000
+
+// DescribeKinds returns each kind that has a handler or settings in this process, or tasks, a limit or a pause in the store. What it costs does not
+// depend on how many tasks there are.
+func (s *View) DescribeKinds(ctx context.Context) (KindList, error) {
+	stats, err := s.base.Store.Stats(ctx)
+	if err != nil {
+		return KindList{}, err
+	}
+	limits, err := s.base.Store.Limits(ctx)
+	if err != nil {
+		return KindList{}, err
+	}
+	pauses, cut, err := s.kindPauses(ctx)
+	if err != nil {
+		return KindList{}, err
+	}
+	all := s.engine.OwnKinds()
+	of := func(kind string) *KindInfo {
+		if all[kind] == nil {
+			all[kind] = s.engine.OwnKind(kind)
+		}
+		return all[kind]
+	}
+	for i := range stats.Kinds {
+		of(stats.Kinds[i].Kind).Counters = stats.Kinds[i].KindCounters
+	}
+	for i := range limits {
+		if kind := limits[i].About.Kind; kind != "" {
+			of(kind).Limits = append(of(kind).Limits, limits[i])
+		}
+	}
+	for i := range pauses {
+		of(pauses[i].Target.Kind).Pause = &pauses[i]
+	}
+	for _, p := range s.base.Processes(ctx) {
+		for _, kind := range p.Kinds {
+			of(kind).Processes++
+		}
+	}
+	list := KindList{Cut: cut}
+	for _, kind := range slices.Sorted(maps.Keys(all)) {
+		list.Kinds = append(list.Kinds, *all[kind])
+	}
+	return list, nil
+}
+
+// kindPauses are the pauses of kinds, and whether there may be more.
+func (s *View) kindPauses(ctx context.Context) (pauses []model.PauseInfo, cut bool, err error) {
+	q := store.PageOf{Limit: MaxPage}
+	for seen := 0; seen < mostHolds; {
+		page, err := s.base.Store.Holds(ctx, q)
+		if err != nil {
+			return nil, false, err
+		}
+		for i := range page.Holds {
+			if page.Holds[i].Target.Kind != "" {
+				pauses = append(pauses, codec.PauseInfo(&page.Holds[i]))
+			}
+		}
+		if page.Next == "" {
+			return pauses, false, nil
+		}
+		seen, q.After = seen+max(len(page.Holds), 1), page.Next
+	}
+	return pauses, true, nil
+}
+
+// MarshalJSON writes the list; pauses_cut is left out unless it is true.
+func (l KindList) MarshalJSON() ([]byte, error) {
+	kinds := l.Kinds
+	if kinds == nil {
+		kinds = []KindInfo{}
+	}
+	return json.Marshal(struct {
+		Kinds []KindInfo `json:"kinds"`
+		Cut   bool       `json:"pauses_cut,omitempty"`
+	}{kinds, l.Cut})
+}
+
+// MarshalJSON writes a kind; slots is null without a bound of its own.
+func (k KindInfo) MarshalJSON() ([]byte, error) {
+	type slots struct {
+		Total int `json:"total"`
+		InUse int `json:"in_use"`
+	}
+	var own *slots
+	if k.Slots.Total > 0 {
+		own = &slots{k.Slots.Total, k.Slots.InUse}
+	}
+	limits := k.Limits
+	if limits == nil {
+		limits = []store.LimitUse{}
+	}
+	return json.Marshal(struct {
+		Kind      string           `json:"kind"`
+		Handled   bool             `json:"handled"`
+		Gated     bool             `json:"gated"`
+		Processes int              `json:"processes"`
+		Live      int64            `json:"live"`
+		Depth     int64            `json:"depth"`
+		Resting   int64            `json:"resting"`
+		Running   int64            `json:"running"`
+		Slots     *slots           `json:"slots"`
+		Pause     *model.PauseInfo `json:"pause"`
+		Limits    []store.LimitUse `json:"limits"`
+		Settings  kindSettings     `json:"settings"`
+	}{
+		k.Kind, k.Handled, k.Gated, k.Processes, k.Counters.Live, k.Counters.Depth(), k.Counters.Resting, k.Counters.Running,
+		own, k.Pause, limits, settingsOf(&k),
+	})
+}
+
+// kindSettings are the settings of a kind as the file has them. Zero is none, or never.
+type kindSettings struct {
+	Level         store.Level `json:"level"`
+	Timeout       string      `json:"timeout"`
+	Lease         string      `json:"lease"`
+	MaxAttempts   int         `json:"max_attempts"`
+	Backoff       string      `json:"backoff"`
+	MaxBackoff    string      `json:"max_backoff"`
+	MaxRetryAfter int         `json:"max_retry_afters"`
+	PauseAfter    int         `json:"pause_after_failures"`
+	Grace         string      `json:"grace"`
+	Spread        string      `json:"spread"`
+	CatchUp       int         `json:"catch_up"`
+	Disabled      bool        `json:"disabled"`
+	Activity      bool        `json:"activity"` // its tasks are made by activity
+	Batch         int         `json:"batch,omitempty"`
+	BatchWait     string      `json:"batch_wait,omitempty"`
+	BatchBy       []string    `json:"batch_by,omitempty"`
+}
+
+// settingsOf are the settings of a kind for JSON. Of batches it has what a handler of batches uses.
+func settingsOf(info *KindInfo) kindSettings {
+	k := info.Settings
+	text := func(d time.Duration) string { return max(d, 0).String() }
+	out := kindSettings{
+		Level: k.Level, Timeout: text(k.Timeout), Lease: text(k.Lease), MaxAttempts: k.MaxAttempts, Backoff: text(k.Backoff), MaxBackoff: text(k.MaxBackoff),
+		MaxRetryAfter: max(k.MaxRetryAfters, 0), PauseAfter: max(k.PauseAfter, 0), Grace: text(k.Grace), Spread: text(k.Spread), CatchUp: max(k.CatchUp, 0),
+		Disabled: k.Disabled, Activity: k.Activity != nil,
+	}
+	if k.Batch > 0 {
+		out.Batch, out.BatchWait, out.BatchBy = k.Batch, text(k.BatchWait), k.BatchBy
+		if out.BatchBy == nil {
+			out.BatchBy = []string{model.BatchByAgent}
+		}
+	}
+	return out
+}

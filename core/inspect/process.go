@@ -1,0 +1,29 @@
+package inspect
+
+// The processes of a store.
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Processes are the processes that have said within the last minute what they run, and this one if it handles anything, by name. A process
+// says so while handlers of it run, and a host that calls Announce while it lives. Without Config.Presence this process is the only one that
+// is known.
+func (s *View) Processes(ctx context.Context) ([]model.Process, error) {
+	var said map[string][]byte
+	if s.base.Config.Presence != nil {
+		var err error
+		if said, err = s.base.Config.Presence.Processes(ctx); err != nil {
+			return nil, err
+		}
+	}
+	all := slices.Collect(maps.Values(s.base.Decoded(said)))
+	store.Sort(all, func(a, b *model.Process) int { return cmp.Or(cmp.Compare(a.Name, b.Name), a.At.Compare(b.At)) })
+	return all, nil
+}

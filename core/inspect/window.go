@@ -1,0 +1,102 @@
+package inspect
+
+// What ran in the last day.
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// TallyEvery is how often a process adds what it has counted. So much is lost when it is killed, and what came in meanwhile.
+const TallyEvery = 5 * time.Second
+
+// ShortestWindow and LongestWindow bound what Scheduler.Window looks back.
+const (
+	ShortestWindow = store.SlotTime
+	LongestWindow  = time.Duration(store.KeptSlots) * store.SlotTime
+)
+
+// Window is what ran within a time, by the store's clock.
+type Window struct {
+	For   time.Duration
+	Until time.Time
+	Kinds []KindWindow // by name; kinds of which nothing ran are left out
+}
+
+// KindWindow is what ran of one kind. A run counts when its end is stored, or a few seconds later.
+type KindWindow struct {
+	Kind           string
+	Runs, Failures int64
+	// LagP50 and LagP95 are the times from due to claimed that a half, and nineteen of twenty, of the runs did not exceed: rounded up, by 41 % at
+	// most.
+	LagP50, LagP95 time.Duration
+}
+
+// FailureRate is the share of the runs that failed; zero if there were none.
+func (k *KindWindow) FailureRate() float64 {
+	if k.Runs == 0 {
+		return 0
+	}
+	return float64(k.Failures) / float64(k.Runs)
+}
+
+// Window returns what ran within the last time, from five minutes to a day, rounded up to five minutes: of all processes that have
+// Config.Recent. Each adds what it has counted every five seconds while it works, so that a process that is killed loses the last seconds.
+func (s *View) Window(ctx context.Context, d time.Duration) (Window, error) {
+	switch {
+	case s.base.Config.Recent == nil:
+		return Window{}, check.Misconfigured("Recent", nil, "is not set: nothing counts the runs of the last hours")
+	case d < ShortestWindow || d > LongestWindow:
+		return Window{}, check.Invalid("window", "must be from %s to %s, not %s", short(ShortestWindow), short(LongestWindow), d)
+	}
+	slots := int((d + store.SlotTime - 1) / store.SlotTime)
+	kinds, now, err := s.base.Config.Recent.Window(ctx, slots+1) // the slot of now has only begun
+	if err != nil {
+		return Window{}, err
+	}
+	out := Window{For: time.Duration(slots) * store.SlotTime, Until: now.Time(), Kinds: make([]KindWindow, len(kinds))}
+	for i := range kinds {
+		k := &kinds[i]
+		out.Kinds[i] = KindWindow{Kind: k.Kind, Runs: k.Runs, Failures: k.Failures, LagP50: k.Lag(0.5), LagP95: k.Lag(0.95)}
+	}
+	return out, nil
+}
+
+// short is a duration without the parts that are zero.
+func short(d time.Duration) string {
+	if d%time.Hour == 0 {
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return fmt.Sprintf("%dm", d/time.Minute)
+}
+
+// MarshalJSON writes what ran within a time.
+func (w Window) MarshalJSON() ([]byte, error) {
+	kinds := w.Kinds
+	if kinds == nil {
+		kinds = []KindWindow{}
+	}
+	return json.Marshal(struct {
+		For   string       `json:"window"`
+		Until model.Stamp  `json:"now"`
+		Kinds []KindWindow `json:"kinds"`
+	}{short(w.For), model.Stamp(w.Until), kinds})
+}
+
+// MarshalJSON writes what ran of a kind.
+func (k KindWindow) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Kind     string  `json:"kind"`
+		Runs     int64   `json:"runs"`
+		Failures int64   `json:"failures"`
+		Rate     float64 `json:"failure_rate"`
+		LagP50   int64   `json:"lag_p50_ms"`
+		LagP95   int64   `json:"lag_p95_ms"`
+	}{k.Kind, k.Runs, k.Failures, float64(int(k.FailureRate()*10_000+0.5)) / 10_000, k.LagP50.Milliseconds(), k.LagP95.Milliseconds()})
+}

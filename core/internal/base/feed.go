@@ -1,0 +1,101 @@
+package base
+
+// The events of this process as others see them: it hands them to the store while somebody listens.
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/model"
+)
+
+// Bounds of what is on its way to the store.
+const (
+	mostTelling = 4096 // events that wait; those that come faster are lost, and counted
+	tellAtOnce  = 256
+	tellWithin  = 500 * time.Millisecond // as a function may wait for it
+)
+
+// Telling are the events that wait for the store, in order. A goroutine hands them over, and lives as long as there are some.
+type Telling struct {
+	mu     sync.Mutex
+	events [][]byte      // as JSON
+	front  int           // how many were lost in front of them
+	behind int           // and behind them: while there are such, all that come are lost too
+	idle   chan struct{} // closed when the goroutine has ended; nil while there is none
+}
+
+// Tells reports whether an event is worth making: somebody hears of it, in this process or through the store.
+func (s *Base) Tells() bool {
+	return s.Config.OnEvent != nil || s.heard()
+}
+
+// heard reports whether somebody listens through the store.
+func (s *Base) heard() bool { return s.Config.Feed != nil && s.Config.Feed.Listened() }
+
+// publish hands an event to the store, later: nothing waits for whoever listens.
+func (s *Base) publish(e model.Event) {
+	t := &s.telling
+	data, _ := json.Marshal(e) // no field of an event can fail
+	t.mu.Lock()
+	if t.behind > 0 || len(t.events) >= mostTelling {
+		t.behind++
+	} else {
+		t.events = append(t.events, data)
+	}
+	if t.idle == nil {
+		t.idle = make(chan struct{})
+		go s.tellAll()
+	}
+	t.mu.Unlock()
+}
+
+// tellAll hands over what waits until nothing does, nobody listens, or the store fails; what waits then is for the next event.
+func (s *Base) tellAll() {
+	t := &s.telling
+	t.mu.Lock()
+	for {
+		n := min(len(t.events), tellAtOnce)
+		events, lost := t.events[:n:n], t.front
+		if t.events, t.front = t.events[n:], 0; n == 0 {
+			lost, t.behind, t.events = lost+t.behind, 0, nil
+		}
+		if lost+n == 0 {
+			break
+		}
+		t.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), tellWithin) //nolint:forbidigo // whoever made the events has left
+		listened, err := s.Config.Feed.Publish(ctx, lost, events)
+		cancel()
+		t.mu.Lock()
+		if err != nil { // whoever listens is told with the next event
+			t.front += lost + n
+			break
+		}
+		if !listened {
+			t.events, t.front, t.behind = nil, 0, 0
+			break
+		}
+	}
+	close(t.idle)
+	t.idle = nil
+	t.mu.Unlock()
+}
+
+// FlushEvents returns once the events of this process so far were handed to the store for those who listen, or ctx is done; a store that does not
+// answer is waited for half a second. A host whose process stands still between calls, such as a function, calls it at the end of each, and a
+// program before it ends. It costs nothing while nobody listens.
+func (s *Base) FlushEvents(ctx context.Context) {
+	s.telling.mu.Lock()
+	idle := s.telling.idle
+	s.telling.mu.Unlock()
+	if idle == nil {
+		return
+	}
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+}

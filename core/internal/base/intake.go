@@ -1,0 +1,145 @@
+package base
+
+// New tasks: what is filled in, what is refused without asking the store, and when they are first due.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/plan"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// checkCallback refuses a callback that may not be called.
+func (s *Base) checkCallback(url string) error {
+	if url == "" {
+		return nil
+	}
+	if err := check.ValidText("callback", url, model.MaxCallbackLen); err != nil {
+		return err
+	}
+	if s.Config.Callbacks == nil {
+		return check.Invalid("callback", "is not enabled: name the URLs that may be called under callbacks in duly.yaml (Config.Callbacks), and pass that file with -c")
+	}
+	if err := s.Config.Callbacks.Check(url); err != nil {
+		return check.Invalid("callback", "%v", err)
+	}
+	return nil
+}
+
+// Plan works out when tasks are due first whose times are fixed from then on, by the store's clock. If that is not known yet the
+// store is asked, but only once all tasks have been checked.
+func (s *Base) Plan(ctx context.Context, tasks []model.NewTask, subs []store.Submission) error {
+	for i := range tasks {
+		t := &tasks[i]
+		if !t.Planned() || t.Restored.Planned() {
+			continue
+		}
+		if _, err := s.AskedNow(ctx); err != nil {
+			return err
+		}
+		due, err := s.firstDue(t)
+		if err != nil {
+			return err
+		}
+		// What it is due for is kept beside when it is due: jitter puts that off, and a run by hand moves it.
+		subs[i].State = (&codec.State{Nominal: due}).First()
+		subs[i].Due = store.When{At: due.Add(model.Jitter(t.Jitter, subs[i].Agent, subs[i].ID, due))}
+	}
+	return nil
+}
+
+// firstDue is when a new task with fixed times is due first, by the clock of the store.
+func (s *Base) firstDue(t *model.NewTask) (store.Millis, error) {
+	if t.Cron == "" {
+		return s.StoreNow().Add(t.Delay), nil
+	}
+	return s.Crons.Next(s.Habits.LastOf(t.Agent).Zoned(codec.CronOf(t), s.Config.Zone), s.StoreNow())
+}
+
+// Prepare checks tasks and turns them into what the store gets, without asking it.
+func (s *Base) Prepare(tasks []model.NewTask, origin *model.Origin) ([]store.Submission, error) {
+	subs := make([]store.Submission, len(tasks))
+	for i := range tasks {
+		sub, err := codec.Prepare(&tasks[i], s.Config.MaxPayload, origin)
+		if tasks[i].Level == 0 {
+			sub.Level = s.Kind(sub.Kind).Level
+		}
+		if err == nil && s.Kind(sub.Kind).Disabled {
+			err = &model.DisabledError{Kind: sub.Kind}
+		}
+		if err == nil && tasks[i].Cron != "" {
+			var none *plan.Habits
+			_, err = s.Crons.Next(none.Zoned(codec.CronOf(&tasks[i]), s.Config.Zone), s.StoreNow())
+		}
+		if err == nil {
+			err = s.checkCallback(tasks[i].Callback)
+		}
+		if err != nil {
+			return nil, inBatch(tasks, i, err)
+		}
+		subs[i] = sub
+	}
+	return subs, distinct(subs)
+}
+
+// inBatch says which task of a call an error is about, if the call has several.
+func inBatch(tasks []model.NewTask, i int, err error) error {
+	if inv, ok := errors.AsType[*store.InvalidError](err); ok && len(tasks) > 1 {
+		return check.Invalid(fmt.Sprintf("tasks[%d].%s", i, inv.Field), "%s", inv.Reason)
+	}
+	return err
+}
+
+// distinct refuses two tasks with the same name in one call: which one is meant would be a guess.
+func distinct(subs []store.Submission) error {
+	if len(subs) == 1 {
+		return nil
+	}
+	seen := make(map[[2]string]int, len(subs))
+	for i := range subs {
+		name := [2]string{subs[i].Agent, subs[i].ID}
+		if first, ok := seen[name]; ok {
+			return check.Invalid(fmt.Sprintf("tasks[%d].id", i), "is the same as that of tasks[%d]", first)
+		}
+		seen[name] = i
+	}
+	return nil
+}
+
+// Kind are the settings of a kind, not to be changed.
+func (s *Base) Kind(name string) *model.KindConfig {
+	if own := s.OfKind[name]; own != nil {
+		return own
+	}
+	return &s.Unnamed
+}
+
+// Filled are tasks with what presets and the default zone fill in, and what negative durations mean. The caller's are left as they are.
+func (s *Base) Filled(tasks []model.NewTask) ([]model.NewTask, error) {
+	own := false
+	for i := range tasks {
+		t := &tasks[i]
+		zone := t.Cron != "" && t.Zone == "" && s.Config.Zone != ""
+		if t.Kind != "" && t.Preset == "" && t.Jitter >= 0 && t.Backoff >= 0 && t.Timeout >= 0 && !zone {
+			continue
+		}
+		if !own {
+			tasks, own = slices.Clone(tasks), true
+			t = &tasks[i]
+		}
+		if err := t.Fill(); err != nil {
+			return nil, inBatch(tasks, i, err)
+		}
+		if t.Cron != "" && t.Zone == "" { // also one of a preset
+			t.Zone = s.Config.Zone
+		}
+		t.Jitter, t.Backoff, t.Timeout = max(t.Jitter, 0), model.OrNone(t.Backoff), model.OrNone(t.Timeout)
+	}
+	return tasks, nil
+}

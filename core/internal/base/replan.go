@@ -1,0 +1,168 @@
+package base
+
+// Planning again: what the profile of an agent does to tasks that wait already.
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/decide"
+	"github.com/seed-6f6f2c11/duly/core/internal/plan"
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// ProfileChange stores a record of a profile with all that it bounds in place of another; nil deletes it.
+func (s *Base) ProfileChange(agent string, was []byte, next *record.Profile) store.ProfileChange {
+	c := store.ProfileChange{Agent: agent, Was: was}
+	if next != nil {
+		c.Now = next.Encode()
+		c.Limits, c.Budgets = bound.Bounded(agent, next, s.StoreNow().Time())
+	}
+	return c
+}
+
+// HabitsOf reads the profile of an agent; nil if it has none.
+func (s *Base) HabitsOf(ctx context.Context, agent string) (*plan.Habits, error) {
+	data, err := s.Store.ProfileOf(ctx, agent)
+	if err != nil {
+		return nil, err
+	}
+	return s.Habits.Of(data, s.Config.Zone), nil
+}
+
+// replanPage is how many tasks are planned again in one step, and replanAfter how long a plan may take until others take it for given up.
+const (
+	replanPage  = 200
+	ReplanAfter = 10 * time.Second
+)
+
+// Planned is what a task that waits becomes by a profile, which may be none; false if it stays as it is.
+func (s *Base) Planned(t *store.Stored, h *plan.Habits, now store.Millis) (store.Replan, bool) {
+	b, err1 := codec.DecodeBody(t.Body)
+	st, err2 := record.DecodeState(t.State)
+	claimed := store.Claimed{Due: t.Due}
+	// What cannot be read says so when it is claimed; what was told to run keeps its time; what rests waits for no time.
+	if err1 != nil || err2 != nil || b.Manual || st.Hand || decide.ByHand(&claimed, &st) || t.Resting {
+		return store.Replan{}, false
+	}
+	nominal, was := st.Nominal, cmp.Or(st.PutOff, &record.PutOff{})
+	base := plan.BaseOf(&st, t.Due)
+	st.PutOff = nil
+	first := st.Attempt == 0 && st.Checkpoint == nil && st.RetryAfters == 0
+	if b.Cron != "" && b.Zone == model.ZoneOfAgent && first && base > now && base == st.Nominal.Add(model.Jitter(b.Jitter, t.Agent, t.ID, st.Nominal)) {
+		if next, err := s.Crons.Next(h.Zoned(b.Spec(), s.Config.Zone), now); err == nil && next != 0 {
+			st.Nominal = next
+			base = next.Add(model.Jitter(b.Jitter, t.Agent, t.ID, next))
+		}
+	}
+	r := store.Replan{Agent: t.Agent, ID: t.ID, Version: t.Version, Was: t.Due, Due: base}
+	from := max(base, now) // what is overdue does not start in quiet hours either
+	if until := h.Until(from, t.Level, b.Urgent); until != from {
+		plan.PutOff(&st, &b, base, until)
+		r.Due = until
+	}
+	if r.Due == t.Due && nominal == st.Nominal && *was == *cmp.Or(st.PutOff, &record.PutOff{}) {
+		return r, false
+	}
+	if r.Due != t.Due {
+		r.Due = max(r.Due, now) // nobody gets ahead of others by a time that is past
+	}
+	r.State = st.First()
+	return r, true
+}
+
+// Replan plans the waiting tasks of an agent by its profile, and then notes in the profile that all of them are. If it is another one by then,
+// planning begins again: what is planned last is what counts.
+func (s *Base) Replan(ctx context.Context, agent string, data []byte) error {
+	for {
+		h := s.Habits.Of(data, s.Config.Zone)
+		if err := s.replanAll(ctx, agent, h); err != nil {
+			return err
+		}
+		var done *record.Profile
+		if h != nil && !h.Stored.Deleted {
+			next := h.Stored
+			next.Replanning, done = 0, &next
+		}
+		effects, err := s.Store.Profile(ctx, []store.ProfileChange{s.ProfileChange(agent, data, done)})
+		if err != nil || effects[0].Code == store.EffectDone {
+			return err
+		}
+		if data, err = s.Store.ProfileOf(ctx, agent); err != nil {
+			return err
+		}
+	}
+}
+
+// replanAll plans all waiting tasks of an agent by a profile, page by page.
+func (s *Base) replanAll(ctx context.Context, agent string, h *plan.Habits) error {
+	q := store.List{Agent: agent, Statuses: []store.Status{store.StatusWaiting}, Limit: replanPage, Brief: true}
+	for {
+		page, err := s.Store.List(ctx, q)
+		if err != nil {
+			return err
+		}
+		ids := make([]string, len(page.Tasks))
+		for i := range page.Tasks {
+			ids[i] = page.Tasks[i].ID
+		}
+		if err := s.ReplanSome(ctx, agent, ids, h); err != nil {
+			return err
+		}
+		if q.After = page.Next; q.After == "" {
+			return nil
+		}
+	}
+}
+
+// ReplanSome plans some tasks of an agent by a profile. One that has changed meanwhile is read again; what runs by then is looked at when
+// it is claimed next.
+func (s *Base) ReplanSome(ctx context.Context, agent string, ids []string, h *plan.Habits) error {
+	for range MostTries {
+		changes, err := s.replans(ctx, agent, ids, h)
+		if err != nil || len(changes) == 0 {
+			return err
+		}
+		effects, err := s.Store.Replan(ctx, changes)
+		if err != nil {
+			return err
+		}
+		ids = nil
+		for i := range effects {
+			if effects[i].Code == store.EffectChanged {
+				ids = append(ids, changes[i].ID)
+			}
+		}
+	}
+	return nil // its runs follow one another so fast that each claim looks at it
+}
+
+// replans are what some tasks of an agent become by a profile, but for those that stay as they are.
+func (s *Base) replans(ctx context.Context, agent string, ids []string, h *plan.Habits) ([]store.Replan, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	found, err := s.Store.Get(ctx, store.Get{Agent: agent, IDs: ids})
+	if err != nil {
+		return nil, err
+	}
+	s.Observe(found.Now)
+	var changes []store.Replan
+	for i := range found.Tasks {
+		if t := &found.Tasks[i]; t.Status == store.StatusWaiting {
+			if r, moves := s.Planned(t, h, found.Now); moves {
+				changes = append(changes, r)
+			}
+		}
+	}
+	return changes, nil
+}
+
+// Doubts are the tasks of a pull that may have been planned by an old profile: by agent, their ids, or none if all of the agent's are to be
+// planned.
+type Doubts map[string][]string

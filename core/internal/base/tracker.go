@@ -1,0 +1,38 @@
+package base
+
+// Reading one task.
+
+import (
+	"context"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// MostTries is how often a command that is about a task as it was read is tried again when the task has changed.
+const MostTries = 10
+
+// Stored reads one task. It fails with ErrNotFound if it does not exist.
+func (s *Base) Stored(ctx context.Context, agent, id string) (store.Stored, error) {
+	t, _, err := s.Look(ctx, store.Get{Agent: agent, IDs: []string{id}})
+	return t, err
+}
+
+// Look reads one task, as its question says, and what time it is.
+func (s *Base) Look(ctx context.Context, g store.Get) (store.Stored, store.Millis, error) {
+	if err := check.ValidID("agent_id", g.Agent); err != nil {
+		return store.Stored{}, 0, err
+	}
+	if err := check.ValidID("id", g.IDs[0]); err != nil {
+		return store.Stored{}, 0, err
+	}
+	page, err := s.Store.Get(ctx, g)
+	if err != nil {
+		return store.Stored{}, 0, err
+	}
+	if len(page.Tasks) != 1 || page.Tasks[0].Status == "" {
+		return store.Stored{}, 0, model.ErrNotFound
+	}
+	return page.Tasks[0], page.Now, nil
+}

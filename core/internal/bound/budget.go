@@ -1,0 +1,137 @@
+package bound
+
+// Budgets: what is refused, amounts and units.
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Bounds of a usage.
+const (
+	MaxUnits   = 16
+	maxUnitLen = 32 // bytes
+)
+
+// ParseAmount is the amount of a number that somebody has written, which must be positive and not too large.
+func ParseAmount(n float64) (store.Amount, error) {
+	// The comparison is false for what is not a number.
+	if !(n >= 1e-6 && n <= float64(store.MostAmount/store.AmountOne)) {
+		return 0, check.Invalid("amount", "must be between 0.000001 and %s, not %v", store.MostAmount, n)
+	}
+	return store.AmountOf(n), nil
+}
+
+// ValidUnit refuses what cannot be a unit.
+func ValidUnit(field, unit string) error {
+	if unit == "" || len(unit) > maxUnitLen {
+		return check.Invalid(field, "has a unit of %d bytes: it must have 1 to %d", len(unit), maxUnitLen)
+	}
+	for _, c := range []byte(unit) {
+		if c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return check.Invalid(field, "has the unit %q: letters, digits and _ are allowed", unit)
+		}
+	}
+	return nil
+}
+
+// WholeBudget checks a budget, and fills in what is left out.
+func WholeBudget(b store.Budget, zone string, now time.Time) (store.Budget, error) {
+	if err := CheckBudgetTarget(b.About); err != nil {
+		return b, err
+	}
+	if b.Then == "" {
+		b.Then = store.ThenHold
+	}
+	if b.Zone == "" {
+		b.Zone = zone
+	}
+	if b.Zone == "" {
+		b.Zone = "UTC"
+	}
+	location, err := schedule.LoadZone(b.Zone)
+	switch {
+	case err != nil:
+		return b, check.Invalid("zone", "%s", strings.TrimPrefix(err.Error(), "zone "))
+	case b.Amount < 1 || b.Amount > store.MostAmount:
+		return b, check.Invalid("amount", "must be between 0.000001 and %s, not %s", store.MostAmount, b.Amount)
+	case b.About.Unit == store.UnitRuns && b.Amount%store.AmountOne != 0:
+		return b, check.Invalid("amount", "of runs must be whole, not %s", b.Amount)
+	case !store.Among(b.Then, []store.Then{store.ThenHold, store.ThenPause, store.ThenNotify}):
+		return b, check.Invalid("then", "must be hold, pause or notify, not %q", b.Then)
+	case b.Then == store.ThenPause && !pausable(b.About.LimitTarget):
+		return b, check.Invalid("then", "can be pause if the budget is about each task, each agent, each key, a kind, a key, or everything, and not "+
+			"about two of them at once: nothing less can be paused; leave the others out, or let it be hold")
+	}
+	b.Clock = store.ClockOf(location, now)
+	if b.Note = nil; b.Then == store.ThenPause {
+		b.Note = (&record.Hold{By: check.ByDuly, Reason: fmt.Sprintf("the budget of %s %s is used up", b.Amount, b.About)}).Encode()
+	}
+	return b, nil
+}
+
+// pausable reports whether a pause can be about just what a budget is about.
+func pausable(t store.LimitTarget) bool {
+	if t.Agent != "" {
+		return t.Kind == "" && t.Key == ""
+	}
+	switch t.Each {
+	case store.EachTask:
+		return true
+	case store.EachAgent:
+		return t.Kind == "" && t.Key == ""
+	case store.EachKey:
+		return t.Kind == ""
+	default:
+		return (t.Kind == "" || t.Key == "") && !strings.HasSuffix(t.Key, "*")
+	}
+}
+
+// CheckBudgetTarget refuses what cannot have a budget.
+func CheckBudgetTarget(t store.BudgetTarget) error {
+	about := t.LimitTarget
+	about.Agent = ""
+	if about.Each == store.EachTask {
+		about.Each = ""
+	} else if about.Each != "" && about.Each != store.EachAgent && about.Each != store.EachKey {
+		return check.Invalid("each", "must be agent, key or task, not %q", about.Each)
+	}
+	if err := CheckLimitTarget(about); err != nil {
+		return err
+	}
+	if t.Unit == "" {
+		return check.Invalid("unit", "is required: runs, or what runs report, such as tokens or usd")
+	}
+	if err := ValidUnit("unit", t.Unit); err != nil {
+		return err
+	}
+	if !store.Among(t.Per, []store.Period{store.PerHour, store.PerDay, store.PerMonth}) {
+		return check.Invalid("per", "must be hour, day or month, not %q", t.Per)
+	}
+	return nil
+}
+
+// ValidBudgets refuses budgets of the configuration that make no sense, alone or together.
+func ValidBudgets(budgets []store.Budget, limits int, zone string) error {
+	if n := len(budgets) + limits; n > store.MostLimits {
+		return check.Misconfigured("Budgets", len(budgets), "and limits must be at most %d, not %d", store.MostLimits, n)
+	}
+	for i, b := range budgets {
+		if _, err := WholeBudget(b, zone, time.Unix(0, 0)); err != nil {
+			invalid, _ := errors.AsType[*store.InvalidError](err)
+			return &store.ConfigError{Field: fmt.Sprintf("Budgets[%d].%s", i, invalid.Field), Value: b.About, Reason: invalid.Reason}
+		}
+		if slices.ContainsFunc(budgets[:i], func(other store.Budget) bool { return other.About == b.About }) {
+			return check.Misconfigured(fmt.Sprintf("Budgets[%d]", i), b.About, "is about %s, which another budget above is about too: join them into one", b.About)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package bound
+
+// Limits: what is refused, and those of a profile.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Bounded is what a record of a profile bounds, as stores need it; without what cannot be read, as of a later version.
+func Bounded(agent string, r *record.Profile, now time.Time) (limits []store.Limit, budgets []store.Budget) {
+	if r.Deleted {
+		return nil, nil
+	}
+	for _, l := range LimitsIn(r) {
+		l.About.Agent = agent
+		limits = append(limits, l)
+	}
+	for _, text := range r.Budgets {
+		if b, err := ReadBudget([]byte(text)); err == nil {
+			b.About.Agent = agent
+			if b, err = WholeBudget(b, r.Zone, now); err == nil {
+				budgets = append(budgets, b)
+			}
+		}
+	}
+	return limits, budgets
+}
+
+// LimitsIn are the limits in a record.
+func LimitsIn(r *record.Profile) (out []store.Limit) {
+	for _, text := range r.Limits {
+		l, err := ReadLimit([]byte(text))
+		if err == nil {
+			l, err = Whole(l)
+		}
+		if err == nil {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// EncodeBound is a limit or a budget of a profile as it is stored.
+func EncodeBound(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "" // none of theirs fails
+	}
+	return string(data)
+}
+
+// mostRuns is the most runs at once, and starts within a time, that a limit can allow.
+const mostRuns = 1_000_000
+
+// burstTime is how long a rate saves up starts where its Burst is zero: claims do not come at the very moment of each.
+const burstTime = 100 * time.Millisecond
+
+// Whole checks a limit, and fills in what is left out.
+func Whole(l store.Limit) (store.Limit, error) {
+	if err := CheckLimitTarget(l.About); err != nil {
+		return l, err
+	}
+	switch {
+	case l.Adaptive && (l.Rate != 0 || l.Per != 0 || l.Burst != 0):
+		return l, check.Invalid("rate", "is what an adaptive limit finds out by itself: leave it out, or adaptive")
+	case l.Concurrency == 0 && l.Rate == 0 && !l.Adaptive:
+		return l, check.Invalid("concurrency", "or rate is required, or adaptive: a limit of neither bounds nothing; to lift one, lift it")
+	case l.Concurrency < 0 || l.Concurrency > mostRuns:
+		return l, check.Invalid("concurrency", "must be between 1 and %d, not %d", mostRuns, l.Concurrency)
+	case l.Rate < 0 || l.Rate > mostRuns:
+		return l, check.Invalid("rate", "must be between 1 and %d, not %d", mostRuns, l.Rate)
+	case l.Rate == 0 && l.Per != 0:
+		return l, check.Invalid("rate", "is required with per")
+	case l.Rate == 0 && l.Burst != 0:
+		return l, check.Invalid("rate", "is required with burst")
+	case l.Rate > 0 && (l.Per < time.Millisecond || l.Per > longestPer || l.Per%time.Millisecond != 0):
+		return l, check.Invalid("per", "must be whole milliseconds between 1ms and %s, not %s", longestPer, l.Per)
+	case l.Burst > mostRuns:
+		return l, check.Invalid("burst", "must be at most %d, not %d", mostRuns, l.Burst)
+	case l.Burst < 0:
+		l.Burst = 0
+	case l.Rate > 0 && l.Burst == 0:
+		l.Burst = max(1, int(int64(l.Rate)*int64(burstTime)/int64(l.Per)))
+	}
+	return l, nil
+}
+
+// OfNoAgent refuses what belongs into the profile of one agent.
+func OfNoAgent(t store.LimitTarget) error {
+	if t.Agent != "" {
+		return check.Invalid("agent_id", "is that of a profile: what bounds one agent alone is set with its profile")
+	}
+	return nil
+}
+
+// CheckLimitTarget refuses what cannot be limited.
+func CheckLimitTarget(t store.LimitTarget) error {
+	if t.Kind != "" {
+		if err := check.ValidKind("kind", t.Kind); err != nil {
+			return err
+		}
+	}
+	if err := check.ValidText("limit_key", t.Key, check.MaxKeyLen); err != nil {
+		return err
+	}
+	switch {
+	case strings.Contains(strings.TrimSuffix(t.Key, "*"), "*"):
+		return check.Invalid("limit_key", "may have a * at its end only, for any key that begins so, not %q", t.Key)
+	case !store.Among(t.Each, []store.Each{"", store.EachAgent, store.EachKey}):
+		return check.Invalid("each", "must be agent or key, not %q", t.Each)
+	case t.Each == store.EachKey && t.Key == "":
+		return check.Invalid("limit_key", "is required with each: key; * is any")
+	}
+	return nil
+}
+
+// ValidLimits refuses limits of the configuration that make no sense, alone or together.
+func ValidLimits(limits []store.Limit) error {
+	if n := len(limits); n > store.MostLimits {
+		return check.Misconfigured("Limits", n, "must be at most %d, not %d", store.MostLimits, n)
+	}
+	for i, l := range limits {
+		if _, err := Whole(l); err != nil {
+			invalid, _ := errors.AsType[*store.InvalidError](err)
+			return &store.ConfigError{Field: fmt.Sprintf("Limits[%d].%s", i, invalid.Field), Value: l, Reason: invalid.Reason}
+		}
+		// The later one would count, and nobody who reads the earlier one would know.
+		if slices.ContainsFunc(limits[:i], func(other store.Limit) bool { return other.About == l.About }) {
+			return check.Misconfigured(fmt.Sprintf("Limits[%d]", i), l, "is about %s, which another limit above is about too: join them into one", l.About)
+		}
+	}
+	return nil
+}

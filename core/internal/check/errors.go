@@ -1,0 +1,46 @@
+package check
+
+// How input and settings are refused.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Invalid is the error of a value that a caller has handed in.
+func Invalid(field, format string, args ...any) error {
+	return &store.InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Misconfigured is the error of a setting.
+func Misconfigured(field string, value any, format string, args ...any) *store.ConfigError {
+	return &store.ConfigError{Field: field, Value: value, Reason: fmt.Sprintf(format, args...)}
+}
+
+// OfPart is the error of a field of a part of a configuration, as one of the whole.
+func OfPart(part string, e *store.ConfigError) *store.ConfigError {
+	return &store.ConfigError{Field: part + "." + e.Field, Value: e.Value, Reason: e.Reason}
+}
+
+// OfField is an error of a field, with its name.
+func OfField(field string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &store.InvalidError{Field: field, Reason: err.Error()}
+}
+
+// Within puts the place of a task in front of the field that its error names.
+func Within(place string, err error) error {
+	var inv *store.InvalidError
+	if !errors.As(err, &inv) {
+		return err
+	}
+	field := place + "." + inv.Field
+	if inv.Field == "task" {
+		field = place
+	}
+	return &store.InvalidError{Field: field, Reason: inv.Reason}
+}

@@ -1,0 +1,36 @@
+package check
+
+// Bounds of what comes from outside, and who duly is where it orders something by itself.
+
+import "time"
+
+// The same for what check has of it.
+const (
+	LeastCoolDown = 24 * time.Hour
+	// RestFor is how long a task is kept after its last run, waiting for activity: then it is finished and its record kept
+	// as long as others. Its MinInterval and its cooling down are over by then.
+	RestFor = 7 * 24 * time.Hour
+)
+
+// ByDuly is who pauses what keeps failing.
+const ByDuly = "duly"
+
+// MostDepth and mostSpawned bound the settings.
+const (
+	MostDepth   = 1000
+	MostSpawned = 1_000_000
+)
+
+// The same for what check has of it.
+const (
+	MaxErrorLen   = 1 << 10
+	MaxTags       = 32
+	MaxJitter     = 24 * time.Hour
+	MaxPauseAfter = 1000
+	MaxKeyLen     = MaxIDLen
+	MaxAttempts   = 1000
+	MaxDelay      = 10 * 365 * 24 * time.Hour
+	MaxYear       = 2285 // after it a time in milliseconds has more than 13 digits
+	MinLease      = 100 * time.Millisecond
+	MaxLease      = time.Hour
+)

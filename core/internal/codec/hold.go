@@ -1,0 +1,56 @@
+package codec
+
+// The pauses and the place in its life that a new task comes with.
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// restore puts a submission where its task was.
+func restore(r *model.Restored, sub *store.Submission, b *record.Body) {
+	if r.Due != 0 {
+		sub.Due = store.When{At: r.Due}
+	}
+	if r.Activity != nil {
+		b.Activity = r.Activity
+	}
+	st := State{Nominal: r.Nominal, Interval: r.Interval, Attempt: max(r.Attempt-1, 0), Calls: r.Calls, Failures: r.Failures, Checkpoint: r.Checkpoint}
+	if b.Manual {
+		st.Nominal = store.Never
+	}
+	sub.State = st.First()
+}
+
+// PauseHold is a pause as a store gets it, from whoever imports it; nil if it is over.
+func PauseHold(ctx context.Context, p *model.PauseLine, now store.Millis) *store.Hold {
+	until := store.MillisOf(time.Time(p.Until))
+	if until != 0 && until <= now {
+		return nil
+	}
+	return &store.Hold{Note: model.OrderOf(ctx, p.Order()).Encode(), Until: store.When{At: until}}
+}
+
+// HoldNew gives the submissions of tasks that are to be paused from the beginning their holds. The store sets each in the step that
+// creates its task, so that no process ever finds the one without the other.
+func HoldNew(ctx context.Context, tasks []model.NewTask, subs []store.Submission) {
+	for i := range tasks {
+		subs[i].Hold = HoldOf(ctx, &tasks[i])
+	}
+}
+
+// HoldOf is the pause that a task has from the beginning; nil for none.
+func HoldOf(ctx context.Context, t *model.NewTask) *store.Hold {
+	switch {
+	case t.Restored != nil && t.Restored.Hold != nil:
+		return t.Restored.Hold
+	case t.Paused:
+		return &store.Hold{Note: model.OrderOf(ctx, model.Order{Reason: t.PausedReason}).Encode()}
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,71 @@
+package codec
+
+// Profiles and what runs use, as they are stored.
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// ProfileBounds are the limits and budgets of a profile as its record has them: as JSON, which what reads them elsewhere reads.
+func ProfileBounds(p *model.Profile) (limits, budgets []string) {
+	for i := range p.Limits {
+		limits = append(limits, bound.EncodeBound(&p.Limits[i]))
+	}
+	for i := range p.Budgets {
+		budgets = append(budgets, bound.EncodeBound(&p.Budgets[i]))
+	}
+	return limits, budgets
+}
+
+// UsageRecord is what was used as a record has it.
+func UsageRecord(u model.Usage) string {
+	if len(u) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for i, one := range u.Amounts() {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		fmt.Fprintf(&b, "%s=%d", one.Unit, one.Amount)
+	}
+	return b.String()
+}
+
+// readUsage reads what stored writes.
+func readUsage(text string) model.Usage {
+	var u model.Usage
+	for one := range strings.FieldsSeq(text) {
+		unit, amount, _ := strings.Cut(one, "=")
+		n, err := strconv.ParseInt(amount, 10, 64)
+		if err != nil {
+			continue
+		}
+		if u == nil {
+			u = model.Usage{}
+		}
+		u[unit] = float64(n) / float64(store.AmountOne)
+	}
+	return u
+}
+
+// ProfileRecord is the profile as it is stored.
+func ProfileRecord(p *model.Profile) record.Profile {
+	r := record.Profile{Zone: p.Zone, Urgent: p.Urgent, Revision: p.Revision}
+	for _, h := range p.Quiet {
+		r.Quiet = append(r.Quiet, strings.Join([]string{h.From, h.To, strings.ToLower(strings.Join(h.Days, ","))}, "\x00"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Labels)) {
+		r.Labels = append(r.Labels, name+"\x00"+p.Labels[name])
+	}
+	return r
+}

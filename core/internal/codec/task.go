@@ -1,0 +1,106 @@
+package codec
+
+// A new task as it is stored.
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// storeLabels puts labels into a body, in an order that does not depend on how they were given.
+func storeLabels(b *record.Body, labels map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		switch value := labels[name]; name {
+		case model.LabelMemCube:
+			b.MemCubeID = value
+		case model.LabelUserName:
+			b.UserName = value
+		default:
+			b.Labels = append(b.Labels, name+"\x00"+value)
+		}
+	}
+}
+
+// AllLabels are those of a stored task; nil if it has none.
+func (b *Body) AllLabels() map[string]string {
+	if b.MemCubeID == "" && b.UserName == "" && len(b.Labels) == 0 {
+		return nil
+	}
+	labels := make(map[string]string, len(b.Labels)+2)
+	for _, l := range b.Labels {
+		name, value, _ := strings.Cut(l, "\x00")
+		labels[name] = value
+	}
+	if b.MemCubeID != "" {
+		labels[model.LabelMemCube] = b.MemCubeID
+	}
+	if b.UserName != "" {
+		labels[model.LabelUserName] = b.UserName
+	}
+	return labels
+}
+
+// uniqueID is the id that a unique key stands for.
+func uniqueID(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return "unique-" + hex.EncodeToString(sum[:16])
+}
+
+// Prepare checks a task and turns it into what a store gets. The checks need no store.
+func Prepare(t *model.NewTask, maxPayload int, origin *model.Origin) (store.Submission, error) {
+	sub := store.Submission{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Group: t.Group, Level: t.Level, Key: t.LimitKey, Conflict: t.OnConflict.Rule()}
+	if t.UniqueKey != "" {
+		sub.ID = uniqueID(t.UniqueKey)
+	}
+	if sub.ID == "" {
+		sub.ID = check.NewID()
+	}
+	payload, err := t.PayloadJSON(maxPayload)
+	if err != nil {
+		return sub, err
+	}
+	if err := t.Validate(sub.ID); err != nil {
+		return sub, err
+	}
+	switch {
+	case t.Manual:
+		// Its planned occurrence never comes: so each run of it is one by hand, which no misfire puts off.
+		sub.Due.At, sub.State = store.Never, (&State{Nominal: store.Never}).First()
+	case !t.At.IsZero():
+		sub.Due.At = max(store.MillisOf(t.At), 1)
+	default:
+		sub.Due.After = t.Delay
+		if t.Every != 0 {
+			sub.Due.After += model.Jitter(t.Jitter, t.Agent, sub.ID, 0)
+		}
+	}
+	b := record.Body{
+		Payload: payload, Every: t.Every, FromStart: t.From == model.FromStart, Cron: t.Cron, Zone: t.Zone,
+		MatchAll: t.DayMatch == schedule.DayMatchAll, GapSkip: t.Gap == schedule.GapSkip,
+		Jitter: t.Jitter, Overlap: string(t.Overlap), Misfire: string(t.Misfire), PauseAfter: t.PauseAfter, MinInterval: t.MinInterval, Urgent: t.Urgent,
+		LimitKey: t.LimitKey, MaxAttempts: t.MaxAttempts, Backoff: t.Backoff,
+		Timeout: t.Timeout, Lease: t.Lease, Group: t.Group, TraceID: t.TraceID, Traceparent: t.Traceparent,
+		SessionID: t.SessionID, UserID: t.UserID, Info: t.Info, Tags: t.Tags, Origin: OriginRecord(origin),
+	}
+	if t.Callback != "" {
+		b.Callback = &record.Callback{URL: t.Callback}
+	}
+	if t.Manual {
+		b.Manual, b.Every = true, check.MaxDelay // versions that know no manual tasks take it for one with this interval
+	}
+	storeLabels(&b, t.Labels)
+	if t.Restored != nil {
+		restore(t.Restored, &sub, &b)
+	}
+	sub.Body = b.Encode()
+	return sub, nil
+}

@@ -1,0 +1,206 @@
+package decide
+
+// What becomes of a recurring task after a run.
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/plan"
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// nextDue books the next occurrence of a recurring task. Those that have fallen due meanwhile are caught up, queued or
+// skipped as the task says; what is skipped is recorded.
+func (d *Decision) nextDue(v *Verdict, interval time.Duration) {
+	if d.Body.Manual {
+		d.nextOccurrence()
+		d.State.Nominal = store.Never
+		d.again(v, store.When{At: store.Never})
+		return
+	}
+	if !d.Body.Fixed() {
+		nominal := d.nominal()
+		d.nextOccurrence()
+		d.again(v, store.When{After: interval + model.Jitter(d.Body.Jitter, d.Claimed.Agent, d.Claimed.ID, nominal)})
+		return
+	}
+	now, claimed := d.Now, d.ClaimedAt
+	next := d.after(d.answered(d.nominal()), interval)
+	if next == 0 { // accepted by another version, or at its end: come back to it, visibly
+		v.Warning = warnNoCron
+		d.nextOccurrence()
+		d.again(v, store.When{After: time.Hour})
+		return
+	}
+	late := next <= now && interval == d.interval() // a stretched interval misses nothing: it waits
+	switch {
+	case late && next <= claimed && d.Body.MisfirePolicy() == model.MisfireAll && d.State.CaughtUp < d.Kind.CatchUp:
+		d.State.CaughtUp++
+		d.book(v, next, true)
+		return
+	case late:
+		next = d.passOver(next, claimed, now)
+	case next <= now:
+		next = d.after(now, interval)
+	}
+	d.State.CaughtUp = 0
+	d.book(v, next, false)
+}
+
+// passOver skips the occurrences from one on that were due before the claim, as missed, and those that fell due during the
+// run, as overlapped. It returns the one that is next: the last of the latter if the task queues one.
+func (d *Decision) passOver(first, claimed, now store.Millis) store.Millis {
+	var missed, overlapped int64
+	var last store.Millis
+	for at := first; at != 0 && at <= now && missed+overlapped < plan.MostCounted; at = d.after(at, d.interval()) {
+		switch {
+		case at <= claimed:
+			missed++
+		default:
+			overlapped++
+			last = at
+		}
+	}
+	queue := d.Body.OverlapPolicy() == model.OverlapQueueOne && overlapped > 0
+	if queue {
+		overlapped--
+	}
+	d.skipped(missed, plan.SkipMisfire)
+	d.skipped(overlapped, plan.SkipOverlap)
+	if queue {
+		return last // those before it are accounted for: its own run does not meet them again
+	}
+	return d.after(now, d.interval())
+}
+
+// after is the first occurrence after a time; zero if there is none.
+func (d *Decision) after(at store.Millis, interval time.Duration) store.Millis {
+	if d.Body.Cron == "" {
+		// The grid continues from the occurrence that is planned, whatever the interval is stretched to.
+		grid := d.grid()
+		switch {
+		case interval > d.interval():
+			return store.Millis(schedule.Slot(int64(grid), int64(max(at.Add(interval)-1, d.Now)), d.interval()))
+		case at < grid:
+			return grid
+		default:
+			return store.Millis(schedule.Slot(int64(grid), int64(at), d.interval()))
+		}
+	}
+	next, err := d.Next(d.Habits.Zoned(d.Body.Spec(), d.Zone), at)
+	if err != nil {
+		return 0
+	}
+	return next
+}
+
+// grid is a time that the slots of a task counted from its start go through.
+func (d *Decision) grid() store.Millis {
+	if d.State.Nominal != 0 {
+		return d.State.Nominal
+	}
+	return plan.BaseOf(d.State, d.Claimed.Due)
+}
+
+// book makes the task wait for an occurrence.
+func (d *Decision) book(v *Verdict, nominal store.Millis, catchingUp bool) {
+	d.nextOccurrence()
+	now := d.Now
+	d.State.Spread = catchingUp || nominal <= now // it is late on purpose
+	due := nominal.Add(model.Jitter(d.Body.Jitter, d.Claimed.Agent, d.Claimed.ID, nominal))
+	if !catchingUp {
+		due = max(due, now)
+	}
+	d.State.Nominal = nominal
+	d.again(v, store.When{At: due})
+}
+
+// nextOccurrence forgets what belongs to the occurrence that has ended.
+func (d *Decision) nextOccurrence() {
+	d.State.Attempt, d.State.Nominal, d.State.Checkpoint, d.State.Spread = 0, 0, nil, false
+	d.State.PutOff, d.State.Hand = nil, false
+}
+
+// skipped records occurrences that are not run. They stand before a run that has just ended: it was the last thing to
+// happen.
+func (d *Decision) skipped(n int64, reason string) {
+	if n == 0 {
+		return
+	}
+	d.State.SkipCount += n
+	d.State.RunCount += n
+	entry := record.Run{Started: d.Now, Outcome: string(model.OutcomeSkipped), Error: reason}
+	if n > 1 {
+		entry.Error = fmt.Sprintf("%s (%d occurrences)", reason, n)
+	}
+	run, some := d.State.Runs.Pop()
+	if some && run.Outcome != string(model.OutcomeSkipped) {
+		entry.Started = run.Started
+		d.add(entry)
+		d.State.Runs.Add(run)
+		return
+	}
+	if some {
+		d.State.Runs.Add(run)
+	}
+	d.add(entry)
+}
+
+// skipOccurrence settles an occurrence that is not run.
+func (d *Decision) skipOccurrence(v *Verdict, reason string) {
+	v.Outcome = model.OutcomeSkipped
+	d.crashes(nil)
+	d.State.SkipCount++
+	d.State.RunCount++
+	d.add(record.Run{Started: d.Now, Outcome: string(model.OutcomeSkipped), Error: reason})
+	if reason == plan.SkipGate {
+		d.turnedAway()
+		d.askLater(v)
+		return
+	}
+	d.nextDue(v, d.interval())
+}
+
+// putOffBefore reports whether the occurrence is due later than it was planned: its handler has put it off.
+func (d *Decision) putOffBefore() bool {
+	n := d.State.Nominal
+	return n != 0 && plan.BaseOf(d.State, d.Claimed.Due) > n.Add(model.Jitter(d.Body.Jitter, d.Claimed.Agent, d.Claimed.ID, n))
+}
+
+// misfired settles an occurrence that comes so late that nobody was there at its time: it is skipped, or put off once, so
+// that not all that was missed runs at the same moment.
+func (d *Decision) misfired(v *Verdict) bool {
+	kind := d.Kind
+	late := d.ClaimedAt.Sub(d.Claimed.Due)
+	begun := d.State.Attempt > 0 || d.State.Checkpoint != nil || d.Claimed.Crashes > 0 || d.putOffBefore() || d.State.Hand || d.byHand() // somebody was there
+	if !d.Body.Recurs() || begun || d.State.Spread || late <= kind.Grace {
+		return false
+	}
+	if d.Body.MisfirePolicy() == model.MisfireSkip || d.Body.MisfirePolicy() == model.MisfireAll && kind.CatchUp == 0 {
+		d.skipOccurrence(v, plan.SkipMisfire)
+		return true
+	}
+	if d.Claimed.Lined { // somebody was there, and its limit lets one start after the other: put off, it would have used a start for nothing
+		return false
+	}
+	window := kind.Spread // but not past the next occurrence
+	if !d.Body.Fixed() {
+		window = min(window, d.interval())
+	} else if next := d.after(d.ClaimedAt, d.interval()); next != 0 {
+		window = min(window, next.Sub(d.ClaimedAt))
+	}
+	wait := model.Stable(window.Milliseconds(), d.Claimed.Agent, d.Claimed.ID, d.nominal())
+	if wait == 0 {
+		return false
+	}
+	v.Outcome, v.Status = model.OutcomeSnoozed, store.StatusWaiting
+	d.sameOccurrence()
+	d.State.Spread = true
+	v.Settlement.Verb, v.Settlement.Due = store.VerbAgain, d.hush(store.When{At: d.ClaimedAt.Add(time.Duration(wait) * time.Millisecond)})
+	v.Settlement.State = d.State.Encode()
+	return true
+}

@@ -1,0 +1,57 @@
+package decide
+
+// Quiet hours in decisions.
+
+import (
+	"github.com/seed-6f6f2c11/duly/core/internal/plan"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// hush puts a due time off to the end of the quiet hours that it is in.
+func (d *Decision) hush(due store.When) store.When {
+	d.State.PutOff, d.State.Hand = nil, false
+	if d.Habits == nil {
+		return due
+	}
+	at := due.At
+	if at == 0 {
+		at = d.Now.Add(due.After)
+	}
+	until := d.quietUntil(at)
+	if until == at {
+		return due
+	}
+	plan.PutOff(d.State, d.Body, at, until)
+	return store.When{At: until}
+}
+
+// quietUntil is the end of the quiet time that a time is in for the task.
+func (d *Decision) quietUntil(at store.Millis) store.Millis {
+	return d.Habits.Until(at, d.Claimed.Level, d.Body.Urgent)
+}
+
+// hushed settles a task that was claimed in quiet hours of its agent before it starts: it waited too long to be in time, was made due
+// without regard to them, or its profile has just changed. One that an operator has told to run runs.
+func (d *Decision) hushed(v *Verdict) bool {
+	if d.Habits == nil || d.State.Hand || d.byHand() {
+		return false
+	}
+	until := d.quietUntil(d.ClaimedAt)
+	if until == d.ClaimedAt {
+		return false
+	}
+	plan.PutOff(d.State, d.Body, plan.BaseOf(d.State, d.Claimed.Due), until)
+	v.Quiet, v.Status, v.Because = true, store.StatusWaiting, waitsQuiet
+	v.Settlement.Verb, v.Settlement.Due, v.Settlement.State = store.VerbAgain, store.When{At: until}, d.State.Encode()
+	v.Settlement.Unrun = true
+	return true
+}
+
+// answered is the time up to which an occurrence answers for others: those that fall due in the quiet hours that it waits for the end of are
+// one with it.
+func (d *Decision) answered(nominal store.Millis) store.Millis {
+	if d.Habits == nil {
+		return nominal
+	}
+	return d.quietUntil(nominal)
+}

@@ -1,0 +1,82 @@
+package outcome
+
+// The signal that a task waits for.
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Signal is what a task waits for; see [Await].
+type Signal struct {
+	// Key names it among the signals of the task's agent. All tasks that wait for a key are told the same.
+	Key string
+	// Timeout is how long the task waits; for ever if zero.
+	Timeout time.Duration
+	// OnTimeout says what becomes of a task that nobody has told anything by then: TimeoutRun if empty.
+	OnTimeout OnTimeout
+	// From says whose signals count: those of whoever may send one if empty, or [FromApproval].
+	From string
+}
+
+// FromApproval is the From of a task that waits for somebody who may approve: the page of its question, or a credential with the right
+// [model.ActionApprove]. Other signals, those of runs among them, are refused.
+const FromApproval = "approval"
+
+// OnTimeout says what becomes of a task that has waited for too long.
+type OnTimeout string
+
+// What it does.
+const (
+	TimeoutRun    OnTimeout = "run"    // it runs, and [core.RunInfo.Heard] says that nobody came
+	TimeoutFail   OnTimeout = "fail"   // its run fails for good without being started, with [core.ErrNoSignal]
+	TimeoutCancel OnTimeout = "cancel" // it is cancelled without being started
+)
+
+// The same for what outcome has of it.
+const (
+	mostAwait = 10 * 365 * 24 * time.Hour
+)
+
+// Await saves a checkpoint and has the same occurrence wait until somebody sends a signal ([core.Scheduler.Signal]), uncharged: with no slot, no
+// lease, and nothing that looks for it. The next run finds the checkpoint with [core.Task.Checkpoint], and what it was told with
+// [core.RunInfo.Heard]. Both stay with it while the run is repeated; they go when it succeeds, fails for good, yields or waits again. A
+// signal that came before is not missed: see [core.SignalKept].
+func Await(signal Signal, checkpoint any) error {
+	data, err := encodeCheckpoint("await", checkpoint)
+	if err != nil {
+		return err
+	}
+	if err := signal.check(); err != nil {
+		return Cancel(fmt.Errorf("await: %w", err))
+	}
+	return &AwaitError{Signal: signal, Checkpoint: data}
+}
+
+// check refuses what cannot be waited for.
+func (n *Signal) check() error {
+	if err := check.ValidID("key", n.Key); err != nil {
+		return err
+	}
+	switch {
+	case n.Timeout < 0 || n.Timeout > mostAwait:
+		return check.Invalid("timeout", "must be between 0 and %s, not %s", store.ShortDuration(mostAwait), n.Timeout)
+	case n.OnTimeout != "" && n.OnTimeout != TimeoutRun && n.OnTimeout != TimeoutFail && n.OnTimeout != TimeoutCancel:
+		return check.Invalid("on_timeout", "must be run, fail or cancel, not %q", check.Clip(string(n.OnTimeout)))
+	case n.From != "" && n.From != FromApproval:
+		return check.Invalid("from", "must be %s, or left out, not %q", FromApproval, check.Clip(n.From))
+	default:
+		return nil
+	}
+}
+
+// AwaitError is Await's.
+type AwaitError struct {
+	Signal     Signal
+	Checkpoint []byte
+}
+
+func (e *AwaitError) Error() string { return "waits for the signal " + e.Signal.Key }

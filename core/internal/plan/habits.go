@@ -1,0 +1,136 @@
+package plan
+
+// Profiles as decisions need them: parsed once, and kept, as each claim brings them.
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Habits are a profile as it is worked with. They never change.
+type Habits struct {
+	Stored record.Profile
+	Data   string // as it is stored
+	zone   string // an IANA name; empty for UTC
+	quiet  *schedule.Quiet
+}
+
+// KeptHabits are the profiles that a process has met, by what is stored, and by the agents that it has submitted for: what the last of those had
+// is what the next is planned with.
+type KeptHabits struct {
+	mu   sync.Mutex
+	all  map[string]*Habits
+	last map[string]*Habits
+}
+
+// mostHabits bounds what is kept; when it is reached all of it is forgotten, and comes back as it is used.
+const mostHabits = 4096
+
+// Of are the habits of a stored profile, for a default zone; nil without one. One that cannot be read has no quiet hours: a task that
+// starts is better than one that never does.
+func (k *KeptHabits) Of(data []byte, zone string) *Habits {
+	if len(data) == 0 {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if h := k.all[string(data)]; h != nil {
+		return h
+	}
+	h := &Habits{Data: string(data), zone: zone}
+	var err error
+	if h.Stored, err = record.DecodeProfile(data); err == nil && !h.Stored.Deleted {
+		if h.Stored.Zone != "" {
+			h.zone = h.Stored.Zone
+		}
+		h.quiet, _ = schedule.ParseQuiet(h.hours(), h.zone) // it was accepted when it was set
+	}
+	if k.all == nil || len(k.all) >= mostHabits {
+		k.all = map[string]*Habits{}
+	}
+	k.all[h.Data] = h
+	return h
+}
+
+// Saw notes the profile that an agent has, and lastOf is what was noted last.
+func (k *KeptHabits) Saw(agent string, h *Habits) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case h == nil:
+		delete(k.last, agent)
+		return
+	case k.last == nil || len(k.last) >= mostHabits:
+		k.last = map[string]*Habits{}
+	}
+	k.last[agent] = h
+}
+
+// LastOf are the habits that an agent had when it last submitted; nil if that is not known.
+func (k *KeptHabits) LastOf(agent string) *Habits {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.last[agent]
+}
+
+// hours are the quiet hours as they were set.
+func (h *Habits) hours() []model.QuietHours {
+	var out []model.QuietHours
+	for _, line := range h.Stored.Quiet {
+		parts := strings.SplitN(line, "\x00", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		q := model.QuietHours{From: parts[0], To: parts[1]}
+		if parts[2] != "" {
+			q.Days = strings.Split(parts[2], ",")
+		}
+		out = append(out, q)
+	}
+	return out
+}
+
+// Profile is what was set.
+func (h *Habits) Profile(agent string) model.Profile {
+	p := model.Profile{Agent: agent, Zone: h.Stored.Zone, Quiet: h.hours(), Urgent: h.Stored.Urgent, Revision: h.Stored.Revision}
+	for _, l := range h.Stored.Labels {
+		name, value, _ := strings.Cut(l, "\x00")
+		if p.Labels == nil {
+			p.Labels = map[string]string{}
+		}
+		p.Labels[name] = value
+	}
+	p.Limits = bound.LimitsIn(&h.Stored)
+	for _, text := range h.Stored.Budgets {
+		if b, err := bound.ReadBudget([]byte(text)); err == nil {
+			p.Budgets = append(p.Budgets, b)
+		}
+	}
+	return p
+}
+
+// Until is the end of the quiet time that a time is in for a task, or the time itself.
+func (h *Habits) Until(at store.Millis, level store.Level, urgent bool) store.Millis {
+	if h == nil || h.quiet == nil || at >= store.Never || h.Stored.Urgent && (urgent || level == store.LevelHigh) {
+		return at
+	}
+	return max(store.MillisOf(h.quiet.Until(at.Time())), at)
+}
+
+// Zoned is a cron schedule in the zone that it has for an agent; zone is the default.
+func (h *Habits) Zoned(spec codec.CronSpec, zone string) codec.CronSpec {
+	if spec.Zone != model.ZoneOfAgent {
+		return spec
+	}
+	if spec.Zone = zone; h != nil {
+		spec.Zone = h.zone
+	}
+	return spec
+}

@@ -1,0 +1,146 @@
+package model
+
+// What is known of tasks, groups and agents, and what a submit did.
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Definition is what the task was submitted with, but for its time, what it says of ids that exist, and whether it was to be paused: two
+// tasks with the same definition differ only in what has become of them. Of one that has completed or was cancelled the payload is not kept.
+func (info *TaskInfo) Definition() NewTask {
+	t := NewTask{
+		Agent: info.Agent, ID: info.ID, Kind: info.Kind, Every: info.Every, From: info.From, Cron: info.Cron, Zone: info.Zone,
+		DayMatch: info.DayMatch, Gap: info.Gap, Manual: info.Manual, Jitter: info.Jitter, Overlap: info.Overlap, Misfire: info.Misfire,
+		PauseAfter: info.PauseAfter, MinInterval: info.MinInterval, Urgent: info.Urgent, LimitKey: info.LimitKey, Callback: info.Callback, Level: info.Level,
+		Group: info.Group, MaxAttempts: info.MaxAttempts, Backoff: info.Backoff, Timeout: info.Timeout, Lease: info.Lease,
+		TraceID: info.TraceID, Traceparent: info.Traceparent, SessionID: info.SessionID, UserID: info.UserID,
+		Labels: info.Labels, Info: info.Info, Tags: info.Tags,
+		Owned: info.Owner() != "",
+	}
+	if info.Payload != nil {
+		t.Payload = info.Payload
+	}
+	return t
+}
+
+// AgentStats are the live tasks of an agent.
+type AgentStats struct {
+	Agent  string
+	Live   int64
+	Due    time.Time // when its next waiting task is due, as far as is known; zero for none
+	Paused bool      // the agent itself is paused
+}
+
+// GroupCounts are the tasks of a group by where they are.
+type GroupCounts store.GroupCounts
+
+// Status of the group: any failed -> failed; else any live -> in_progress; else completed, or cancelled if all are. It is
+// empty for a group without tasks.
+func (g GroupCounts) Status() store.Status { return store.GroupCounts(g).Status() }
+
+// Submitted is what became of a submitted task.
+type Submitted struct {
+	Agent, ID, Kind string
+	Status          store.Status
+	Due             time.Time
+	Created         bool // false: the task already existed
+	Replaced        bool // the task existed and now has the new definition; if not created either, it is unchanged
+	// Differs says that it is unchanged, and is not what was submitted: another kind, payload, schedule or setting.
+	// The payload of a task that has completed or was cancelled is not kept, nor is the delay or the time of any, nor
+	// anything of one whose record was dropped.
+	Differs bool
+	// NotBooked says that the hosts of the store are called by alarms, and that none could be booked for the task: it waits for the next call, or for a
+	// process that books what others owe.
+	NotBooked bool
+}
+
+// TaskInfo is what the tracker knows of a task.
+type TaskInfo struct {
+	Agent, ID, Kind, Group string
+	Status                 store.Status
+	Parked                 bool // waits for a process that has a handler for its kind
+	Level                  store.Level
+	Payload                json.RawMessage // of tasks that are live or failed
+	Every                  time.Duration
+	From                   From
+	Cron, Zone             string
+	DayMatch               schedule.DayMatch
+	Gap                    schedule.Gap
+	Schedule               store.ScheduleType
+	Jitter                 time.Duration
+	Overlap                Overlap
+	Misfire                Misfire
+	PauseAfter             int
+	MinInterval            time.Duration
+	Urgent                 bool
+	Manual                 bool // it is due only when it is told to run
+	LimitKey               string
+	Callback               string  // who is told how it has ended; kept of tasks that are live or failed
+	Parent                 string  // the recurring task that this is one occurrence of
+	Origin                 *Origin // by which run it was submitted; nil if by none
+	MaxAttempts            int
+	Backoff                time.Duration
+	Timeout, Lease         time.Duration
+
+	Submitted, Due, Started, Finished time.Time
+	// UpdatedAt is when the task last changed: submitted, edited or replaced; claimed, settled, which is when its run ended, given back or taken from a process that died; its
+	// progress stored; paused or resumed by itself, told to run, cancelled, told a signal, planned again, or touched by activity; ended. A pause of
+	// its agent or kind is no change of the task, nor is a limit that it waits for.
+	UpdatedAt                       time.Time
+	LastActivity                    time.Time // of an activity task: when its subject was last active; zero if unknown, as after a replay
+	NextRun                         time.Time // when a waiting task is due; zero for never
+	Attempt                         int       // which attempt at its occurrence runs or is next; of a task that has ended the last one. From 1 on, as RunInfo has it
+	Crashes                         int
+	RunCount, SkipCount, ErrorCount int64
+	ConsecutiveFailures             int
+	RetryAfters                     int // how often in a row its handler returned RetryAfter
+	GateClosed                      int // how often in a row its gate said that there was nothing to do
+	LastRun                         time.Time
+	LastDuration                    time.Duration
+	LastOutcome                     Outcome
+	LastError                       string
+	Reason                          string // why it failed or was cancelled
+	CallbackTask                    string // of one that has ended: the id of the task that delivers its callback
+	Pauses                          []PauseInfo
+	Resting                         bool      // an activity task that waits for activity
+	Awaiting                        *Awaiting // the signal that it waits for; nil for none
+	CoolingUntil                    time.Time // an activity task that failed too often tries again then
+	Ending                          bool      // it was cancelled while it ran, and ends with its run
+	LeaseUntil                      time.Time // in a list of what runs of all agents: when its lease ends, unless it is extended
+	Holder                          string    // there: the name of the process that it runs in, if that has said something of itself
+	HeldBy                          *Because  // in a list of what is held: by what
+	Result, Progress                json.RawMessage
+	Runs                            []TaskRun // the last ones, oldest first
+	Dropped                         bool      // its record was dropped before its time: all else but Status and Finished is unknown
+
+	TraceID, Traceparent, SessionID string
+	UserID                          string
+	Info                            json.RawMessage
+	Tags                            []string
+	Labels                          map[string]string
+}
+
+// Awaiting is a signal that a task waits for.
+type Awaiting struct {
+	Key   string
+	Until time.Time   // zero for ever
+	From  string      // whose signals count; see [outcome.Signal]
+	Fence store.Fence // names this wait among those of the task: that of the run that has asked; see [Question]
+}
+
+// PauseInfo is a pause that a task is under.
+type PauseInfo struct {
+	Target store.Target // what was paused
+	Order
+	Since, Until time.Time // Until is zero for a pause without an end
+}
+
+// Recurring reports whether the task has a schedule, and so belongs to the registry.
+func (info *TaskInfo) Recurring() bool {
+	return info.Schedule != "" && info.Schedule != store.ScheduleAt
+}

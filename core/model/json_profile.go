@@ -1,0 +1,138 @@
+package model
+
+// Profiles as JSON: the one strict reader for HTTP, files and the command line.
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// MarshalJSON writes a profile with the fields that it has.
+func (p Profile) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Agent    string            `json:"agent_id,omitempty"`
+		Zone     string            `json:"zone,omitempty"`
+		Quiet    []QuietHours      `json:"quiet,omitempty"`
+		Urgent   bool              `json:"urgent,omitempty"`
+		Labels   map[string]string `json:"labels,omitempty"`
+		Limits   []store.Limit     `json:"limits,omitempty"`
+		Budgets  []store.Budget    `json:"budgets,omitempty"`
+		Revision int64             `json:"revision,omitempty"`
+	}{p.Agent, p.Zone, p.Quiet, p.Urgent, p.Labels, p.Limits, p.Budgets, p.Revision})
+}
+
+// UnmarshalJSON reads a profile strictly, as that of a task does; a member that is null is left out. What it holds is checked when it is set.
+func (p *Profile) UnmarshalJSON(data []byte) error {
+	names, values, err := check.JSONObject("profile", data)
+	if err != nil {
+		return err
+	}
+	read := Profile{}
+	fields := read.fields()
+	for _, name := range names {
+		field, known := fields[name]
+		if !known {
+			return check.Invalid(check.Clip(name), "is not a field of a profile: expected agent_id, zone, quiet, urgent, labels, limits, budgets or revision")
+		}
+		if string(values[name]) == "null" {
+			continue
+		}
+		err := field(values[name])
+		if wrong, ok := err.(*store.InvalidError); ok { //nolint:errorlint // it is returned unwrapped
+			return wrong
+		}
+		if err != nil {
+			return &store.InvalidError{Field: name, Reason: err.Error()}
+		}
+	}
+	*p = read
+	return nil
+}
+
+// fields read the fields of a profile, by name.
+func (p *Profile) fields() map[string]func(value []byte) error {
+	return map[string]func(value []byte) error{
+		"agent_id": func(value []byte) error { return MustBe(value, &p.Agent, "a string") },
+		"zone":     func(value []byte) error { return MustBe(value, &p.Zone, "a string") },
+		"urgent":   func(value []byte) error { return MustBe(value, &p.Urgent, "true or false") },
+		"labels":   func(value []byte) error { return MustBe(value, &p.Labels, "an object of strings") },
+		"revision": func(value []byte) error { return MustBe(value, &p.Revision, "a whole number") },
+		"limits": func(value []byte) error {
+			return eachOf("limits", value, func(one []byte) error {
+				l, err := bound.ReadLimit(one)
+				p.Limits = append(p.Limits, l)
+				return err
+			})
+		},
+		"budgets": func(value []byte) error {
+			return eachOf("budgets", value, func(one []byte) error {
+				b, err := bound.ReadBudget(one)
+				p.Budgets = append(p.Budgets, b)
+				return err
+			})
+		},
+		"quiet": func(value []byte) (err error) {
+			p.Quiet, err = readQuiet(value)
+			return err
+		},
+	}
+}
+
+// MustBe reads a value of a type that is named in the error.
+func MustBe[V any](data []byte, into *V, what string) error {
+	if json.Unmarshal(data, into) != nil {
+		return fmt.Errorf("must be %s", what)
+	}
+	return nil
+}
+
+// eachOf reads the elements of an array.
+func eachOf(field string, data []byte, read func([]byte) error) error {
+	var all []json.RawMessage
+	if err := MustBe(data, &all, "an array of objects"); err != nil {
+		return err
+	}
+	for i := range all {
+		if err := read(all[i]); err != nil {
+			return check.Within(fmt.Sprintf("%s[%d]", field, i), err)
+		}
+	}
+	return nil
+}
+
+// readQuiet reads the quiet hours of a profile.
+func readQuiet(data []byte) ([]QuietHours, error) {
+	var all []json.RawMessage
+	if err := MustBe(data, &all, `an array of objects such as {"from": "22:00", "to": "07:00"}`); err != nil {
+		return nil, err
+	}
+	out := make([]QuietHours, len(all))
+	for i := range all {
+		field := fmt.Sprintf("quiet[%d]", i)
+		names, values, err := check.JSONObject(field, all[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			var err error
+			switch name {
+			case "from":
+				err = MustBe(values[name], &out[i].From, "a string")
+			case "to":
+				err = MustBe(values[name], &out[i].To, "a string")
+			case "days":
+				err = MustBe(values[name], &out[i].Days, "an array of strings")
+			default:
+				return nil, check.Invalid(field+"."+check.Clip(name), "is not a field of quiet hours: expected from, to or days")
+			}
+			if err != nil {
+				return nil, &store.InvalidError{Field: field + "." + name, Reason: err.Error()}
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,95 @@
+package model
+
+// The policies of recurring tasks for runs that overlap or were missed.
+
+import (
+	"hash/fnv"
+	"strconv"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Overlap says what becomes of the occurrences of a task with fixed times that fall due while it runs.
+type Overlap string
+
+// The overlap policies. They hold across all processes.
+const (
+	OverlapSkip          Overlap = "skip"           // they are skipped and counted, and the run is not disturbed
+	OverlapQueueOne      Overlap = "queue_one"      // one of them runs when the run has ended, the others are skipped
+	OverlapAllow         Overlap = "allow"          // each runs at its time, as a task of its own
+	OverlapCancelRunning Overlap = "cancel_running" // each runs at its time, and the one that still runs is cancelled
+)
+
+var overlaps = []Overlap{OverlapSkip, OverlapQueueOne, OverlapAllow, OverlapCancelRunning}
+
+// Spawns reports whether each occurrence is a task of its own.
+func (o Overlap) Spawns() bool { return o == OverlapAllow || o == OverlapCancelRunning }
+
+// Misfire says what becomes of the occurrences of a recurring task that nobody was there to run: those that are late by
+// more than KindConfig.Grace.
+type Misfire string
+
+// The misfire policies.
+const (
+	MisfireOnce Misfire = "once" // one run for all that were missed, put off by a stable time below KindConfig.Spread
+	MisfireSkip Misfire = "skip" // none: the next run is at the next time
+	MisfireAll  Misfire = "all"  // one run for each, one after the other, at most KindConfig.CatchUp of them
+)
+
+var misfires = []Misfire{MisfireOnce, MisfireSkip, MisfireAll}
+
+// OnConflict says what to do when the id of a submitted task already exists.
+type OnConflict string
+
+// The conflict rules.
+const (
+	OnConflictKeep OnConflict = "keep" // leave it unchanged
+	// OnConflictReplace gives it the new definition and keeps its history. One that runs is not disturbed: the new
+	// definition holds when its run has ended. One that is finished begins again. A recurring task that has this very
+	// definition already stays unchanged.
+	OnConflictReplace OnConflict = "replace"
+	OnConflictFail    OnConflict = "fail" // the call fails with a *ConflictError, and nothing is stored
+)
+
+var onConflicts = []OnConflict{OnConflictKeep, OnConflictReplace, OnConflictFail}
+
+// Rule is the store's word for it.
+func (c OnConflict) Rule() store.Conflict {
+	switch c {
+	case OnConflictReplace:
+		return store.ConflictReplace
+	case OnConflictFail:
+		return store.ConflictFail
+	default:
+		return store.ConflictKeep
+	}
+}
+
+// childSuffix is the most that the id of a task of one occurrence is longer than that of the recurring task.
+const childSuffix = 16
+
+// ChildID is the id of the task that an occurrence runs as.
+func ChildID(parent string, occurrence store.Millis) string {
+	return parent + "@" + strconv.FormatInt(int64(occurrence), 10)
+}
+
+// Jitter is by how much an occurrence of a task is put off: below most, and the same whoever works it out.
+func Jitter(most time.Duration, agent, id string, occurrence store.Millis) time.Duration {
+	return time.Duration(Stable(most.Milliseconds(), agent, id, occurrence)) * time.Millisecond
+}
+
+// Stable spreads the occurrences of tasks evenly over 0 to below n.
+func Stable(n int64, agent, id string, occurrence store.Millis) int64 {
+	if n <= 0 {
+		return 0
+	}
+	h := fnv.New64a()
+	for _, s := range []string{agent, id, strconv.FormatInt(int64(occurrence), 10)} {
+		_, _ = h.Write([]byte(s)) // a hash takes everything
+		_, _ = h.Write([]byte{0})
+	}
+	x := h.Sum64()
+	x ^= x >> 32                // the low bits of FNV alone are not even
+	return int64(x % uint64(n)) //nolint:gosec // below n
+}

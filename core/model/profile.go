@@ -1,0 +1,116 @@
+package model
+
+// Profiles of agents: their zone, their quiet hours and what passes them.
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// checkBounds refuses limits and budgets that make no sense for one agent, and completes the others.
+func (p *Profile) checkBounds() error {
+	if n := len(p.Limits) + len(p.Budgets); n > store.MostBounds {
+		return check.Invalid("limits", "and budgets of a profile must be at most %d, not %d", store.MostBounds, n)
+	}
+	p.Limits, p.Budgets = append([]store.Limit(nil), p.Limits...), append([]store.Budget(nil), p.Budgets...)
+	seen := map[string]bool{}
+	for i := range p.Limits {
+		l, field := &p.Limits[i], fmt.Sprintf("limits[%d]", i)
+		err := p.own(&l.About)
+		if err == nil {
+			*l, err = bound.Whole(*l)
+		}
+		if err != nil {
+			return check.Within(field, err)
+		}
+		if err := once(seen, field, l.About.String()); err != nil {
+			return err
+		}
+	}
+	for i := range p.Budgets {
+		b, field := &p.Budgets[i], fmt.Sprintf("budgets[%d]", i)
+		err := p.own(&b.About.LimitTarget)
+		if err == nil {
+			b.About.Agent = p.Agent // only the whole agent can be paused
+			*b, err = bound.WholeBudget(*b, p.Zone, time.Unix(0, 0))
+			b.About.Agent, b.Clock, b.Note = "", nil, nil
+		}
+		if err != nil {
+			return check.Within(field, err)
+		}
+		if err := once(seen, field, b.About.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// once refuses a second limit or budget about the same.
+func once(seen map[string]bool, field, about string) error {
+	if seen[about] {
+		return check.Invalid(field, "is about the same as another one of the profile: join them into one")
+	}
+	seen[about] = true
+	return nil
+}
+
+// own leaves out whose a target of a profile is, which goes without saying.
+func (p *Profile) own(t *store.LimitTarget) error {
+	if t.Each != "" {
+		return check.Invalid("each", "does not belong to a profile, which is of one agent: leave it out")
+	}
+	if t.Agent != "" && t.Agent != p.Agent {
+		return check.Invalid("agent_id", "is %q, and the profile is of %q: leave it out", t.Agent, p.Agent)
+	}
+	t.Agent = ""
+	return nil
+}
+
+// QuietHours are a stretch of each of some days in which no task of an agent starts; see [schedule.QuietHours].
+type QuietHours = schedule.QuietHours
+
+// Profile is what counts for all tasks of an agent, on every host.
+type Profile struct {
+	Agent string
+	// Zone is the IANA zone of the quiet hours, and of the cron expressions whose zone is ZoneOfAgent; Config.Zone if empty.
+	Zone string
+	// Quiet are the hours in which no task starts. What would be due then is due when they end, and what it would have run for
+	// meanwhile is one run. What runs already is not disturbed, and what an operator runs now starts all the same.
+	Quiet []QuietHours
+	// Urgent lets tasks of level 1, and those that are urgent themselves, start in quiet hours too.
+	Urgent bool
+	Labels map[string]string // the platform's own, at most 32
+	// Limits and Budgets bound the tasks of this agent, besides those of the store: by kind and key, together [store.MostBounds] at most, and each without
+	// Each. Only whoever may act for all agents changes them; profiles that others set keep those that there are.
+	Limits  []store.Limit
+	Budgets []store.Budget
+	// Revision grows with each change. It is set by the store. One that is set, other than zero, has to be that of the profile that it replaces, if there is one.
+	Revision int64
+}
+
+// ZoneOfAgent is what a cron expression has in place of a zone to be read in that of the agent's profile, whatever that becomes; in
+// Config.Zone without one.
+const ZoneOfAgent = "agent"
+
+// Check refuses a profile that makes no sense.
+func (p *Profile) Check() error {
+	if err := check.ValidID("agent_id", p.Agent); err != nil {
+		return err
+	}
+	if _, err := schedule.ParseQuiet(p.Quiet, p.Zone); err != nil {
+		if wrong, ok := errors.AsType[*schedule.ParseError](err); ok {
+			err = &store.InvalidError{Field: wrong.Field, Reason: wrong.Reason}
+		}
+		return err
+	}
+	if err := p.checkBounds(); err != nil {
+		return err
+	}
+	return CheckLabels(p.Labels)
+}

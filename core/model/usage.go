@@ -1,0 +1,47 @@
+package model
+
+// What a run has used.
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Usage is what a run has used, by units: tokens, money, or whatever a budget is to bound. An amount counts to the millionth.
+type Usage map[string]float64
+
+// validate refuses a usage that nothing can have, as KindConfig.Expect.
+func (u Usage) validate() *store.ConfigError {
+	for unit, amount := range u {
+		if wrong, ok := errors.AsType[*store.InvalidError](bound.ValidUnit("Expect", unit)); ok {
+			return &store.ConfigError{Field: wrong.Field, Value: unit, Reason: wrong.Reason}
+		}
+		// The comparison is false for what is not a number.
+		if unit == store.UnitRuns || !(amount >= 0 && amount <= float64(store.MostAmount/store.AmountOne)) {
+			return check.Misconfigured("Expect", amount, "must be between 0 and %s of %s, and not of runs, not %v", store.MostAmount, unit, amount)
+		}
+	}
+	if len(u) > bound.MaxUnits {
+		return check.Misconfigured("Expect", len(u), "must have at most %d units, not %d", bound.MaxUnits, len(u))
+	}
+	return nil
+}
+
+// Amounts are what was used, in the order of the units.
+func (u Usage) Amounts() []store.Used {
+	if len(u) == 0 { // nearly all
+		return nil
+	}
+	out := make([]store.Used, 0, len(u))
+	for _, unit := range slices.Sorted(maps.Keys(u)) {
+		if a := store.AmountOf(u[unit]); a > 0 {
+			out = append(out, store.Used{Unit: unit, Amount: a})
+		}
+	}
+	return out
+}

@@ -1,0 +1,38 @@
+package operate
+
+// Bounds of profiles, and who may set them.
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/model"
+)
+
+// mayBound reports whether whoever a context is of may act for all agents, and so say how much one of them may do. Others set profiles of
+// their agents with the limits and budgets that these have.
+func (s *Desk) mayBound(ctx context.Context) error {
+	return s.base.Authorize(ctx, model.Access{Action: model.ActionControl})
+}
+
+// withBounds gives the next profile of an agent the limits and budgets of the old one where its caller may not change them. One that
+// asks for others is refused.
+func (s *Desk) withBounds(ctx context.Context, next, old *record.Profile) error {
+	if old.Deleted {
+		old = &record.Profile{}
+	}
+	if slices.Equal(next.Limits, old.Limits) && slices.Equal(next.Budgets, old.Budgets) {
+		return nil
+	}
+	forbidden := s.mayBound(ctx)
+	if forbidden == nil {
+		return nil
+	}
+	if len(next.Limits)+len(next.Budgets) > 0 {
+		return fmt.Errorf("set limits and budgets of an agent: %w", forbidden)
+	}
+	next.Limits, next.Budgets, next.Deleted = old.Limits, old.Budgets, false
+	return nil
+}

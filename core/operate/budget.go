@@ -1,0 +1,64 @@
+package operate
+
+// Budgets: how they are set and lifted.
+
+import (
+	"context"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// SetBudgets sets budgets for all processes of the store, whatever they were before: they count from the next claim on. Then is
+// ThenHold if it is empty, and Zone that of the configuration, or UTC. Config.Budgets are set when a process first pulls. Fails with
+// an *[store.InvalidError] for a budget that makes no sense, and where there would be more than [store.MostLimits] limits and budgets.
+func (s *Desk) SetBudgets(ctx context.Context, budgets ...store.Budget) error {
+	changes := make([]store.BudgetChange, len(budgets))
+	for i := range budgets {
+		b, err := bound.WholeBudget(budgets[i], s.base.Config.Zone, s.base.StoreNow().Time())
+		if err == nil {
+			err = bound.OfNoAgent(b.About.LimitTarget)
+		}
+		if err != nil {
+			return err
+		}
+		changes[i] = store.BudgetChange{Budget: b}
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	_, err := s.base.Store.Budget(ctx, changes)
+	return err
+}
+
+// LiftBudget lifts a budget. Fails with ErrNotFound if there is none about just that.
+func (s *Desk) LiftBudget(ctx context.Context, about store.BudgetTarget) error {
+	if err := bound.CheckBudgetTarget(about); err != nil {
+		return err
+	}
+	effects, err := s.base.Store.Budget(ctx, []store.BudgetChange{{Budget: store.Budget{About: about}, Lift: true}})
+	if err == nil && effects[0].Code == store.EffectNone {
+		err = model.ErrNotFound
+	}
+	return err
+}
+
+// Budgets are the budgets in force, and how much of each is used.
+func (s *Desk) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
+	return s.base.Store.Budgets(ctx)
+}
+
+// BudgetOn is the budget about just that, and how much of it is used. Fails with ErrNotFound if there is none.
+func (s *Desk) BudgetOn(ctx context.Context, about store.BudgetTarget) (store.BudgetUse, error) {
+	all, err := s.Budgets(ctx)
+	if err != nil {
+		return store.BudgetUse{}, err
+	}
+	for i := range all {
+		if all[i].About == about {
+			return all[i], nil
+		}
+	}
+	return store.BudgetUse{}, model.ErrNotFound
+}

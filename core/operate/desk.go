@@ -1,0 +1,36 @@
+// Package operate is what operators order: pause, cancel, run now, edit, replay, delete, and the same for many tasks at once; limits, budgets and
+// profiles; export, import and forget. Each order is one step of the store, obeyed by all processes. It needs no handler: core.New makes
+// a scheduler without any, whose Desk this is.
+package operate
+
+import (
+	"context"
+
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Engine is what orders need of what submits and runs tasks.
+type Engine interface {
+	Submit(ctx context.Context, tasks ...model.NewTask) ([]model.Submitted, error)
+	Kinds() []string // that have a handler in this process
+	// SureOf makes sure that the end which a task had was told, before the task goes or lives again.
+	SureOf(ctx context.Context, t *store.Stored) error
+	// ForetellCancel stores the delivery that tells of a cancel, before that is ordered; ConfirmCancel says that it was carried out.
+	ForetellCancel(ctx context.Context, t *store.Stored, b *codec.Body, rec *record.Finished) (*store.Submission, error)
+	ConfirmCancel(ctx context.Context, t *store.Stored, delivery *store.Submission)
+}
+
+// Desk is where orders are given. It is safe for concurrent use.
+type Desk struct {
+	base   *base.Base
+	engine Engine
+	view   *inspect.View
+}
+
+// New makes the desk of a scheduler.
+func New(b *base.Base, e Engine, v *inspect.View) *Desk { return &Desk{base: b, engine: e, view: v} }

@@ -1,0 +1,63 @@
+package operate
+
+// Limits over all processes: how they are set and lifted.
+
+import (
+	"context"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// SetLimits sets limits for all processes of the store, whatever they were before: they count from the next claim on, and runs under way
+// stay. A Burst of zero becomes the starts of a tenth of a second, one at least; a negative one becomes none. Config.Limits are set
+// when a process first pulls. Fails with an *[store.InvalidError] for a limit that makes no sense, and where there would be more than
+// [store.MostLimits].
+func (s *Desk) SetLimits(ctx context.Context, limits ...store.Limit) error {
+	changes := make([]store.LimitChange, len(limits))
+	for i := range limits {
+		l, err := bound.Whole(limits[i])
+		if err == nil {
+			err = bound.OfNoAgent(l.About)
+		}
+		if err != nil {
+			return err
+		}
+		changes[i] = store.LimitChange{Limit: l}
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	_, err := s.base.Store.Limit(ctx, changes)
+	return err
+}
+
+// LiftLimit lifts a limit. Fails with ErrNotFound if there is none about just that.
+func (s *Desk) LiftLimit(ctx context.Context, about store.LimitTarget) error {
+	if err := bound.CheckLimitTarget(about); err != nil {
+		return err
+	}
+	effects, err := s.base.Store.Limit(ctx, []store.LimitChange{{Limit: store.Limit{About: about}, Lift: true}})
+	if err == nil && effects[0].Code == store.EffectNone {
+		err = model.ErrNotFound
+	}
+	return err
+}
+
+// Limits are the limits in force, and how much of each is used.
+func (s *Desk) Limits(ctx context.Context) ([]store.LimitUse, error) { return s.base.Store.Limits(ctx) }
+
+// LimitOn is the limit about just that, and how much of it is used. Fails with ErrNotFound if there is none.
+func (s *Desk) LimitOn(ctx context.Context, about store.LimitTarget) (store.LimitUse, error) {
+	all, err := s.Limits(ctx)
+	if err != nil {
+		return store.LimitUse{}, err
+	}
+	for i := range all {
+		if all[i].About == about {
+			return all[i], nil
+		}
+	}
+	return store.LimitUse{}, model.ErrNotFound
+}

@@ -1,0 +1,138 @@
+package operate
+
+// Profiles of agents: their zone, their quiet hours and what passes them; how they are set, read and deleted.
+
+import (
+	"context"
+	"errors"
+	"reflect"
+
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// SetProfile sets the profile of an agent, whatever it was before, and returns it as it is stored. The agent need not have tasks. Its
+// waiting tasks get the due times that follow, and the call returns when all of them have: if it fails in between, or its process dies,
+// whoever next claims a task of the agent completes that. No task starts in quiet hours meanwhile. Fails with an *[store.InvalidError], and with a
+// *[model.ForbiddenError] if it has other limits or budgets than its caller may set.
+func (s *Desk) SetProfile(ctx context.Context, p model.Profile) (model.Profile, error) {
+	if p.Zone == "" {
+		p.Zone = s.base.Config.Zone
+	}
+	if err := p.Check(); err != nil {
+		return model.Profile{}, err
+	}
+	next := codec.ProfileRecord(&p)
+	next.Limits, next.Budgets = codec.ProfileBounds(&p)
+	return s.changeProfile(ctx, p.Agent, next)
+}
+
+// DeleteProfile deletes the profile of an agent: its tasks start at any time again. Limits and budgets stay that its caller may not change. Fails
+// with ErrNotFound if it has none.
+func (s *Desk) DeleteProfile(ctx context.Context, agent string) error {
+	if err := check.ValidID("agent_id", agent); err != nil {
+		return err
+	}
+	_, err := s.changeProfile(ctx, agent, record.Profile{Deleted: true})
+	return err
+}
+
+// Profile is that of an agent. Fails with ErrNotFound if it has none.
+func (s *Desk) Profile(ctx context.Context, agent string) (model.Profile, error) {
+	if err := check.ValidID("agent_id", agent); err != nil {
+		return model.Profile{}, err
+	}
+	h, err := s.base.HabitsOf(ctx, agent)
+	switch {
+	case err != nil:
+		return model.Profile{}, err
+	case h == nil || h.Stored.Deleted:
+		return model.Profile{}, model.ErrNotFound
+	default:
+		return h.Profile(agent), nil
+	}
+}
+
+// Profiles returns a page of all profiles, in no order, and the cursor of the next page: empty on the last one. A page has about as many
+// as the limit, DefaultPage if it is zero.
+func (s *Desk) Profiles(ctx context.Context, cursor string, limit int) ([]model.Profile, string, error) {
+	l := inspect.List{Agent: "a", Limit: limit, Cursor: cursor} // for its bounds
+	if err := l.Check(); err != nil {
+		return nil, "", err
+	}
+	page, err := s.base.Store.Profiles(ctx, store.PageOf{After: cursor, Limit: l.Limit})
+	if err != nil {
+		return nil, "", err
+	}
+	var out []model.Profile
+	for i := range page.Profiles {
+		if h := s.base.Habits.Of(page.Profiles[i].Profile, s.base.Config.Zone); h != nil && !h.Stored.Deleted {
+			out = append(out, h.Profile(page.Profiles[i].Agent))
+		}
+	}
+	return out, page.Next, nil
+}
+
+// changeProfile stores a profile in place of the one that there is, and plans the agent's tasks by it.
+func (s *Desk) changeProfile(ctx context.Context, agent string, next record.Profile) (model.Profile, error) {
+	// Asked before anything is stored: planning the tasks goes through all of them, and a change must not be refused half way.
+	begin, err := base.Take(ctx)
+	if err != nil {
+		return model.Profile{}, err
+	}
+	begin()
+	now, err := s.base.AskedNow(ctx)
+	if err != nil {
+		return model.Profile{}, err
+	}
+	for range base.MostTries {
+		data, err := s.tryProfile(ctx, agent, next, now)
+		switch {
+		case errors.Is(err, store.ErrChanged):
+			continue
+		case err != nil:
+			return model.Profile{}, err
+		}
+		h := s.base.Habits.Of(data, s.base.Config.Zone)
+		if h.Stored.Replanning != 0 {
+			err = s.base.Replan(ctx, agent, data)
+		}
+		return h.Profile(agent), err
+	}
+	return model.Profile{}, store.ErrChanged
+}
+
+// tryProfile stores a profile in place of the one that it reads, and returns it as it is stored: with a mark if tasks are to be planned by it.
+// ErrChanged says that somebody else has changed it in between.
+func (s *Desk) tryProfile(ctx context.Context, agent string, next record.Profile, now store.Millis) ([]byte, error) {
+	was, err := s.base.Store.ProfileOf(ctx, agent)
+	if err != nil {
+		return nil, err
+	}
+	if next.Deleted && len(was) == 0 {
+		return nil, model.ErrNotFound
+	}
+	old, _ := record.DecodeProfile(was) // one that cannot be read is replaced
+	if err := s.withBounds(ctx, &next, &old); err != nil {
+		return nil, err
+	}
+	seen := next.Revision
+	next.Revision, next.Replanning = old.Revision, old.Replanning
+	if len(was) == 0 || !reflect.DeepEqual(next, old) {
+		if seen != 0 && old.Revision != 0 && seen != old.Revision { // what is the same as it is may be sent again
+			return nil, model.ErrStale
+		}
+		next.Revision, next.Replanning = old.Revision+1, max(now, 1)
+	}
+	c := s.base.ProfileChange(agent, was, &next)
+	effects, err := s.base.Store.Profile(ctx, []store.ProfileChange{c})
+	if err == nil && effects[0].Code == store.EffectChanged {
+		err = store.ErrChanged
+	}
+	return c.Now, err
+}

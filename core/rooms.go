@@ -1,0 +1,84 @@
+package core
+
+// What the rooms above the base need of what runs tasks, and what users ask of it that the base answers.
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/operate"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// engine is a scheduler as its desk and its view see it.
+type engine struct{ *Scheduler }
+
+var (
+	_ operate.Engine = engine{}
+	_ inspect.Engine = engine{}
+)
+
+// SureOf is for the desk.
+func (e engine) SureOf(ctx context.Context, t *store.Stored) error { return e.sureOf(ctx, t) }
+
+// ForetellCancel is for the desk.
+func (e engine) ForetellCancel(ctx context.Context, t *store.Stored, b *codec.Body, rec *record.Finished) (*store.Submission, error) {
+	return e.foretellCancel(ctx, t, b, rec)
+}
+
+// ConfirmCancel is for the desk.
+func (e engine) ConfirmCancel(ctx context.Context, t *store.Stored, delivery *store.Submission) {
+	e.confirmCancel(ctx, t, delivery)
+}
+
+// OwnKinds is for the view.
+func (e engine) OwnKinds() map[string]*inspect.KindInfo { return e.ownKinds() }
+
+// OwnKind is for the view.
+func (e engine) OwnKind(kind string) *inspect.KindInfo { return e.ownKind(kind) }
+
+// ExplainAlarm is for the view.
+func (e engine) ExplainAlarm(ctx context.Context, to *inspect.Explanation, t *store.Stored) {
+	e.explainAlarm(ctx, to, t)
+}
+
+// furnish gives a scheduler the base of its rooms, and the rooms.
+func (s *Scheduler) furnish(st Store) {
+	c := &s.config
+	s.base = &base.Base{
+		Store: st, Tag: s.nonce, Handled: s.handled, Self: s.self,
+		Unnamed: KindConfig{}.Or(c.Default).Plain(), OfKind: make(map[string]*KindConfig, len(c.Kinds)),
+		Config: base.Config{
+			Name: c.Name, Zone: c.Zone, MaxPayload: c.MaxPayload, Kinds: c.Kinds, OnEvent: c.OnEvent, Allow: c.Allow, Authorizer: c.Authorizer,
+			Logger: c.Logger, Clock: c.Clock, Presence: c.Presence, Feed: c.Feed, Recent: c.Recent, Servers: c.Servers,
+		},
+	}
+	if c.Callbacks != nil {
+		s.base.Config.Callbacks = c.Callbacks
+	}
+	for name, own := range c.Kinds {
+		own = own.Or(c.Default).Plain()
+		s.base.OfKind[name] = &own
+	}
+	s.View = inspect.New(s.base, engine{s})
+	s.Desk = operate.New(s.base, engine{s}, s.View)
+}
+
+// NextDue is when work of any agent is due next, by a cheap look; the zero time if nothing is scheduled. A time that has
+// passed means that something is due.
+func (s *Scheduler) NextDue(ctx context.Context) (time.Time, error) { return s.base.NextDue(ctx) }
+
+// Authorize asks [Config.Authorizer], if there is one, and the rights of the caller whether something is allowed: see [WithPrincipal]. It fails
+// with a *[ForbiddenError].
+func (s *Scheduler) Authorize(ctx context.Context, what Access) error {
+	return s.base.Authorize(ctx, what)
+}
+
+// FlushEvents returns once the events of this process so far were handed to the store for those who listen, or ctx is done; a store that does not
+// answer is waited for half a second. A host whose process stands still between calls, such as a function, calls it at the end of each, and a
+// program before it ends. It costs nothing while nobody listens.
+func (s *Scheduler) FlushEvents(ctx context.Context) { s.base.FlushEvents(ctx) }

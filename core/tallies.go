@@ -1,0 +1,88 @@
+package core
+
+// Runs of this process, counted for the window of all.
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// tallies are what this process has counted and not added yet.
+type tallies struct {
+	adding sync.Mutex // held by the one that calls the store
+
+	mu      sync.Mutex
+	kinds   map[string]*store.KindWindow
+	dead    map[string]int64 // runs that were taken back, by the names of the processes that had died
+	added   time.Time
+	unknown *store.Tally // was sent, and not acknowledged: it is sent again before anything else
+	seq     int64
+}
+
+// countRun counts a run whose end is stored, if it counts and anybody wants to know.
+func (s *Scheduler) countRun(r *store.RunStat) {
+	if r == nil || s.config.Recent == nil {
+		return
+	}
+	t := &s.tallies
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.kinds[r.Kind]
+	if k == nil {
+		if t.kinds == nil {
+			t.kinds = map[string]*store.KindWindow{}
+		}
+		k = &store.KindWindow{Kind: r.Kind}
+		t.kinds[r.Kind] = k
+	}
+	k.Runs++
+	if r.Failed {
+		k.Failures++
+	}
+	k.Lags[store.LagStep(r.Lag)]++
+}
+
+// next is what is to be added now; nil if there is nothing, or it is too early.
+func (t *tallies) next(process string, now time.Time, every time.Duration) *store.Tally {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.Sub(t.added) < every && !t.added.IsZero() || t.unknown == nil && len(t.kinds)+len(t.dead) == 0 {
+		return nil
+	}
+	t.added = now
+	if t.unknown == nil {
+		t.seq++
+		t.unknown = &store.Tally{Process: process, Seq: t.seq}
+		for _, k := range t.kinds {
+			t.unknown.Kinds = append(t.unknown.Kinds, *k)
+		}
+		t.unknown.Recovered = t.dead
+		t.kinds, t.dead = nil, nil
+	}
+	return t.unknown
+}
+
+// addTallies adds what was counted, unless that was done a moment ago. Without Config.Recent it does nothing.
+func (s *Scheduler) addTallies(ctx context.Context, every time.Duration) {
+	if s.config.Recent == nil || !s.tallies.adding.TryLock() {
+		return
+	}
+	defer s.tallies.adding.Unlock()
+	tally := s.tallies.next(s.nonce, s.config.Clock.Now(), every)
+	if tally == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestLook)
+	defer cancel()
+	if err := s.config.Recent.Tally(ctx, *tally); err != nil {
+		s.config.Logger.DebugContext(ctx, "cannot add to the counters of the last hours", slog.Any("err", err))
+		return
+	}
+	s.tallies.mu.Lock()
+	s.tallies.unknown = nil
+	s.tallies.mu.Unlock()
+}
