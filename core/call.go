@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // call is one call of a handler: for one run, or for all runs of a batch.
@@ -79,7 +80,7 @@ func (c *call) ended(ctx context.Context, outcomes []error) {
 	c.pull.closes(c)
 	took, cause := s.config.Clock.Now().Sub(c.begun), context.Cause(ctx)
 	if cause == nil && c.handler != spawner && slices.Contains(outcomes, nil) {
-		s.learn(c.handler.kind, took)
+		s.usual.learn(c.handler.kind, took)
 	}
 	for i, r := range c.runs {
 		r.owes = true
@@ -90,4 +91,14 @@ func (c *call) ended(ctx context.Context, outcomes []error) {
 			s.slots.give(r.claimed)
 		}
 	}
+}
+
+// slotted are the tasks of a call that have a slot each: those of a batch share that of the first.
+func (c *call) slotted() (tasks []*store.Claimed) {
+	for _, r := range c.runs {
+		if !r.rides {
+			tasks = append(tasks, r.claimed)
+		}
+	}
+	return tasks
 }

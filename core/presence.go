@@ -114,7 +114,7 @@ func (p *pull) tellLeft() {
 	}
 	for _, kind := range p.s.handled() {
 		if !p.fits(kind, now) {
-			p.s.presence.left[kind] = model.LeftKind{Usual: p.s.usually(kind), Had: p.end.Sub(p.begun), At: p.s.base.StoreNow().Time()}
+			p.s.presence.left[kind] = model.LeftKind{Usual: p.s.usual.usually(kind), Had: p.end.Sub(p.begun), At: p.s.base.StoreNow().Time()}
 		}
 	}
 	p.s.presence.mu.Unlock()

@@ -266,3 +266,17 @@ func (p *pull) finish(err error) (Report, error) {
 	r.Failures = p.tally.failed.Failures
 	return r, err
 }
+
+// fits reports whether a run of a kind that is started now would usually end before the pull has to. A pull that has most
+// of its time left takes every kind: if that is too little, waiting for another one helps nobody.
+func (p *pull) fits(kind string, now time.Time) bool {
+	if p.end.IsZero() || p.fresh(now) {
+		return true
+	}
+	return p.s.usual.usually(kind) <= p.end.Sub(now)
+}
+
+// fresh reports whether a run that begins at a time has nearly all the time of the pull before it.
+func (p *pull) fresh(at time.Time) bool {
+	return p.end.Sub(at) >= p.end.Sub(p.begun)*9/10
+}

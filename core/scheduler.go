@@ -49,7 +49,7 @@ type Scheduler struct {
 	middleware []func(next Handler) Handler
 	submitting []func(next Submitter) Submitter
 	kinds      []string // sorted, and never changed in place
-	usual      map[string]*usual
+	usual      usuals
 
 	absences absences
 	fences   fences
@@ -76,8 +76,8 @@ func New(st Store, config Config) (*Scheduler, error) {
 		return nil, fmt.Errorf("duly: %w", err)
 	}
 	s := &Scheduler{
-		store: st, config: config, slots: newSlots(config), nonce: rand.Text()[:store.NonceLen/2],
-		handlers: map[string]*handler{}, gates: map[string]gate{}, usual: map[string]*usual{}, fences: make(fences, st.Partitions()),
+		store: st, config: config, slots: newSlots(config.Clock, config.Concurrency, config.Urgent, config.MaxAbandoned), nonce: rand.Text()[:store.NonceLen/2],
+		handlers: map[string]*handler{}, gates: map[string]gate{}, fences: make(fences, st.Partitions()),
 	}
 	s.store, s.alarm.turn = &alarmed{Store: &base.Paced{Store: st}, s: s}, make(chan struct{}, 1)
 	s.furnish(s.store)

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // slots bound what runs at once in a process: all runs, those that are not urgent, and those of some kinds. Pulls that
 // want a slot get it in the order in which they came, so that a busy one never keeps another waiting for more than a turn.
 type slots struct {
-	clock  Clock
+	clock  model.Clock
 	total  int            // most runs at once
 	kept   int            // of total: kept for tasks of level 1
 	ofKind map[string]int // most runs at once of some kinds
@@ -51,9 +52,9 @@ type grant struct {
 	err      error  // why there will be none
 }
 
-// newSlots are the slots of a process, all of them free.
-func newSlots(c Config) *slots {
-	return &slots{clock: c.Clock, news: 1, total: c.Concurrency, kept: c.Urgent, most: c.MaxAbandoned, ofKind: map[string]int{}, kinds: map[string]int{}, lent: grant{room: map[string]int{}}}
+// newSlots are the slots of a process, all of them free: so many, of which some are kept for urgent tasks, until most handlers are abandoned.
+func newSlots(clock model.Clock, total, kept, most int) *slots {
+	return &slots{clock: clock, news: 1, total: total, kept: kept, most: most, ofKind: map[string]int{}, kinds: map[string]int{}, lent: grant{room: map[string]int{}}}
 }
 
 // bound bounds the runs of a kind; zero for no bound.
@@ -202,14 +203,14 @@ func (s *slots) lend(n int, urgent bool) {
 }
 
 // keep keeps the slots of a grant that tasks fill, and gives the others back.
-func (s *slots) keep(g grant, tasks []Claimed) {
+func (s *slots) keep(g grant, tasks []store.Claimed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.back(g, tasks)
 }
 
 // back is keep. The mutex is held.
-func (s *slots) back(g grant, tasks []Claimed) {
+func (s *slots) back(g grant, tasks []store.Claimed) {
 	if g.n == 0 {
 		return
 	}
@@ -228,7 +229,7 @@ func (s *slots) back(g grant, tasks []Claimed) {
 }
 
 // count adds n runs like that of a task to those in flight. The mutex is held.
-func (s *slots) count(c *Claimed, n int) {
+func (s *slots) count(c *store.Claimed, n int) {
 	s.used += n
 	if c.Level != LevelHigh {
 		s.usual += n
@@ -242,7 +243,7 @@ func (s *slots) count(c *Claimed, n int) {
 }
 
 // give gives back the slots of runs that have ended.
-func (s *slots) give(c *Claimed) {
+func (s *slots) give(c *store.Claimed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count(c, -1)
@@ -250,7 +251,7 @@ func (s *slots) give(c *Claimed) {
 }
 
 // pass makes the slot of one run that of another.
-func (s *slots) pass(from, to *Claimed) {
+func (s *slots) pass(from, to *store.Claimed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count(from, -1)
@@ -325,17 +326,14 @@ func (s *slots) await(ctx context.Context, since uint64, until time.Time) {
 	}
 }
 
-// abandon gives back the slots of runs whose handler does not return, and counts the handler. It returns how many there
+// abandon gives back the slots of tasks whose handler does not return, and counts the handler. It returns how many there
 // are.
-func (s *slots) abandon(runs []*run) int {
+func (s *slots) abandon(tasks []*store.Claimed) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.abandoned++
-	for _, r := range runs {
-		if r.rides {
-			continue
-		}
-		s.count(r.claimed, -1)
+	for _, c := range tasks {
+		s.count(c, -1)
 	}
 	s.freed()
 	return s.abandoned

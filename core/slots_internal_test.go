@@ -15,7 +15,7 @@ import (
 
 // slotsOf are slots of which some are kept for urgent tasks, and kind k has two.
 func slotsOf(total, urgent int) *slots {
-	s := newSlots(Config{Concurrency: total, Urgent: urgent, MaxAbandoned: 3, Clock: SystemClock{}})
+	s := newSlots(model.SystemClock{}, total, urgent, 3)
 	s.bound("k", 2)
 	return s
 }
@@ -130,7 +130,7 @@ func TestSlotsOfAbandonedHandlers(t *testing.T) {
 	s.keep(s.take(t.Context(), 5, never), claimedOf("k", LevelLow, 5))
 	runs := claimedOf("k", LevelLow, 5)
 	for i := range 3 {
-		assert.Equal(t, i+1, s.abandon([]*run{{claimed: &runs[i]}}))
+		assert.Equal(t, i+1, s.abandon([]*store.Claimed{&runs[i]}))
 	}
 	assert.Equal(t, 2, s.stats().InUse, "they hold no slot")
 	var abandoned *model.AbandonedError
@@ -155,7 +155,7 @@ func TestEndedRunsTakeNothing(t *testing.T) {
 // that is kept for urgent tasks.
 func TestSpareSlotsAreThoseThatNobodyWaitsFor(t *testing.T) {
 	t.Parallel()
-	s := newSlots(Config{Concurrency: 2, Urgent: 1, MaxAbandoned: 1, Clock: SystemClock{}})
+	s := newSlots(model.SystemClock{}, 2, 1, 1)
 	spare := func() (n int, urgent bool) {
 		g := s.spare("k")
 		defer s.keep(g, nil)

@@ -92,7 +92,7 @@ func (s *slots) lendSuspects(room sorts, n int) {
 }
 
 // countSuspect adds n to the runs of the sort of a task. The mutex is held.
-func (s *slots) countSuspect(c *Claimed, n int) {
+func (s *slots) countSuspect(c *store.Claimed, n int) {
 	sort := store.SuspectSort(c.Crashes)
 	if sort < 0 {
 		return

@@ -43,43 +43,38 @@ func (u *usual) take() time.Duration {
 	return u.known
 }
 
+// usuals are how long runs take, by kind.
+type usuals struct {
+	mu sync.RWMutex
+	of map[string]*usual
+}
+
 // learn notes how long a completed run of a kind took.
-func (s *Scheduler) learn(kind string, took time.Duration) {
-	s.mu.RLock()
-	u := s.usual[kind]
-	s.mu.RUnlock()
+func (all *usuals) learn(kind string, took time.Duration) {
+	all.mu.RLock()
+	u := all.of[kind]
+	all.mu.RUnlock()
 	if u == nil {
-		s.mu.Lock()
-		if u = s.usual[kind]; u == nil {
-			u = &usual{}
-			s.usual[kind] = u
+		all.mu.Lock()
+		if all.of == nil {
+			all.of = map[string]*usual{}
 		}
-		s.mu.Unlock()
+		if u = all.of[kind]; u == nil {
+			u = &usual{}
+			all.of[kind] = u
+		}
+		all.mu.Unlock()
 	}
 	u.add(took)
 }
 
-// fits reports whether a run of a kind that is started now would usually end before the pull has to. A pull that has most
-// of its time left takes every kind: if that is too little, waiting for another one helps nobody.
-func (p *pull) fits(kind string, now time.Time) bool {
-	if p.end.IsZero() || p.fresh(now) {
-		return true
-	}
-	return p.s.usually(kind) <= p.end.Sub(now)
-}
-
 // usually is how long runs of a kind take; zero if that is not known.
-func (s *Scheduler) usually(kind string) time.Duration {
-	s.mu.RLock()
-	u := s.usual[kind]
-	s.mu.RUnlock()
+func (all *usuals) usually(kind string) time.Duration {
+	all.mu.RLock()
+	u := all.of[kind]
+	all.mu.RUnlock()
 	if u == nil {
 		return 0
 	}
 	return u.take()
-}
-
-// fresh reports whether a run that begins at a time has nearly all the time of the pull before it.
-func (p *pull) fresh(at time.Time) bool {
-	return p.end.Sub(at) >= p.end.Sub(p.begun)*9/10
 }
