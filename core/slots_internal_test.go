@@ -6,10 +6,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/store"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
@@ -138,17 +139,6 @@ func TestSlotsOfAbandonedHandlers(t *testing.T) {
 	assert.Equal(t, model.AbandonedError{Handlers: 3, Limit: 3}, *abandoned)
 	s.returned()
 	assert.Equal(t, 1, s.take(t.Context(), 1, never).n)
-}
-
-// What a handler says after it was abandoned is refused.
-func TestEndedRunsTakeNothing(t *testing.T) {
-	t.Parallel()
-	r := &run{recorder: recorder{ended: true, most: 10}}
-	r.info.run = r
-	assert.NoError(t, r.info.SetResult(1))
-	assert.NoError(t, r.info.SetProgress(2))
-	assert.Equal(t, codec.State{}, r.state)
-	assert.False(t, r.dirty)
 }
 
 // A task that is submitted takes no slot that a pull waits for: neither one for any task, nor, where that pull is content with it, one
