@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/booking"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -33,7 +34,7 @@ func (p *pull) runBooked() (Report, error) {
 	if !p.books() {
 		return p.run()
 	}
-	p.s.alarm.enter()
+	p.s.alarm.Enter()
 	r, err := p.run()
 	made := p.leaveAlarm()
 	due := base.Earlier(store.MillisOf(r.NextDueAt), made)
@@ -46,14 +47,14 @@ func (p *pull) runBooked() (Report, error) {
 			due = base.Earlier(due, made)
 		}
 	}
-	failed := p.s.book(p.ctx, due, pullWaits)
+	failed := p.s.book(p.ctx, due, booking.PullWaits)
 	if failed == nil {
 		failed = p.rebook(due)
 	}
 	if failed != nil {
 		err = errors.Join(err, failed) // that of the pull is not hidden
 	}
-	r.AlarmAt = p.s.alarm.next(p.s.base.StoreNow()).Time()
+	r.AlarmAt = p.s.alarm.Next(p.s.base.StoreNow()).Time()
 	return r, err
 }
 
@@ -62,7 +63,7 @@ func (p *pull) leaveAlarm() store.Millis {
 	if p.leftAlarm.Swap(true) {
 		return 0
 	}
-	return p.s.alarm.leave()
+	return p.s.alarm.Leave()
 }
 
 // awaitsDue waits for what falls due within a moment, and reports whether there is such a thing: a host that is called for each second
@@ -109,12 +110,12 @@ func (p *pull) guard() {
 	}
 	p.guarded = true
 	now := p.s.base.StoreNow()
-	at := alarmAt(now, now) // also if one is booked for then: it may be the one that has called, a little early
-	ctx, cancel := alarmContext(p.ctx, writerWaits)
+	at := booking.At(now, now) // also if one is booked for then: it may be the one that has called, a little early
+	ctx, cancel := alarmContext(p.ctx, booking.WriterWaits)
 	defer cancel()
 	err := p.s.ring(ctx, at)
 	if err == nil {
-		p.s.alarm.guarded.Store(int64(at))
+		p.s.alarm.Guarded.Store(int64(at))
 	} else {
 		p.s.config.Logger.WarnContext(p.ctx, "could not book a wake-up for the case that this process dies", slog.Any("err", err))
 	}
@@ -127,9 +128,9 @@ func (p *pull) rebook(due store.Millis) error {
 	if p.scope.AlarmAt.IsZero() || early <= store.SureAfter || due == 0 {
 		return nil
 	}
-	ctx, cancel := alarmContext(p.ctx, pullWaits)
+	ctx, cancel := alarmContext(p.ctx, booking.PullWaits)
 	defer cancel()
-	at := alarmAt(due, p.s.base.StoreNow())
+	at := booking.At(due, p.s.base.StoreNow())
 	if err := p.s.ring(ctx, at.Add(early)); err != nil {
 		return &AlarmError{At: at.Time(), Err: err}
 	}

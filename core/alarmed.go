@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/booking"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -20,7 +21,7 @@ type alarmed struct {
 // soon books for something that may be due now, in tasks that the answer does not name, if anything was changed at all.
 func (a *alarmed) soon(ctx context.Context, effects []store.Effect) {
 	if slices.ContainsFunc(effects, func(e store.Effect) bool { return e.Code == store.EffectDone }) {
-		a.s.madeDue(ctx, dueNow)
+		a.s.madeDue(ctx, booking.DueNow)
 	}
 }
 
@@ -83,7 +84,7 @@ func (a *alarmed) settled(ctx context.Context, settled []store.Settled) {
 	for i := range settled {
 		due = base.Earlier(due, settled[i].Due)
 		if settled[i].Freed || len(settled[i].Opened) > 0 {
-			due = base.Earlier(due, dueNow)
+			due = base.Earlier(due, booking.DueNow)
 		}
 	}
 	a.s.madeDue(ctx, due)
@@ -118,7 +119,7 @@ func (a *alarmed) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect,
 	var due store.Millis
 	for i := range holds {
 		until := holds[i].Until
-		if until.After != 0 && (a.s.config.Alarm != nil || a.s.alarm.asks(a.s.config.Clock.Now())) {
+		if until.After != 0 && (a.s.config.Alarm != nil || a.s.alarm.Asks(a.s.config.Clock.Now())) {
 			now, err := a.s.base.AskedNow(ctx)
 			if err != nil {
 				return nil, err
@@ -177,7 +178,7 @@ func (a *alarmed) Signal(ctx context.Context, signals []store.Signal) ([]store.S
 		if a.s.config.Alarm != nil { // which would call in a second at the soonest
 			a.s.pullNow(signals[0].Agent)
 		}
-		a.s.madeDue(ctx, dueNow)
+		a.s.madeDue(ctx, booking.DueNow)
 	}
 	return out, err
 }

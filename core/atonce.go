@@ -112,8 +112,8 @@ func (s *Scheduler) placeNow(ctx context.Context, subs []store.Submission) (star
 	if s.declared.storing.Load() || s.keepDeclared(ctx) != nil { // the next pull says why
 		return nil, nil, nil
 	}
-	g := s.slots.spare(sub.Kind)
-	if g.n == 0 {
+	g := s.slots.Spare(sub.Kind)
+	if g.N == 0 {
 		return nil, nil, nil
 	}
 	partition := store.PartitionOf(sub.Agent, s.store.Partitions())
@@ -129,13 +129,13 @@ func (s *Scheduler) placeNow(ctx context.Context, subs []store.Submission) (star
 		err = claims[0].Err
 	}
 	if err != nil {
-		s.slots.keep(g, nil)
+		s.slots.Keep(g, nil)
 		return nil, nil, err
 	}
 	c := &claims[0]
 	s.base.Observe(c.Now)
 	s.fences.seen(partition, c.Fence)
-	s.slots.keep(g, c.Tasks)
+	s.slots.Keep(g, c.Tasks)
 	if len(c.Tasks) > 0 {
 		start = func() { h.run(c, sent.Add(stored(lease)), lease) }
 	}
@@ -187,31 +187,4 @@ func (h *host) pull(agent string) {
 	if h.Done != nil {
 		h.Done(report, err)
 	}
-}
-
-// spare takes a slot for a task of level 1, if one is free that no pull waits for.
-func (s *slots) spare(kind string) grant {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	most, bounded := s.ofKind[kind]
-	if s.abandoned >= s.most || bounded && s.kinds[kind] >= most {
-		return grant{}
-	}
-	usual := s.free() > 0
-	for _, w := range s.waiting {
-		if usual || w.urgent {
-			return grant{}
-		}
-	}
-	if !usual && s.total-s.used <= 0 {
-		return grant{}
-	}
-	g := grant{n: 1, urgent: !usual, news: s.news}
-	s.lend(1, g.urgent)
-	if bounded {
-		g.room = map[string]int{kind: 1}
-		s.kinds[kind]++
-		s.lent.room[kind]++
-	}
-	return g
 }

@@ -7,13 +7,14 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // starting are tasks of one kind and partition that a submit has stored and that may start here.
 type starting struct {
 	host   *host
-	grants []grant // a slot for each
+	grants []slots.Grant // a slot for each
 	claim  store.ClaimRequest
 }
 
@@ -67,7 +68,7 @@ func (st *starting) keep(c *store.Claim) {
 		if c != nil && i < len(c.Tasks) {
 			of = c.Tasks[i : i+1]
 		}
-		st.host.s.slots.keep(g, of)
+		st.host.s.slots.Keep(g, of)
 	}
 }
 
@@ -91,12 +92,12 @@ func (s *Scheduler) startable(subs []store.Submission, placed []store.Submitted)
 		at := slices.IndexFunc(all, func(st *starting) bool {
 			return st.host == h && st.claim.Partition == partition && st.claim.Kinds[0] == sub.Kind
 		})
-		g := grant{}
+		g := slots.Grant{}
 		if placed[i].Created && !h.Alone {
-			g = s.slots.spare(sub.Kind)
+			g = s.slots.Spare(sub.Kind)
 		}
 		switch {
-		case g.n == 0:
+		case g.N == 0:
 			h.runs.Done()
 			continue
 		case at < 0:

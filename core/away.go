@@ -5,128 +5,22 @@ package core
 import (
 	"context"
 	"log/slog"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// A partition that does not answer while others do is away, as when a cluster has lost one of its masters. Pulls continue
-// without it; beside their work they ask it now and then whether it is back.
-
-// Pauses between two questions to a partition that is away. The last one bounds how long a partition that is back waits.
-const (
-	firstAwayPause = 100 * time.Millisecond
-	lastAwayPause  = time.Second
-)
-
-// absences are the partitions that are away, for all pulls of a process.
-type absences struct {
-	n    atomic.Int64 // how many: what is asked each time nothing is away costs nothing
-	mu   sync.Mutex
-	away map[int]*absence
-}
-
-// absence is what is known of a partition that does not answer: why, since when, and when it is asked
-// again.
-type absence struct {
-	err     error
-	since   time.Time
-	pause   time.Duration
-	retryAt time.Time
-	asking  bool
-}
-
-// failed notes that a partition did not answer. It reports whether that is news.
-func (a *absences) failed(partition int, err error, now time.Time) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.away == nil {
-		a.away = map[int]*absence{}
-	}
-	p := a.away[partition]
-	news := p == nil
-	if news {
-		p = &absence{since: now, pause: firstAwayPause / 2}
-		a.away[partition] = p
-		a.n.Add(1)
-	}
-	p.err, p.asking = err, false
-	p.pause = min(2*p.pause, lastAwayPause)
-	p.retryAt = now.Add(p.pause)
-	return news
-}
-
-// back notes that a partition has answered. It reports whether that is news.
-func (a *absences) back(partition int) bool {
-	if a.n.Load() == 0 {
-		return false
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.away[partition] == nil {
-		return false
-	}
-	delete(a.away, partition)
-	a.n.Add(-1)
-	return true
-}
-
-// of is why a partition is away; nil if it is not.
-func (a *absences) of(partition int) error {
-	if a.n.Load() == 0 {
-		return nil
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if p := a.away[partition]; p != nil {
-		return p.err
-	}
-	return nil
-}
-
-// turn reports whether it is time to ask a partition that is away, and that nobody else does. Who asks says how it went
-// with failed or back.
-func (a *absences) turn(partition int, now time.Time) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	p := a.away[partition]
-	if p == nil || p.asking || now.Before(p.retryAt) {
-		return false
-	}
-	p.asking = true
-	return true
-}
-
-// list are the partitions that are away, as an error; nil if none is.
-func (a *absences) list() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.away) == 0 {
-		return nil
-	}
-	e := &AwayError{}
-	for partition := range a.away {
-		e.Partitions = append(e.Partitions, partition)
-	}
-	slices.Sort(e.Partitions)
-	e.Err = a.away[e.Partitions[0]].err
-	return e
-}
-
 // avoid leaves out the targets that are known to be away, unless all are: then each is asked, as there is nobody to wait
 // for it.
 func (p *pull) avoid() {
-	if p.s.absences.n.Load() == 0 {
+	if p.s.absences.N.Load() == 0 {
 		return
 	}
 	p.outlook.mu.Lock()
 	defer p.outlook.mu.Unlock()
 	here := false
 	for _, t := range p.outlook.targets {
-		t.away = p.s.absences.of(t.partition)
+		t.away = p.s.absences.Of(t.partition)
 		here = here || t.away == nil
 	}
 	p.missing.Store(here)
@@ -144,7 +38,7 @@ func (p *pull) isAway(t *target, err error) {
 	if p.outlook.series != nil {
 		*t.seen = seen{} // what it said before is no reason to wake for it
 	}
-	if p.s.absences.failed(t.partition, err, p.s.config.Clock.Now()) {
+	if p.s.absences.Failed(t.partition, err, p.s.config.Clock.Now()) {
 		p.s.config.Logger.WarnContext(p.ctx, "a partition of the store does not answer; the others are served",
 			slog.Int("partition", t.partition), slog.Any("err", err))
 	}
@@ -153,7 +47,7 @@ func (p *pull) isAway(t *target, err error) {
 // isBack notes that a target has answered. The mutex of the outlook is held.
 func (p *pull) isBack(t *target) {
 	t.away = nil
-	if p.s.absences.back(t.partition) {
+	if p.s.absences.Back(t.partition) {
 		p.s.config.Logger.InfoContext(p.ctx, "a partition of the store answers again", slog.Int("partition", t.partition))
 	}
 }
@@ -194,10 +88,10 @@ func (p *pull) askAway() {
 		switch {
 		case t.away == nil:
 			continue
-		case p.s.absences.of(t.partition) == nil:
+		case p.s.absences.Of(t.partition) == nil:
 			t.away, t.asked = nil, time.Time{}
 			continue
-		case p.s.absences.turn(t.partition, now):
+		case p.s.absences.Turn(t.partition, now):
 			p.asking.Go(func() { p.askOne(t) })
 		}
 		missing = true

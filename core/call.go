@@ -1,12 +1,13 @@
 package core
 
-// The call of a handler: its context, its time limit, and what a panic or a Goexit becomes.
+// The call of a handler: its goroutine, its context, its time limit, and what a panic or a Goexit becomes.
 
 import (
 	"context"
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -72,7 +73,7 @@ func (c *call) make(ctx context.Context) {
 func (c *call) ended(ctx context.Context, outcomes []error) {
 	s := c.pull.s
 	if c.over.Swap(true) {
-		s.slots.returned()
+		s.slots.Returned()
 		return
 	}
 	s.calls.Add(-1) // before the outcomes, which wait for those that still run
@@ -80,7 +81,7 @@ func (c *call) ended(ctx context.Context, outcomes []error) {
 	c.pull.closes(c)
 	took, cause := s.config.Clock.Now().Sub(c.begun), context.Cause(ctx)
 	if cause == nil && c.handler != spawner && slices.Contains(outcomes, nil) {
-		s.usual.learn(c.handler.kind, took)
+		s.usual.Learn(c.handler.kind, took)
 	}
 	for i, r := range c.runs {
 		r.owes = true
@@ -88,7 +89,7 @@ func (c *call) ended(ctx context.Context, outcomes []error) {
 	}
 	for _, r := range c.runs {
 		if !r.rides {
-			s.slots.give(r.claimed)
+			s.slots.Give(r.claimed)
 		}
 	}
 }
@@ -101,4 +102,56 @@ func (c *call) slotted() (tasks []*store.Claimed) {
 		}
 	}
 	return tasks
+}
+
+// PanicError is the outcome of a handler that panicked.
+type PanicError struct {
+	Value string // what it panicked with
+	Stack string
+}
+
+// Error is the panic's value.
+func (e *PanicError) Error() string { return "panic: " + e.Value }
+
+// workers call the handlers of a pull. Each handler has a goroutine of its own while it runs, but one that has returned leaves its
+// goroutine to the next: where handlers are quick, few goroutines start and grow their stacks. None waits for work, so nothing is
+// left of them when nothing runs.
+type workers struct {
+	mu     sync.Mutex
+	queue  []*call // to be begun, in their order
+	coming bool    // a goroutine is on its way to the queue
+}
+
+// add has a call made at once.
+func (w *workers) add(c *call) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.queue = append(w.queue, c)
+	w.send()
+}
+
+// send sees to it that somebody comes for what is in the queue, so that none in it waits for the end of another. The mutex is held.
+func (w *workers) send() {
+	if len(w.queue) > 0 && !w.coming {
+		w.coming = true
+		go w.work()
+	}
+}
+
+// work makes calls until none is in the queue.
+func (w *workers) work() {
+	w.mu.Lock()
+	w.coming = false
+	for len(w.queue) > 0 {
+		c := w.queue[0]
+		w.queue[0] = nil
+		if w.queue = w.queue[1:]; len(w.queue) == 0 {
+			w.queue = nil
+		}
+		w.send() // it may be long until this goroutine is back, or it ends with its handler
+		w.mu.Unlock()
+		c.run()
+		w.mu.Lock()
+	}
+	w.mu.Unlock()
 }

@@ -192,7 +192,7 @@ func (s *Scheduler) register(h handler) {
 		panic(fmt.Sprintf("duly: Handle: the kind %q already has a handler", h.kind))
 	}
 	s.handlers[h.kind] = &h
-	s.slots.bound(h.kind, s.base.Kind(h.kind).Slots)
+	s.slots.Bound(h.kind, s.base.Kind(h.kind).Slots)
 	s.kinds = slices.Sorted(slices.Values(append(slices.Clone(s.kinds), h.kind)))
 }
 
@@ -210,7 +210,7 @@ func (s *Scheduler) ownKinds() map[string]*inspect.KindInfo {
 
 // ownKind is what this process has for a kind.
 func (s *Scheduler) ownKind(kind string) *inspect.KindInfo {
-	info := &inspect.KindInfo{Kind: kind, Settings: *s.base.Kind(kind), Counters: store.KindCounters{Kind: kind}, Slots: s.slots.stats().Kinds[kind]}
+	info := &inspect.KindInfo{Kind: kind, Settings: *s.base.Kind(kind), Counters: store.KindCounters{Kind: kind}, Slots: s.slots.Stats().Kinds[kind]}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if h := s.handlers[kind]; h != nil {
@@ -241,4 +241,10 @@ func (s *Scheduler) handles(h *handler) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return h == spawner || s.handlers[h.kind] == h
+}
+
+// HandleKind registers the handler of the kind that the zero value of a payload names. It panics as [Handle] does.
+func HandleKind[P model.Kinder](s *Scheduler, fn func(ctx context.Context, t *Task[P]) error) {
+	var zero P
+	Handle(s, zero.Kind(), fn)
 }

@@ -1,19 +1,22 @@
 package core
 
-// What a pull learns of a partition from the answer to a claim.
+// What a pull finds out of its partitions: it looks when they are due, and learns from the answers to claims.
 
 import (
 	"cmp"
+	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // learn notes what a claim says of its target.
-func (p *pull) learn(t *target, r *store.ClaimRequest, c *store.Claim, sent time.Time, g grant) {
+func (p *pull) learn(t *target, r *store.ClaimRequest, c *store.Claim, sent time.Time, g slots.Grant) {
 	p.outlook.mu.Lock()
 	defer p.outlook.mu.Unlock()
 	if c.Err != nil {
@@ -34,12 +37,12 @@ func (p *pull) learn(t *target, r *store.ClaimRequest, c *store.Claim, sent time
 	if c.Suspects > 0 {
 		t.suspected = sent
 	}
-	t.nextSort = p.s.slots.leftSuspects(c.Suspects, p.sortPatience())
+	t.nextSort = p.s.slots.LeftSuspects(c.Suspects, p.sortPatience())
 	if c.Noticed > 0 {
 		p.noticed = sent.Add(r.Notice)
 	}
 	t.barren = time.Time{}
-	t.doubted = p.outlook.series != nil && !g.urgent && len(c.Tasks)+c.Parked+c.Recovered == 0
+	t.doubted = p.outlook.series != nil && !g.Urgent && len(c.Tasks)+c.Parked+c.Recovered == 0
 	// What a settlement has made due, or has made room for, while the claim was under way the claim may not have seen: that is no reason to
 	// stay away.
 	if due := t.next; due != 0 && due <= c.Now && len(c.Tasks)+c.Parked+c.Recovered == 0 {
@@ -54,21 +57,21 @@ func (p *pull) learn(t *target, r *store.ClaimRequest, c *store.Claim, sent time
 // end, as they are to start in it.
 func (p *pull) sortPatience() time.Duration {
 	if p.end.IsZero() {
-		return suspectsLinger
+		return slots.SuspectsLinger
 	}
 	return p.end.Sub(p.begun) / 8
 }
 
 // foundNothing notes how far a claim has searched that brought nothing, and when it is worth trying again. What waits for
 // a slot of its kind is worth it as soon as slots come free; what is left for lack of time is so for the whole pull.
-func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.Time, g grant, moved bool) {
+func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.Time, g slots.Grant, moved bool) {
 	full, shared := t.suspects(sent), false // kinds without a slot; kinds whose slots another partition was offered
 	for kind, most := range r.Most {
 		full = full || most == 0
-		shared = shared || most == 0 && g.room[kind] > 0
+		shared = shared || most == 0 && g.Room[kind] > 0
 	}
 	on := &t.rest
-	if g.urgent {
+	if g.Urgent {
 		on = &t.urgent
 	}
 	if !shared {
@@ -76,12 +79,12 @@ func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.T
 	}
 	switch {
 	case c.Passed != 0 && !shared: // there is more to look at, at once
-	case g.urgent:
+	case g.Urgent:
 		t.urgentAsked = sent
 	case moved && !full && len(r.Leave) == 0:
 	case t.room && t.left == 0: // the claim may not have seen it
 	case full:
-		t.barren, t.because = sent.Add(cmp.Or(t.nextSort, lookEvery)), g.news
+		t.barren, t.because = sent.Add(cmp.Or(t.nextSort, lookEvery)), g.News
 	default:
 		t.barren, t.because = sent.Add(leftFor), 0
 	}
@@ -95,4 +98,101 @@ func (p *pull) tellMoved(c *store.Claim) {
 	if more := c.Parked - len(c.Aside); more > 0 {
 		p.s.base.Emit(Event{Type: model.EventPark, From: StatusWaiting, Status: StatusWaiting, By: check.ByDuly, Count: more})
 	}
+}
+
+// fences are the largest fences that this process was given, by partition. Claims tell the store: a master that was promoted
+// may lack the last writes of the one before, and with them its last fences, and its clock may be behind.
+type fences []atomic.Int64
+
+// seen notes the fence of a claim.
+func (f fences) seen(partition int, fence store.Fence) {
+	for {
+		last := f[partition].Load()
+		if int64(fence) <= last || f[partition].CompareAndSwap(last, int64(fence)) {
+			return
+		}
+	}
+}
+
+// last is the largest fence of a partition, 0 if none was given.
+func (f fences) last(partition int) store.Fence { return store.Fence(f[partition].Load()) }
+
+// refresh looks at the targets whose last answer is older than an age. It fails if no target answered.
+func (p *pull) refresh(age time.Duration) error {
+	if p.scope.Join != nil && p.scope.Agents != nil {
+		p.join()
+	}
+	p.askAway()
+	now := p.s.config.Clock.Now()
+	old := p.outlook.old(now, p.s.base.StoreNow(), age)
+	if len(old) == 0 {
+		return nil
+	}
+	return p.look(old, now)
+}
+
+// join adds the agents that have joined the pull. It names no more agents than two calls may: while more have something
+// due, others wait until some have not.
+func (p *pull) join() {
+	p.outlook.mu.Lock()
+	defer p.outlook.mu.Unlock()
+	if p.outlook.agents >= MaxAgents {
+		p.outlook.drop(p.s.base.StoreNow())
+	}
+	if p.outlook.agents >= 2*MaxAgents {
+		return
+	}
+	in, out := p.scope.Join()
+	partitions := p.s.store.Partitions()
+	p.outlook.remove(out, partitions)
+	p.outlook.add(in, partitions)
+}
+
+// longestLook bounds a look: it takes nothing, so cutting it off loses nothing.
+const longestLook = 2 * time.Second
+
+// look asks targets when they are due, without taking anything.
+func (p *pull) look(targets []*target, now time.Time) error {
+	requests := make([]store.LookRequest, len(targets))
+	kinds := p.s.handled()
+	for i, t := range targets {
+		requests[i] = store.LookRequest{Partition: t.partition, Kinds: kinds, Agents: t.agents}
+	}
+	p.outlook.asking(targets)
+	claiming := p.claiming.Err() == nil
+	ctx, cancel := p.call(longestLook)
+	if claiming { // whoever wants the end need not wait for it
+		stop := context.AfterFunc(p.claiming, cancel)
+		defer stop()
+	}
+	looks, err := p.s.store.Look(ctx, requests)
+	cancel()
+	if err != nil && claiming && p.claiming.Err() != nil {
+		return err
+	}
+	if err != nil {
+		return p.allAway(targets, err)
+	}
+	p.s.base.Observe(base.LatestOf(looks, func(l *store.Look) *store.Look { return l }))
+	p.outlook.mu.Lock()
+	defer p.outlook.mu.Unlock()
+	for i, t := range targets {
+		if looks[i].Err != nil {
+			p.isAway(t, looks[i].Err)
+			continue
+		}
+		p.isBack(t)
+		t.answered(now, requests[i].Agents, &looks[i])
+		t.looked = true
+	}
+	return nil
+}
+
+// call is the context of one call of the store within the pull: it has a deadline before the pull's end, whatever the
+// caller's context says, and is not cut off before that, as what a claim has taken would stay under lease.
+func (p *pull) call(longest time.Duration) (context.Context, context.CancelFunc) {
+	if !p.end.IsZero() {
+		longest = min(longest, max(p.end.Sub(p.s.config.Clock.Now()), 0)+p.s.config.Margin/2)
+	}
+	return context.WithTimeout(context.WithoutCancel(p.ctx), longest)
 }

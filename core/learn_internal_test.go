@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -27,7 +28,7 @@ func TestRoomThatAClaimHasNotSeen(t *testing.T) {
 		if during {
 			p.outlook.settle(0, now)
 		}
-		p.learn(of, &store.ClaimRequest{}, &store.Claim{Look: store.Look{Now: now}}, sent, grant{})
+		p.learn(of, &store.ClaimRequest{}, &store.Claim{Look: store.Look{Now: now}}, sent, slots.Grant{})
 		due, _ := p.outlook.ready(sent, now, 0)
 		assert.Equal(t, during, len(due) == 1, name)
 		p.close()
@@ -60,7 +61,7 @@ func TestRoomAfterAClaimThatFoundNothing(t *testing.T) {
 		if c.during {
 			p.outlook.freed(0)
 		}
-		p.learn(of, &store.ClaimRequest{Leave: c.leave}, &store.Claim{Look: store.Look{Now: now, NextDue: c.due}, Left: len(c.leave)}, sent, grant{})
+		p.learn(of, &store.ClaimRequest{Leave: c.leave}, &store.Claim{Look: store.Look{Now: now, NextDue: c.due}, Left: len(c.leave)}, sent, slots.Grant{})
 		if c.after {
 			p.outlook.freed(0)
 		}

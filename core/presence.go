@@ -1,8 +1,9 @@
 package core
 
-// What this process says of itself.
+// What this process runs, and says of itself.
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // presence is what this process says of itself, and when it did so last.
@@ -27,7 +29,7 @@ type presence struct {
 
 // self is what there is to say of this process.
 func (s *Scheduler) self() model.Process {
-	st := s.slots.stats()
+	st := s.slots.Stats()
 	p := model.Process{
 		Name: s.config.Name, Kinds: s.handled(), Slots: st.Total, InUse: st.InUse, Urgent: st.Urgent, Usual: st.Usual,
 		Abandoned: st.Abandoned, Running: s.pulls.running(), At: s.base.StoreNow().Time(),
@@ -51,7 +53,7 @@ func (s *Scheduler) announce(ctx context.Context, every, keep time.Duration) {
 	if s.config.Presence == nil {
 		return
 	}
-	now, full := s.config.Clock.Now(), s.slots.full()
+	now, full := s.config.Clock.Now(), s.slots.Full()
 	s.presence.mu.Lock()
 	turns := full != s.presence.full && now.Sub(s.presence.turn) >= base.AnnounceEvery
 	early := !turns && !s.presence.said.IsZero() && now.Sub(s.presence.said) < every
@@ -114,7 +116,7 @@ func (p *pull) tellLeft() {
 	}
 	for _, kind := range p.s.handled() {
 		if !p.fits(kind, now) {
-			p.s.presence.left[kind] = model.LeftKind{Usual: p.s.usual.usually(kind), Had: p.end.Sub(p.begun), At: p.s.base.StoreNow().Time()}
+			p.s.presence.left[kind] = model.LeftKind{Usual: p.s.usual.Usually(kind), Had: p.end.Sub(p.begun), At: p.s.base.StoreNow().Time()}
 		}
 	}
 	p.s.presence.mu.Unlock()
@@ -129,4 +131,48 @@ func (p *pull) announce(every, keep time.Duration) {
 	ctx, cancel := p.call(longestLook)
 	defer cancel()
 	p.s.announce(ctx, every, keep)
+}
+
+// mostRunning is how many of its runs a process tells of: the oldest, as those are what somebody looks for.
+const mostRunning = 10
+
+// openPulls are the pulls under way. They cost a pull two steps, and a task nothing.
+type openPulls struct {
+	mu  sync.Mutex
+	all map[*pull]struct{}
+}
+
+func (o *openPulls) add(p *pull) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.all == nil {
+		o.all = map[*pull]struct{}{}
+	}
+	o.all[p] = struct{}{}
+}
+
+func (o *openPulls) remove(p *pull) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.all, p)
+}
+
+// running are the oldest runs under way.
+func (o *openPulls) running() []model.RunningTask {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var all []model.RunningTask
+	for p := range o.all {
+		p.openCalls.mu.Lock()
+		for _, c := range p.openCalls.all {
+			for _, r := range c.runs {
+				all = append(all, model.RunningTask{Agent: r.claimed.Agent, ID: r.claimed.ID, Kind: r.claimed.Kind, Since: c.begun})
+			}
+		}
+		p.openCalls.mu.Unlock()
+	}
+	store.Sort(all, func(a, b *model.RunningTask) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.ID, b.ID))
+	})
+	return slices.Clip(all[:min(len(all), mostRunning)])
 }

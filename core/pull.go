@@ -195,17 +195,17 @@ func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 			p.calls.Wait()
 			most = 1
 		}
-		g := p.s.slots.take(p.claiming, most, p.begun)
+		g := p.s.slots.Take(p.claiming, most, p.begun)
 		// They start in their order. Where the kind of one has no slot, those after it wait too, rather
 		// than overtake it.
-		n := g.fit(claimed)
-		p.s.slots.keep(g, claimed[:n])
+		n := g.Fit(claimed)
+		p.s.slots.Keep(g, claimed[:n])
 		switch {
-		case g.n == 0:
+		case g.N == 0:
 			p.releaseAll(claimed)
 			claimed = nil
 		case n == 0: // the first one's kind has no slot
-			p.s.slots.await(p.claiming, g.news, p.s.config.Clock.Now().Add(lookEvery))
+			p.s.slots.Await(p.claiming, g.News, p.s.config.Clock.Now().Add(lookEvery))
 		default:
 			p.tick(agent, claimed[:n])
 			p.startAll()
@@ -215,19 +215,6 @@ func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 	p.open.Wait()
 	p.heart.stop()
 	return p.finish(nil)
-}
-
-// fit is how many of some tasks, from the first on, a grant has slots for.
-func (g *grant) fit(tasks []Claimed) int {
-	used := map[string]int{}
-	for i := range min(g.n, len(tasks)) {
-		room, bounded := g.room[tasks[i].Kind]
-		used[tasks[i].Kind]++
-		if bounded && used[tasks[i].Kind] > room || g.urgent && tasks[i].Level != LevelHigh {
-			return i
-		}
-	}
-	return min(g.n, len(tasks))
 }
 
 // finish makes the report. An error of the caller's context is no error of the pull: it asked for the end.
@@ -273,10 +260,38 @@ func (p *pull) fits(kind string, now time.Time) bool {
 	if p.end.IsZero() || p.fresh(now) {
 		return true
 	}
-	return p.s.usual.usually(kind) <= p.end.Sub(now)
+	return p.s.usual.Usually(kind) <= p.end.Sub(now)
 }
 
 // fresh reports whether a run that begins at a time has nearly all the time of the pull before it.
 func (p *pull) fresh(at time.Time) bool {
 	return p.end.Sub(at) >= p.end.Sub(p.begun)*9/10
+}
+
+// mostFailures is how many failures a RunsError names.
+const mostFailures = 5
+
+// tally gathers a report from many goroutines.
+type tally struct {
+	mu     sync.Mutex
+	report Report
+	agents map[string]struct{}
+	failed RunsError
+}
+
+// add changes the report under its lock, as runs end at the same time.
+func (t *tally) add(change func(r *Report)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	change(&t.report)
+}
+
+// failure counts a failed run, and names it while there is room.
+func (t *tally) failure(f model.RunFailure) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.failed.Count++
+	if len(t.failed.Failures) < mostFailures {
+		t.failed.Failures = append(t.failed.Failures, f)
+	}
 }

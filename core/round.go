@@ -5,15 +5,14 @@ package core
 import (
 	"iter"
 	"log/slog"
-	"maps"
 	"slices"
 	"sort"
-	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -41,38 +40,38 @@ func (p *pull) round() (bool, error) {
 	if err := p.refresh(age); err != nil {
 		return false, err
 	}
-	due, again := p.ready(p.s.slots.newest())
+	due, again := p.ready(p.s.slots.Newest())
 	switch {
 	case len(due) == 0 && again.IsZero():
 		return p.lingers() || p.awaitsDue() || p.gathers() || p.awaitsNotice(), nil
 	case len(due) == 0: // what is due waits for slots
-		p.s.slots.await(p.claiming, p.s.slots.newest(), again)
+		p.s.slots.Await(p.claiming, p.s.slots.Newest(), again)
 		return true, nil
 	}
 	p.paced()
-	if p.s.slots.full() {
+	if p.s.slots.Full() {
 		p.announce(base.AnnounceEvery, base.AnnounceFor) // whoever waits can be told why
 	}
-	g := p.s.slots.take(p.claiming, min(p.left, len(due)*store.MaxClaim), p.urgentAt(due))
-	if g.err != nil {
+	g := p.s.slots.Take(p.claiming, min(p.left, len(due)*store.MaxClaim), p.urgentAt(due))
+	if g.Err != nil {
 		p.announce(base.AnnounceEvery, base.LeftTold) // that it claims nothing is to be seen from outside
 	}
-	if g.n == 0 {
-		return false, g.err
+	if g.N == 0 {
+		return false, g.Err
 	}
-	p.full = g.urgent
+	p.full = g.Urgent
 	// Looked up again with the slots in hand: the wait for them may have been long, and others may have
 	// taken what was due.
 	err := p.refresh(age)
 	if err == nil {
-		due, _ = p.ready(g.news)
-		if g.urgent {
+		due, _ = p.ready(g.News)
+		if g.Urgent {
 			due = p.urgentDue(due)
 		}
 	}
 	// Nothing to fill them with: the slots go back at once, as another pull may be waiting for them.
 	if err != nil || len(due) == 0 {
-		p.s.slots.keep(g, nil)
+		p.s.slots.Keep(g, nil)
 		return err == nil, err
 	}
 	p.guard()
@@ -122,7 +121,7 @@ const leftFor = time.Second
 const longestCall = 5 * time.Second
 
 // claim asks targets for as many tasks as the grant has slots, and starts what it gets.
-func (p *pull) claim(due []*target, g grant) error {
+func (p *pull) claim(due []*target, g slots.Grant) error {
 	// The leases count from before the call: the store starts them later, so this process takes them
 	// for over too early rather than too late.
 	all := len(due)
@@ -138,7 +137,7 @@ func (p *pull) claim(due []*target, g grant) error {
 	claims, err := p.claimWith(ctx, requests)
 	cancel()
 	if err != nil {
-		p.s.slots.keep(g, nil)
+		p.s.slots.Keep(g, nil)
 		return p.allAway(due, err)
 	}
 	tasks := claims[0].Tasks // nearly always all there are
@@ -157,7 +156,7 @@ func (p *pull) claim(due []*target, g grant) error {
 	p.s.base.Observe(base.LatestOf(claims, func(c *store.Claim) *store.Look { return &c.Look }))
 	// The slots are settled for the whole answer before any run starts, as a run that ends at once
 	// gives its slot back.
-	p.s.slots.keep(g, tasks)
+	p.s.slots.Keep(g, tasks)
 	for i := range claims {
 		p.learn(due[i], &requests[i], &claims[i], sent, g)
 		p.took(&claims[i], sent)
@@ -185,18 +184,18 @@ const smallestShare = 16
 
 // requests asks the first of the targets, which have waited longest, for an equal share each of the tasks that a grant
 // has slots for. It returns the targets that are asked.
-func (p *pull) requests(due []*target, g grant) ([]store.ClaimRequest, []*target) {
+func (p *pull) requests(due []*target, g slots.Grant) ([]store.ClaimRequest, []*target) {
 	take, leave := p.kinds()
 	lease, leases, notice := p.leases(take)
-	n, few := g.n, max(g.n/smallestShare, (g.n+store.MaxClaim-1)/store.MaxClaim)
+	n, few := g.N, max(g.N/smallestShare, (g.N+store.MaxClaim-1)/store.MaxClaim)
 	now, storeNow := p.s.config.Clock.Now(), p.s.base.StoreNow()
 	// Dry: the ones asked before had nothing for us.
-	if p.dry || g.urgent || now.Sub(p.lastClaim) > lookEvery || p.scope.Series != nil && !p.scope.Series.hurries() {
+	if p.dry || g.Urgent || now.Sub(p.lastClaim) > lookEvery || p.scope.Series != nil && !p.scope.Series.hurries() {
 		few = n
 	}
 	p.lastClaim = now
 	due = due[:min(len(due), few)]
-	passing := g.passing(leave)
+	passing := g.Passing(leave)
 	requests := make([]store.ClaimRequest, len(due))
 	p.outlook.mu.Lock()
 	defer p.outlook.mu.Unlock()
@@ -207,14 +206,14 @@ func (p *pull) requests(due []*target, g grant) ([]store.ClaimRequest, []*target
 		n -= share
 		requests[i] = store.ClaimRequest{
 			Partition: t.partition, Nonce: p.s.nonceFor(), Agents: t.agentsNow(storeNow), Kinds: take,
-			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.urgent, Serial: p.serial(), Limit: share, PerAgent: p.scope.PerAgent, Lease: lease, Leases: leases, Notice: notice, Suspects: g.suspectsFor(p.turn+i, len(due)),
+			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.Urgent, Serial: p.serial(), Limit: share, PerAgent: p.scope.PerAgent, Lease: lease, Leases: leases, Notice: notice, Suspects: g.SuspectsFor(p.turn+i, len(due)),
 			MaxCrashes: p.s.config.MaxCrashes,
 			Fence:      p.s.fences.last(t.partition), Tell: p.s.base.Tells(), Stamp: p.s.stamped(), Expect: p.s.expected,
 		}
 		switch {
 		// Each kind of claim continues where the last of its kind stopped: what one passes over another
 		// may want.
-		case g.urgent:
+		case g.Urgent:
 			requests[i].After = t.urgent.on(passing, now)
 		case t.suspects(now): // they may be many, with others behind them
 			requests[i].After = t.rest.on(passing+"?", now)
@@ -231,12 +230,12 @@ func (p *pull) serial() bool { return p.s.config.Serial == SerialAgent }
 
 // share is how many tasks of the kinds that have a bound the i-th of n requests may take. Where there are fewer than
 // requests, it is the turn of others each time.
-func (p *pull) share(g grant, i, n int) map[string]int {
-	if len(g.room) == 0 {
+func (p *pull) share(g slots.Grant, i, n int) map[string]int {
+	if len(g.Room) == 0 {
 		return nil
 	}
-	most := make(map[string]int, len(g.room))
-	for kind, room := range g.room {
+	most := make(map[string]int, len(g.Room))
+	for kind, room := range g.Room {
 		most[kind] = room / n
 		// The remainder goes around: with one slot and three partitions each has it every third time,
 		// and none starves.
@@ -245,20 +244,6 @@ func (p *pull) share(g grant, i, n int) map[string]int {
 		}
 	}
 	return most
-}
-
-// passing names what claims pass over, so that one can continue where the last one like it stopped; empty if nothing.
-func (g *grant) passing(leave []string) string {
-	var b strings.Builder
-	for _, kind := range leave {
-		b.WriteString("-" + kind + "\n")
-	}
-	for _, kind := range slices.Sorted(maps.Keys(g.room)) {
-		if g.room[kind] == 0 {
-			b.WriteString("=" + kind + "\n")
-		}
-	}
-	return b.String()
 }
 
 // kinds are the kinds to claim, and those to leave because a run would usually not fit into what is left of the time.
@@ -345,7 +330,7 @@ func byAgent(tasks []Claimed) iter.Seq2[string, []Claimed] {
 func (p *pull) refuse(agent string, tasks []Claimed) {
 	p.s.config.Logger.ErrorContext(p.ctx, "the store returned tasks of an agent that was not asked for", slog.String("agent", agent))
 	for i := range tasks {
-		p.s.slots.give(&tasks[i])
+		p.s.slots.Give(&tasks[i])
 	}
 	p.releaseAll(tasks)
 }

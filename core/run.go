@@ -82,7 +82,7 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	default:
 		return r, h
 	}
-	p.s.slots.give(c)
+	p.s.slots.Give(c)
 	return nil, nil
 }
 
@@ -142,7 +142,7 @@ func (p *pull) start(h *handler, runs []*run) {
 	if !p.s.handles(h) { // it was taken out since they were claimed
 		for _, r := range runs {
 			if !r.rides {
-				p.s.slots.give(r.claimed)
+				p.s.slots.Give(r.claimed)
 			}
 			p.release(r)
 		}
@@ -180,7 +180,7 @@ func (p *pull) held(runs []*run) []*run {
 			return false
 		}
 		if r != first && !r.rides {
-			p.s.slots.give(r.claimed)
+			p.s.slots.Give(r.claimed)
 		}
 		if lost {
 			r.conclude(ErrLeaseLost, 0, false)
@@ -192,10 +192,10 @@ func (p *pull) held(runs []*run) []*run {
 	switch {
 	case len(runs) > 0 && runs[0] == first:
 	case len(runs) > 0 && runs[0].rides: // the slot of the batch is that of another now
-		p.s.slots.pass(first.claimed, runs[0].claimed)
+		p.s.slots.Pass(first.claimed, runs[0].claimed)
 		runs[0].rides = false
 	default:
-		p.s.slots.give(first.claimed)
+		p.s.slots.Give(first.claimed)
 	}
 	return runs
 }

@@ -13,9 +13,13 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/internal/absence"
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/booking"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/shared"
+	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -35,7 +39,7 @@ type Scheduler struct {
 	store   Store
 	waker   store.Waker // the store, if it is one
 	config  Config
-	slots   *slots
+	slots   *slots.Slots
 	tallies tallies
 	nonce   string                                                              // what the nonces of this process begin with
 	cron    func(spec codec.CronSpec, after store.Millis) (store.Millis, error) // that of crons, made once
@@ -49,15 +53,15 @@ type Scheduler struct {
 	middleware []func(next Handler) Handler
 	submitting []func(next Submitter) Submitter
 	kinds      []string // sorted, and never changed in place
-	usual      usuals
+	usual      slots.Usuals
 
-	absences absences
+	absences absence.Absences
 	fences   fences
 	presence presence
 	pulls    openPulls
 	figures  figures
-	shared   sharedPulls
-	alarm    alarm
+	shared   shared.Pulls
+	alarm    booking.State
 
 	declared declared
 	expected []store.Expected // what runs use of which nothing is known yet
@@ -76,10 +80,10 @@ func New(st Store, config Config) (*Scheduler, error) {
 		return nil, fmt.Errorf("duly: %w", err)
 	}
 	s := &Scheduler{
-		store: st, config: config, slots: newSlots(config.Clock, config.Concurrency, config.Urgent, config.MaxAbandoned), nonce: rand.Text()[:store.NonceLen/2],
+		store: st, config: config, slots: slots.New(config.Clock, config.Concurrency, config.Urgent, config.MaxAbandoned), nonce: rand.Text()[:store.NonceLen/2],
 		handlers: map[string]*handler{}, gates: map[string]gate{}, fences: make(fences, st.Partitions()),
 	}
-	s.store, s.alarm.turn = &alarmed{Store: &base.Paced{Store: st}, s: s}, make(chan struct{}, 1)
+	s.store, s.alarm.Turn = &alarmed{Store: &base.Paced{Store: st}, s: s}, make(chan struct{}, 1)
 	s.furnish(s.store)
 	s.waker, _ = st.(store.Waker)
 	s.expected = config.expected()
@@ -149,7 +153,7 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 	for i, p := range placed {
 		out[i] = Submitted{
 			Agent: subs[i].Agent, ID: subs[i].ID, Kind: subs[i].Kind, Status: StatusWaiting, Due: p.Due.Time(), Created: p.Created,
-			Replaced: p.Replaced, NotBooked: s.alarm.lacks(p.Due),
+			Replaced: p.Replaced, NotBooked: s.alarm.Lacks(p.Due),
 		}
 	}
 	if s.base.Tells() {
@@ -180,13 +184,13 @@ func notTooLarge(subs []store.Submission) error {
 func (s *Scheduler) Until(t time.Time) time.Duration { return t.Sub(s.base.StoreNow().Time()) }
 
 // Slots says how the slots of this process are used.
-func (s *Scheduler) Slots() model.SlotStats { return s.slots.stats() }
+func (s *Scheduler) Slots() model.SlotStats { return s.slots.Stats() }
 
 // Ready is nil while the process can claim all there is, as far as its pulls know: it calls no store. Otherwise it is an
 // *[model.AbandonedError], an *[AwayError], or both.
 func (s *Scheduler) Ready() error {
-	err := s.absences.list()
-	if st := s.slots.stats(); st.Abandoned >= st.MaxAbandoned {
+	err := s.absences.List()
+	if st := s.slots.Stats(); st.Abandoned >= st.MaxAbandoned {
 		err = errors.Join(&model.AbandonedError{Handlers: st.Abandoned, Limit: st.MaxAbandoned}, err)
 	}
 	return err

@@ -42,7 +42,7 @@ type Series struct {
 // NewSeries makes a series whose pulls look again at a partition that has said nothing for so long: thus they find what nobody
 // announces, such as the tasks of a process that died.
 func (s *Scheduler) NewSeries(every time.Duration) *Series {
-	s.alarm.lives()
+	s.alarm.Lives()
 	q := &Series{s: s, every: every, earlier: make(chan struct{}, 1), seen: map[int]*seen{}}
 	q.settler.s, q.settler.series = s, q
 	return q
@@ -217,7 +217,7 @@ func (p *pull) pauseFor(d time.Duration) {
 // work waits for slots it asks as often as any: whoever has waited longest has the next one.
 func (p *pull) maxAge() time.Duration {
 	q := p.scope.Series
-	if q == nil || p.scope.Agents != nil || p.s.slots.full() {
+	if q == nil || p.scope.Agents != nil || p.s.slots.Full() {
 		return lookEvery
 	}
 	if q.hurries() {

@@ -190,7 +190,7 @@ func settlements(batch []*run) []store.Settlement {
 // knows it from the answer, and has a slot for it as far as one can see. An agent that was named may be another process's next.
 func (r *run) quiet() bool {
 	p := r.pull
-	return p.outlook.series != nil && !p.over() && r.verdict.Settlement.Verb != store.VerbRelease && !p.s.slots.scarce()
+	return p.outlook.series != nil && !p.over() && r.verdict.Settlement.Verb != store.VerbRelease && !p.s.slots.Scarce()
 }
 
 // try settles once, and then what had to be decided a second time. It returns what the store did not answer for, and why.
@@ -400,4 +400,10 @@ func (t *tally) count(v *decide.Verdict) {
 			r.Snoozed++
 		}
 	})
+}
+
+// release gives a run back that has not begun.
+func (p *pull) release(r *run) {
+	r.verdict.Settlement, r.verdict.Released = decide.Release(r.claimed), true
+	p.settler.add(r)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
@@ -36,7 +35,7 @@ func (s *Scheduler) RunShared(ctx context.Context, scope Scope) (Report, error) 
 	}
 	clock := s.config.Clock
 	begun, whole := clock.Now(), scope.MaxDuration
-	return s.shared.do(ctx, shareKey(scope), func(claimed func()) (Report, error) {
+	return s.shared.Do(ctx, shareKey(scope), func(claimed func()) (Report, error) {
 		scope.Idle = func(time.Time) bool { claimed(); return false }
 		defer context.AfterFunc(ctx, claimed)() // its handlers have their grace then, and nobody else has to wait for that
 		if waited := clock.Now().Sub(begun); waited > 0 && whole > 0 {
@@ -66,127 +65,4 @@ func shareKey(s Scope) string {
 		fmt.Fprintf(&b, "%q", agent)
 	}
 	return b.String()
-}
-
-// sharedPulls lets callers that ask for the same pull share one.
-type sharedPulls struct {
-	mu   sync.Mutex
-	open map[string]*sharedPull // those that may still claim, or are about to
-}
-
-// sharedPull is one pull and those who are answered by it. Its fields are guarded by sharedPulls.mu until it is done.
-type sharedPull struct {
-	after   <-chan struct{} // closed when the one before claims no more and this may start; nil if none comes before
-	next    *sharedPull     // of those who came while this one claimed
-	waiting int             // those who would start it
-	started bool
-
-	claimed chan struct{} // closed when it claims no more
-	done    chan struct{} // closed when its handlers have ended too
-	report  Report
-	err     error
-	whole   bool // it was not cut off by its own caller, or by a panic
-}
-
-// do runs a pull, which calls claimed when it claims no more. While the same one may still claim it waits: that one may already
-// have passed what fell due since, so those who wait share the next one. If that is cut off, because its caller went away, one
-// of the others runs it again.
-func (f *sharedPulls) do(ctx context.Context, key string, pull func(claimed func()) (Report, error)) (Report, error) {
-	for {
-		one := f.join(key)
-		if one.after != nil {
-			select {
-			case <-one.after:
-			case <-ctx.Done():
-				f.leave(key, one)
-				return Report{More: true}, nil // as RunDue has it: the end was asked for, and nothing is known
-			}
-		}
-		if f.start(one) {
-			return f.lead(ctx, key, one, pull)
-		}
-		select {
-		case <-one.done:
-			if one.whole {
-				return one.report, one.err
-			}
-		case <-ctx.Done():
-			return Report{More: true}, nil
-		}
-	}
-}
-
-// join is the pull that may answer a call that comes now: one that has not started.
-func (f *sharedPulls) join(key string) *sharedPull {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	one := f.open[key]
-	switch {
-	case one == nil:
-		if f.open == nil {
-			f.open = map[string]*sharedPull{}
-		}
-		one = newSharedPull(nil)
-		f.open[key] = one
-	case one.started:
-		if one.next == nil {
-			one.next = newSharedPull(one.claimed)
-		}
-		one = one.next
-	}
-	one.waiting++
-	return one
-}
-
-// newSharedPull is a pull that begins after another one, if after is not nil.
-func newSharedPull(after <-chan struct{}) *sharedPull {
-	return &sharedPull{after: after, claimed: make(chan struct{}), done: make(chan struct{})}
-}
-
-// leave forgets a pull that nobody is left to start: keys are made of what callers send, and must not pile up.
-func (f *sharedPulls) leave(key string, one *sharedPull) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	one.waiting--
-	if one.waiting > 0 || one.started {
-		return
-	}
-	switch before := f.open[key]; {
-	case before == one:
-		delete(f.open, key)
-	case before != nil && before.next == one:
-		before.next = nil
-	}
-}
-
-// start reports whether it is the caller who has to run the pull.
-func (f *sharedPulls) start(one *sharedPull) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	first := !one.started
-	one.started = true
-	return first
-}
-
-// lead runs the pull for all who wait for it.
-func (f *sharedPulls) lead(
-	ctx context.Context, key string, one *sharedPull, pull func(claimed func()) (Report, error),
-) (Report, error) {
-	claimed := sync.OnceFunc(func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if one.next == nil {
-			delete(f.open, key)
-		} else {
-			f.open[key] = one.next
-		}
-		close(one.claimed)
-	})
-	defer func() { // also when a store panics: nobody waits for a pull that is no more
-		claimed()
-		close(one.done)
-	}()
-	one.report, one.err = pull(claimed)
-	one.whole = ctx.Err() == nil
-	return one.report, one.err
 }

@@ -69,7 +69,7 @@ func (s *Scheduler) steered(ctx context.Context, tasks []NewTask) []NewTask {
 	s.figures.refresh(ctx, s)
 	for i := range tasks {
 		t := &tasks[i]
-		if t.Restored != nil { // it was placed when it was new
+		if t.Restored() != nil { // it was placed when it was new
 			continue
 		}
 		s.figures.submitted(s.config.Clock.Now(), t.Agent)

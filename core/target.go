@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -55,7 +56,7 @@ type seen struct {
 
 // suspects reports whether claims have left tasks lately whose last runs died with their process. A search that is behind them sees none.
 func (t *target) suspects(now time.Time) bool {
-	return !t.suspected.IsZero() && now.Sub(t.suspected) < suspectsLinger
+	return !t.suspected.IsZero() && now.Sub(t.suspected) < slots.SuspectsLinger
 }
 
 // due is when something is due in the partition, as far as is known.

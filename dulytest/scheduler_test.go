@@ -99,7 +99,7 @@ func TestAConfigurationThatMakesNoSenseFailsTheTest(t *testing.T) {
 	assert.Nil(t, dulytest.New(p, core.Config{Clock: core.SystemClock{}}))
 	assert.Nil(t, dulytest.New(p, core.Config{Concurrency: -1}))
 	require.Len(t, p.failed, 2)
-	assert.Contains(t, p.failed[0], "Config.Clock must be nil, not a core.SystemClock")
+	assert.Contains(t, p.failed[0], "Config.Clock must be nil, not a model.SystemClock")
 	assert.Contains(t, p.failed[1], "Concurrency must be between")
 }
 

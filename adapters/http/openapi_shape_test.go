@@ -147,8 +147,8 @@ func TestCodesAndEventsAreThoseOfTheCode(t *testing.T) {
 	t.Parallel()
 	schemas := document(t).Components.Schemas
 	for name, want := range map[string][]string{
-		"Code":      append(words(t, "../../core/errors.go", "Code"), words(t, "../internal/problem/problem.go", "Code")...),
-		"EventType": words(t, "../../core/event.go", "EventType"),
+		"Code":      append(words(t, "../../core/model/errors.go", "Code"), words(t, "../internal/problem/problem.go", "Code")...),
+		"EventType": words(t, "../../core/model/event.go", "EventType"),
 	} {
 		var have []string
 		for _, v := range schemas[name].Value.Enum {

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
 	"github.com/seed-6f6f2c11/duly/core/internal/plan"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -133,7 +134,7 @@ func (e *Explanation) suspect(t *store.Stored) {
 	switch sort := store.SuspectSort(t.Crashes); sort {
 	case 0:
 	case 1:
-		runs, most = "its last 2 runs died with their processes", fmt.Sprintf("%d such tasks at once", base.MostOfSecondSort)
+		runs, most = "its last 2 runs died with their processes", fmt.Sprintf("%d such tasks at once", slots.MostOfSecondSort)
 	default:
 		runs, most = fmt.Sprintf("its last %d runs died with their processes", t.Crashes), "one such task at once"
 	}

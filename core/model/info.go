@@ -20,7 +20,7 @@ func (info *TaskInfo) Definition() NewTask {
 		Group: info.Group, MaxAttempts: info.MaxAttempts, Backoff: info.Backoff, Timeout: info.Timeout, Lease: info.Lease,
 		TraceID: info.TraceID, Traceparent: info.Traceparent, SessionID: info.SessionID, UserID: info.UserID,
 		Labels: info.Labels, Info: info.Info, Tags: info.Tags,
-		Owned: info.Owner() != "",
+		owned: info.Owner() != "",
 	}
 	if info.Payload != nil {
 		t.Payload = info.Payload

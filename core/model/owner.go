@@ -17,7 +17,7 @@ func (t *NewTask) OwnedBy(owner string) {
 			labels[name] = value
 		}
 	}
-	if t.Owned = owner != ""; t.Owned {
+	if t.owned = owner != ""; t.owned {
 		labels[LabelOwner] = owner
 	}
 	t.Labels = labels
@@ -40,7 +40,7 @@ func (t *NewTask) checkOwned() error {
 	switch {
 	case !has:
 		return CheckLabels(t.Labels)
-	case !t.Owned:
+	case !t.owned:
 		return check.Invalid("labels."+LabelOwner, "is set by duly apply alone: leave it out")
 	case len(t.Labels) > maxLabels+1:
 		return check.Invalid("labels", "are %d: the limit is %d", len(t.Labels)-1, maxLabels)
@@ -63,3 +63,6 @@ func (t *NewTask) KeepOwner(owner string) error {
 	}
 	return nil
 }
+
+// OwnedAsLabelled takes the owner that the labels name for the task's own, as an import does of what was exported so.
+func (t *NewTask) OwnedAsLabelled() { t.owned = t.Labels[LabelOwner] != "" }

@@ -49,3 +49,9 @@ func (r *Restored) Check(t *NewTask) error {
 	}
 	return nil
 }
+
+// Restored is where the task was when it was exported; nil for one that is new. It is the importer's own: see [NewTask.Restore].
+func (t *NewTask) Restored() *Restored { return t.restored }
+
+// Restore says where the task was when it was exported, so that it goes on from there once it is submitted.
+func (t *NewTask) Restore(r *Restored) { t.restored = r }

@@ -1,3 +1,5 @@
+// Package model has the words of duly: tasks as they are submitted ([NewTask]) and seen ([TaskInfo]), outcomes, events, errors, orders, the settings of kinds, and
+// their one form in JSON. It decides nothing and knows no store. Names that handlers and hosts need are found in package core too.
 package model
 
 // The task that a user submits: its fields, its defaults, and what is refused.
@@ -89,8 +91,8 @@ type NewTask struct {
 	Tags                            []string
 	Labels                          map[string]string // the submitter's own, at most 32
 
-	Owned    bool      // that Labels has its owner was said by OwnedBy
-	Restored *Restored // where the task was when it was exported; nil for one that is new
+	owned    bool      // that Labels has its owner was said by OwnedBy
+	restored *Restored // where the task was when it was exported; nil for one that is new
 }
 
 // Bounds of a task, besides those of ids.

@@ -237,7 +237,7 @@ func (im *importing) pause(agent string, p *model.PauseLine) error {
 func (im *importing) task(n int, t *model.NewTask, size int) error {
 	switch {
 	case im.as != "":
-		if t.Restored.Activity != nil && t.Agent != "" && t.Agent != im.as {
+		if t.Restored().Activity != nil && t.Agent != "" && t.Agent != im.as {
 			return check.Invalid("activity", "is that of a subject of the agent %q: it cannot be imported for another one, whose activity makes its own task", t.Agent)
 		}
 		t.Agent = im.as
@@ -247,8 +247,8 @@ func (im *importing) task(n int, t *model.NewTask, size int) error {
 	if t.ID == "" && t.UniqueKey == "" {
 		return check.Invalid("task.id", "is required: without it each import would make another task")
 	}
-	if t.Restored.Pause != nil {
-		t.Restored.Hold = codec.PauseHold(im.ctx, t.Restored.Pause, im.s.base.StoreNow())
+	if t.Restored().Pause != nil {
+		t.Restored().Hold = codec.PauseHold(im.ctx, t.Restored().Pause, im.s.base.StoreNow())
 	}
 	tasks, err := im.s.base.Filled([]model.NewTask{*t})
 	if err != nil {
@@ -258,7 +258,7 @@ func (im *importing) task(n int, t *model.NewTask, size int) error {
 	if err != nil {
 		return check.Within("task", err)
 	}
-	if t.Restored.Activity != nil {
+	if t.Restored().Activity != nil {
 		return im.activity(&tasks[0], &subs[0])
 	}
 	name := [2]string{subs[0].Agent, subs[0].ID}
@@ -351,9 +351,9 @@ func (im *importing) activity(t *model.NewTask, sub *store.Submission) error {
 	if err := s.base.AllowActivity(ctx, change); err != nil {
 		return err
 	}
-	touch := store.Touch{Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, Level: sub.Level, Body: sub.Body, Pulse: t.Restored.Activity.Pulse}
+	touch := store.Touch{Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, Level: sub.Level, Body: sub.Body, Pulse: t.Restored().Activity.Pulse}
 	touch.Pulse.Delay = max(sub.Due.At.Sub(found.Now), 0)
-	if t.Restored.Hold != nil {
+	if t.Restored().Hold != nil {
 		touch.Pulse.Delay = max(touch.Pulse.Delay, pausedSoon)
 	}
 	touched, err := s.base.Store.Touch(ctx, []store.Touch{touch})
@@ -362,8 +362,8 @@ func (im *importing) activity(t *model.NewTask, sub *store.Submission) error {
 	}
 	im.done.New++
 	s.base.ChangedAll(change, touched[0].Due.Time())
-	if t.Restored.Hold != nil {
-		hold := *t.Restored.Hold
+	if t.Restored().Hold != nil {
+		hold := *t.Restored().Hold
 		hold.Target = store.Target{Agent: sub.Agent, ID: sub.ID}
 		if _, err := s.base.Store.Hold(ctx, []store.Hold{hold}); err != nil {
 			return err

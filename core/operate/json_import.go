@@ -117,7 +117,7 @@ func parseTaskLine(names []string, values map[string]json.RawMessage) (*model.Ne
 			if err := t.UnmarshalJSON(values[name]); err != nil {
 				return nil, check.Within(name, err)
 			}
-			t.Owned = t.Labels[model.LabelOwner] != "" // it was exported so
+			t.OwnedAsLabelled() // it was exported so
 		case read == nil:
 			return nil, check.Invalid(check.Clip(name), "is not a field of a line with a task")
 		default:
@@ -130,7 +130,7 @@ func parseTaskLine(names []string, values map[string]json.RawMessage) (*model.Ne
 			}
 		}
 	}
-	t.Restored = r
+	t.Restore(r)
 	return &t, r.Check(&t)
 }
 

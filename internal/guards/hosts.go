@@ -24,7 +24,7 @@ var hostGuards = []guard{
 	}, inCore, "TestAPullBooksAGuardBeforeItStartsWork$"},
 	{"40", sow.Fault{
 		Name: "alarm-believed", What: "an alarm is known before the clock has confirmed it", File: "core/alarm.go",
-		Old: "	s.alarm.confirmed(booked.Now, booked.By)\n	if booked.Set", New: "	s.alarm.confirmed(booked.Now, booked.Set)\n	if booked.Set",
+		Old: "\ts.alarm.Confirmed(booked.Now, booked.By)\n\tif booked.Set", New: "\ts.alarm.Confirmed(booked.Now, booked.Set)\n\tif booked.Set",
 	}, inCore, "TestAClockThatHangs$"},
 	{"40", sow.Fault{
 		Name: "alarm-own-time", What: "an alarm is booked with the context of the caller", File: "core/alarm.go",

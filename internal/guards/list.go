@@ -197,7 +197,7 @@ var guards = append([]guard{
 	}, "adapters/http", "TestPartitionsThatAreAwayAreNamed$"},
 	{"26", sow.Fault{
 		Name: "suspects", What: "a process runs any number of tasks whose processes have died", File: "core/round.go",
-		Old: "Suspects: g.suspectsFor(p.turn+i, len(due)),", New: "",
+		Old: "Suspects: g.SuspectsFor(p.turn+i, len(due)),", New: "",
 	}, inCore, "TestPoisonousTasksDieAlone$"},
 	{"26", sow.Fault{
 		Name: "lived", What: "what a process has lost that lives counts as its crash", File: "core/memstore/suspect.go",
@@ -324,9 +324,9 @@ var guards = append([]guard{
 		Old: "r.Agents, r.New = []string{r.New.Agent}, nil", New: "r.Agents, r.New, r.Nonce = []string{r.New.Agent}, nil, newNonce()",
 	}, onRedis, "TestLostAnswersOfEveryScript$"},
 	{"35", sow.Fault{
-		Name: "start-slots", What: "urgent tasks take slots that a pull waits for", File: "core/atonce.go",
+		Name: "start-slots", What: "urgent tasks take slots that a pull waits for", File: "core/internal/slots/slots.go",
 		Old: "if usual || w.urgent {", New: "if w == nil {",
-	}, inCore, "TestSpareSlotsAreThoseThatNobodyWaitsFor$"},
+	}, "core/internal/slots", "TestSpareSlotsAreThoseThatNobodyWaitsFor$"},
 	{"37", sow.Fault{
 		Name: "breaker-depth", What: "runs submit tasks at one depth more", File: "core/origin.go",
 		Old: "most > 0 && o.Depth > most", New: "most > 0 && o.Depth > most+1",

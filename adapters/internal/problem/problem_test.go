@@ -66,7 +66,7 @@ func TestEachCodeHasItsStatus(t *testing.T) {
 		problem.CodeUnauthorized: 401, core.CodeForbidden: 403, problem.CodeNoRoute: 404, problem.CodeMethod: 405,
 		problem.CodeTooLarge: 413, problem.CodeMediaType: 415, problem.CodeTooMany: 429, problem.CodeDraining: 503,
 	}
-	of := codes(t, "../../../core/errors.go")
+	of := codes(t, "../../../core/model/errors.go")
 	require.Len(t, of, 14, "those of core are found")
 	own := codes(t, "problem.go")
 	require.Len(t, own, 7)
@@ -90,7 +90,7 @@ func TestTheCodesAreDescribed(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(data, &doc))
 	described := doc.Components.Schemas["Code"].Enum
-	for _, code := range append(codes(t, "../../../core/errors.go"), codes(t, "problem.go")...) {
+	for _, code := range append(codes(t, "../../../core/model/errors.go"), codes(t, "problem.go")...) {
 		assert.Contains(t, described, code)
 	}
 }

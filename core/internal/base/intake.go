@@ -37,7 +37,7 @@ func (s *Base) checkCallback(url string) error {
 func (s *Base) Plan(ctx context.Context, tasks []model.NewTask, subs []store.Submission) error {
 	for i := range tasks {
 		t := &tasks[i]
-		if !t.Planned() || t.Restored.Planned() {
+		if !t.Planned() || t.Restored().Planned() {
 			continue
 		}
 		if _, err := s.AskedNow(ctx); err != nil {

@@ -46,8 +46,3 @@ func (s *Base) Decoded(said map[string][]byte) map[string]model.Process {
 	}
 	return all
 }
-
-// The same for what base has of it.
-const (
-	MostOfSecondSort = 2
-)

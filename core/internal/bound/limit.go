@@ -1,3 +1,4 @@
+// Package bound has limits and budgets as they are checked, completed, read from JSON and kept in profiles.
 package bound
 
 // Limits: what is refused, and those of a profile.

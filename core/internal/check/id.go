@@ -1,3 +1,4 @@
+// Package check says what is refused of what comes from outside: names, texts, JSON and settings. Each refusal names the field that is wrong.
 package check
 
 // Names and texts that come from outside, and what is said of those that are refused.

@@ -1,3 +1,4 @@
+// Package codec has tasks as stores keep them, in both directions: a new task becomes a submission, and what is stored becomes what users see.
 package codec
 
 // The body of a task in core: what is fixed when it is submitted, and what follows from that.

@@ -46,8 +46,8 @@ func HoldNew(ctx context.Context, tasks []model.NewTask, subs []store.Submission
 // HoldOf is the pause that a task has from the beginning; nil for none.
 func HoldOf(ctx context.Context, t *model.NewTask) *store.Hold {
 	switch {
-	case t.Restored != nil && t.Restored.Hold != nil:
-		return t.Restored.Hold
+	case t.Restored() != nil && t.Restored().Hold != nil:
+		return t.Restored().Hold
 	case t.Paused:
 		return &store.Hold{Note: model.OrderOf(ctx, model.Order{Reason: t.PausedReason}).Encode()}
 	default:

@@ -98,8 +98,8 @@ func Prepare(t *model.NewTask, maxPayload int, origin *model.Origin) (store.Subm
 		b.Manual, b.Every = true, check.MaxDelay // versions that know no manual tasks take it for one with this interval
 	}
 	storeLabels(&b, t.Labels)
-	if t.Restored != nil {
-		restore(t.Restored, &sub, &b)
+	if t.Restored() != nil {
+		restore(t.Restored(), &sub, &b)
 	}
 	sub.Body = b.Encode()
 	return sub, nil

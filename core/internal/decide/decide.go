@@ -1,3 +1,5 @@
+// Package decide says what becomes of a task whose run has ended. It is a function of facts that were gathered before: it asks no store, no clock
+// and no scheduler.
 package decide
 
 import (

@@ -1,3 +1,4 @@
+// Package outcome has what a handler returns, as values that a decision tells apart.
 package outcome
 
 // The outcomes with which a handler steers, as values.

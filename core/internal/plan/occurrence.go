@@ -1,3 +1,4 @@
+// Package plan works out when tasks are due: the occurrences of those that recur, the zones and quiet hours of their agents.
 package plan
 
 // The due times of tasks that recur.

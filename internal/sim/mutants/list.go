@@ -139,7 +139,7 @@ var plain = []sow.Fault{
 	},
 	{
 		Name: "suspects-unbounded", What: "A process runs any number of tasks whose last runs died with their processes.", File: "core/round.go",
-		Old: "Suspects: g.suspectsFor(p.turn+i, len(due)),", New: "",
+		Old: "Suspects: g.SuspectsFor(p.turn+i, len(due)),", New: "",
 	},
 	{
 		Name: "no-notice", What: "A lease that is over is taken back at once.", File: "core/round.go",
@@ -154,8 +154,8 @@ var plain = []sow.Fault{
 		Old: "c.Crashes > p.s.config.MaxCrashes {", New: "c.Crashes > p.s.config.MaxCrashes+1 {",
 	},
 	{
-		Name: "kind-slots-ignored", What: "The slots of a kind do not bound it.", File: "core/slots.go",
-		Old: "	s.ofKind[kind] = most\n", New: "	_ = most\n",
+		Name: "kind-slots-ignored", What: "The slots of a kind do not bound it.", File: "core/internal/slots/slots.go",
+		Old: "\ts.ofKind[kind] = most\n", New: "\t_ = most\n",
 	},
 	{
 		Name: "min-interval-ignored", What: "The minimum interval of a task is not kept.", File: "core/internal/decide/retryafter.go",

@@ -1,10 +1,14 @@
-package core
+// Package slots bounds what runs at once in a process: all runs, those of a kind, and those whose last run died with its process.
+package slots
 
 // Slots: how much may run at once in a process, and who gets the next one.
 
 import (
 	"context"
+	"maps"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,9 +16,63 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// slots bound what runs at once in a process: all runs, those that are not urgent, and those of some kinds. Pulls that
+// Spare takes a slot for a task of level 1, if one is free that no pull waits for.
+func (s *Slots) Spare(kind string) Grant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	most, bounded := s.ofKind[kind]
+	if s.abandoned >= s.most || bounded && s.kinds[kind] >= most {
+		return Grant{}
+	}
+	usual := s.free() > 0
+	for _, w := range s.waiting {
+		if usual || w.urgent {
+			return Grant{}
+		}
+	}
+	if !usual && s.total-s.used <= 0 {
+		return Grant{}
+	}
+	g := Grant{N: 1, Urgent: !usual, News: s.news}
+	s.lend(1, g.Urgent)
+	if bounded {
+		g.Room = map[string]int{kind: 1}
+		s.kinds[kind]++
+		s.lent.Room[kind]++
+	}
+	return g
+}
+
+// Fit is how many of some tasks, from the first on, a grant has slots for.
+func (g *Grant) Fit(tasks []store.Claimed) int {
+	used := map[string]int{}
+	for i := range min(g.N, len(tasks)) {
+		room, bounded := g.Room[tasks[i].Kind]
+		used[tasks[i].Kind]++
+		if bounded && used[tasks[i].Kind] > room || g.Urgent && tasks[i].Level != store.LevelHigh {
+			return i
+		}
+	}
+	return min(g.N, len(tasks))
+}
+
+// Passing names what claims pass over, so that one can continue where the last one like it stopped; empty if nothing.
+func (g *Grant) Passing(leave []string) string {
+	var b strings.Builder
+	for _, kind := range leave {
+		b.WriteString("-" + kind + "\n")
+	}
+	for _, kind := range slices.Sorted(maps.Keys(g.Room)) {
+		if g.Room[kind] == 0 {
+			b.WriteString("=" + kind + "\n")
+		}
+	}
+	return b.String()
+}
+
+// Slots bound what runs at once in a process: all runs, those that are not urgent, and those of some kinds. Pulls that
 // want a slot get it in the order in which they came, so that a busy one never keeps another waiting for more than a turn.
-type slots struct {
+type Slots struct {
 	clock  model.Clock
 	total  int            // most runs at once
 	kept   int            // of total: kept for tasks of level 1
@@ -25,7 +83,7 @@ type slots struct {
 	used      int
 	usual     int // of used: runs that are not of level 1
 	kinds     map[string]int
-	lent      grant // of these: what claims under way may fill
+	lent      Grant // of these: what claims under way may fill
 	abandoned int
 	suspects  suspects
 	news      uint64        // grows whenever a slot comes free
@@ -37,28 +95,28 @@ type slots struct {
 type waiter struct {
 	most   int
 	urgent bool // slots that are kept for urgent tasks will do
-	got    chan grant
+	got    chan Grant
 }
 
-// grant are slots that a pull may fill with one call of claims. What it does not fill it gives back with keep.
-type grant struct {
-	n      int
+// Grant are slots that a pull may fill with one call of claims. What it does not fill it gives back with keep.
+type Grant struct {
+	N      int
 	usual  int            // of lent slots: those that any task may fill
-	urgent bool           // with tasks of level 1 only
-	room   map[string]int // how many tasks of the kinds that have a bound
+	Urgent bool           // with tasks of level 1 only
+	Room   map[string]int // how many tasks of the kinds that have a bound
 	// suspects is how many tasks of each sort whose last runs died with their process.
 	suspects sorts
-	news     uint64 // as of when it was made
-	err      error  // why there will be none
+	News     uint64 // as of when it was made
+	Err      error  // why there will be none
 }
 
-// newSlots are the slots of a process, all of them free: so many, of which some are kept for urgent tasks, until most handlers are abandoned.
-func newSlots(clock model.Clock, total, kept, most int) *slots {
-	return &slots{clock: clock, news: 1, total: total, kept: kept, most: most, ofKind: map[string]int{}, kinds: map[string]int{}, lent: grant{room: map[string]int{}}}
+// New are the slots of a process, all of them free: so many, of which some are kept for urgent tasks, until most handlers are abandoned.
+func New(clock model.Clock, total, kept, most int) *Slots {
+	return &Slots{clock: clock, news: 1, total: total, kept: kept, most: most, ofKind: map[string]int{}, kinds: map[string]int{}, lent: Grant{Room: map[string]int{}}}
 }
 
-// bound bounds the runs of a kind; zero for no bound.
-func (s *slots) bound(kind string, most int) {
+// Bound bounds the runs of a kind; zero for no bound.
+func (s *Slots) Bound(kind string, most int) {
 	if most == 0 {
 		return
 	}
@@ -67,13 +125,13 @@ func (s *slots) bound(kind string, most int) {
 	s.ofKind[kind] = most
 }
 
-// take takes between 1 and most slots. It waits for the first one until ctx is done; none then. From urgentAt on it is
+// Take takes between 1 and most slots. It waits for the first one until ctx is done; none then. From urgentAt on it is
 // also content with those that are kept for urgent tasks.
-func (s *slots) take(ctx context.Context, most int, urgentAt time.Time) grant {
+func (s *Slots) Take(ctx context.Context, most int, urgentAt time.Time) Grant {
 	s.mu.Lock()
 	// Everybody queues, also where slots are free: a pull that has just come must not pass one that
 	// waits.
-	w := &waiter{most: most, got: make(chan grant, 1)}
+	w := &waiter{most: most, got: make(chan Grant, 1)}
 	wait := urgentAt.Sub(s.clock.Now())
 	w.urgent = wait <= 0
 	s.waiting = append(s.waiting, w)
@@ -99,7 +157,7 @@ func (s *slots) take(ctx context.Context, most int, urgentAt time.Time) grant {
 }
 
 // accept makes a waiter content with slots that are kept for urgent tasks.
-func (s *slots) accept(w *waiter) {
+func (s *Slots) accept(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.urgent = true
@@ -107,27 +165,27 @@ func (s *slots) accept(w *waiter) {
 }
 
 // leave takes a waiter out of the queue. What it got meanwhile is given back.
-func (s *slots) leave(w *waiter) grant {
+func (s *Slots) leave(w *waiter) Grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.waiting {
 		if s.waiting[i] == w {
 			s.waiting = append(s.waiting[:i:i], s.waiting[i+1:]...)
-			return grant{}
+			return Grant{}
 		}
 	}
 	// It is no longer in the queue, so it has been granted something at the same moment as ctx was
 	// done.
 	g := <-w.got
 	s.back(g, nil)
-	return grant{err: g.err}
+	return Grant{Err: g.Err}
 }
 
 // more adds slots to a grant that come free while nobody else waits: runs that are about to end come along.
-func (s *slots) more(g grant, most int) grant {
+func (s *Slots) more(g Grant, most int) Grant {
 	// A grant for urgent tasks alone is left as it is: keep gives back all the slots of a grant as one
 	// sort.
-	if g.err != nil || g.n == most || g.urgent {
+	if g.Err != nil || g.N == most || g.Urgent {
 		return g
 	}
 	// Runs end in bursts. Letting the others go on for a moment makes one claim for several tasks out
@@ -135,22 +193,22 @@ func (s *slots) more(g grant, most int) grant {
 	runtime.Gosched()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := min(most-g.n, s.free()); n > 0 && len(s.waiting) == 0 {
+	if n := min(most-g.N, s.free()); n > 0 && len(s.waiting) == 0 {
 		s.lend(n, false)
-		g.n += n
+		g.N += n
 	}
 	return g
 }
 
 // free is how many slots any task may have. The mutex is held.
-func (s *slots) free() int { return min(s.total-s.used, s.total-s.kept-s.usual) }
+func (s *Slots) free() int { return min(s.total-s.used, s.total-s.kept-s.usual) }
 
 // serve grants slots to those who wait, first come, first served. One who waits for a slot that any task may have lets
 // those behind it pass who are content with less. The mutex is held.
-func (s *slots) serve() {
+func (s *Slots) serve() {
 	left := s.waiting[:0]
 	for _, w := range s.waiting {
-		if g := s.grant(w); g.n > 0 || g.err != nil {
+		if g := s.grant(w); g.N > 0 || g.Err != nil {
 			w.got <- g
 		} else {
 			left = append(left, w)
@@ -161,65 +219,65 @@ func (s *slots) serve() {
 }
 
 // grant takes slots for a waiter, if there are any. The mutex is held.
-func (s *slots) grant(w *waiter) grant {
+func (s *Slots) grant(w *waiter) Grant {
 	// An error rather than a wait: handlers that ignore their context need not return ever, and whoever
 	// runs the process has to hear of it.
 	if s.abandoned >= s.most {
-		return grant{err: &model.AbandonedError{Handlers: s.abandoned, Limit: s.most}}
+		return Grant{Err: &model.AbandonedError{Handlers: s.abandoned, Limit: s.most}}
 	}
-	g := grant{n: min(w.most, s.free()), news: s.news}
+	g := Grant{N: min(w.most, s.free()), News: s.news}
 	// Slots that any task may have come first: those that are kept for urgent tasks stay free as long
 	// as possible.
-	if g.n <= 0 && w.urgent {
-		g.n, g.urgent = min(w.most, s.total-s.used), true
+	if g.N <= 0 && w.urgent {
+		g.N, g.Urgent = min(w.most, s.total-s.used), true
 	}
-	if g.n <= 0 {
-		return grant{}
+	if g.N <= 0 {
+		return Grant{}
 	}
-	s.lend(g.n, g.urgent)
+	s.lend(g.N, g.Urgent)
 	g.suspects = s.roomForSuspects()
 	s.lendSuspects(g.suspects, 1)
 	if len(s.ofKind) > 0 {
 		// The room of each kind is taken as a whole, for it is not known yet which kinds the claim will
 		// bring. What it does not fill goes back with keep.
-		g.room = make(map[string]int, len(s.ofKind))
+		g.Room = make(map[string]int, len(s.ofKind))
 		for kind, most := range s.ofKind {
-			g.room[kind] = min(max(most-s.kinds[kind], 0), g.n)
-			s.kinds[kind] += g.room[kind]
-			s.lent.room[kind] += g.room[kind]
+			g.Room[kind] = min(max(most-s.kinds[kind], 0), g.N)
+			s.kinds[kind] += g.Room[kind]
+			s.lent.Room[kind] += g.Room[kind]
 		}
 	}
 	return g
 }
 
 // lend takes n slots for claims; a negative n gives them back. The mutex is held.
-func (s *slots) lend(n int, urgent bool) {
+func (s *Slots) lend(n int, urgent bool) {
 	s.used += n
-	s.lent.n += n
+	s.lent.N += n
 	if !urgent {
 		s.usual += n
 		s.lent.usual += n
 	}
 }
 
-// keep keeps the slots of a grant that tasks fill, and gives the others back.
-func (s *slots) keep(g grant, tasks []store.Claimed) {
+// Keep keeps the slots of a grant that tasks fill, and gives the others back.
+func (s *Slots) Keep(g Grant, tasks []store.Claimed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.back(g, tasks)
 }
 
 // back is keep. The mutex is held.
-func (s *slots) back(g grant, tasks []store.Claimed) {
-	if g.n == 0 {
+func (s *Slots) back(g Grant, tasks []store.Claimed) {
+	if g.N == 0 {
 		return
 	}
 	// All that was lent goes back first, then what the tasks fill is counted: a task may fill another
 	// sort of slot than was lent for it.
-	s.lend(-g.n, g.urgent)
-	for kind, n := range g.room {
+	s.lend(-g.N, g.Urgent)
+	for kind, n := range g.Room {
 		s.kinds[kind] -= n
-		s.lent.room[kind] -= n
+		s.lent.Room[kind] -= n
 	}
 	s.lendSuspects(g.suspects, -1)
 	for i := range tasks {
@@ -229,9 +287,9 @@ func (s *slots) back(g grant, tasks []store.Claimed) {
 }
 
 // count adds n runs like that of a task to those in flight. The mutex is held.
-func (s *slots) count(c *store.Claimed, n int) {
+func (s *Slots) count(c *store.Claimed, n int) {
 	s.used += n
-	if c.Level != LevelHigh {
+	if c.Level != store.LevelHigh {
 		s.usual += n
 	}
 	if _, bounded := s.ofKind[c.Kind]; bounded {
@@ -242,16 +300,16 @@ func (s *slots) count(c *store.Claimed, n int) {
 	}
 }
 
-// give gives back the slots of runs that have ended.
-func (s *slots) give(c *store.Claimed) {
+// Give gives back the slots of runs that have ended.
+func (s *Slots) Give(c *store.Claimed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count(c, -1)
 	s.freed()
 }
 
-// pass makes the slot of one run that of another.
-func (s *slots) pass(from, to *store.Claimed) {
+// Pass makes the slot of one run that of another.
+func (s *Slots) Pass(from, to *store.Claimed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count(from, -1)
@@ -259,7 +317,7 @@ func (s *slots) pass(from, to *store.Claimed) {
 }
 
 // freed tells that slots have come free. The mutex is held.
-func (s *slots) freed() {
+func (s *Slots) freed() {
 	s.news++
 	if s.changed != nil {
 		close(s.changed)
@@ -268,43 +326,43 @@ func (s *slots) freed() {
 	s.serve()
 }
 
-// stats are the slots as users see them: those that are lent out but not used count as free.
-func (s *slots) stats() model.SlotStats {
+// Stats are the slots as users see them: those that are lent out but not used count as free.
+func (s *Slots) Stats() model.SlotStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := model.SlotStats{Total: s.total, InUse: s.used - s.lent.n, Urgent: s.kept, Usual: s.usual - s.lent.usual, Abandoned: s.abandoned, MaxAbandoned: s.most}
+	st := model.SlotStats{Total: s.total, InUse: s.used - s.lent.N, Urgent: s.kept, Usual: s.usual - s.lent.usual, Abandoned: s.abandoned, MaxAbandoned: s.most}
 	if len(s.ofKind) > 0 {
 		st.Kinds = make(map[string]model.KindSlots, len(s.ofKind))
 	}
 	for kind, total := range s.ofKind {
-		st.Kinds[kind] = model.KindSlots{Total: total, InUse: s.kinds[kind] - s.lent.room[kind]}
+		st.Kinds[kind] = model.KindSlots{Total: total, InUse: s.kinds[kind] - s.lent.Room[kind]}
 	}
 	return st
 }
 
-// full reports whether no slot is free that any task may have.
-func (s *slots) full() bool {
+// Full reports whether no slot is free that any task may have.
+func (s *Slots) Full() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.free() <= 0
 }
 
-// scarce reports whether more than half of the slots that any task may have are in use, or claiming has stopped.
-func (s *slots) scarce() bool {
+// Scarce reports whether more than half of the slots that any task may have are in use, or claiming has stopped.
+func (s *Slots) Scarce() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return 2*(s.usual-s.lent.usual) > s.total-s.kept || s.abandoned >= s.most
 }
 
-// newest is the number of the last news.
-func (s *slots) newest() uint64 {
+// Newest is the number of the last news.
+func (s *Slots) Newest() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.news
 }
 
-// await waits until slots have come free since a grant, ctx is done, or a time has come.
-func (s *slots) await(ctx context.Context, since uint64, until time.Time) {
+// Await waits until slots have come free since a grant, ctx is done, or a time has come.
+func (s *Slots) Await(ctx context.Context, since uint64, until time.Time) {
 	s.mu.Lock()
 	// Slots that came free between the grant and this call would be missed otherwise.
 	if s.news != since {
@@ -326,9 +384,9 @@ func (s *slots) await(ctx context.Context, since uint64, until time.Time) {
 	}
 }
 
-// abandon gives back the slots of tasks whose handler does not return, and counts the handler. It returns how many there
+// Abandon gives back the slots of tasks whose handler does not return, and counts the handler. It returns how many there
 // are.
-func (s *slots) abandon(tasks []*store.Claimed) int {
+func (s *Slots) Abandon(tasks []*store.Claimed) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.abandoned++
@@ -339,8 +397,8 @@ func (s *slots) abandon(tasks []*store.Claimed) int {
 	return s.abandoned
 }
 
-// returned notes that an abandoned handler has returned after all.
-func (s *slots) returned() {
+// Returned notes that an abandoned handler has returned after all.
+func (s *Slots) Returned() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.abandoned--

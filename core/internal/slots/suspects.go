@@ -1,11 +1,10 @@
-package core
+package slots
 
 // Suspects: tasks whose last runs died with their process. They run beside others, but ever fewer of them in one process.
 
 import (
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -15,6 +14,8 @@ import (
 // run; the fourth death in a row is the end of a task.
 const (
 	secondSort = 1
+	// MostOfSecondSort is how many of those that have died twice a process runs.
+	MostOfSecondSort = 2
 )
 
 // sortsApart is how long suspects of one sort run in a process before another sort, by its number, joins them: a task that ends its
@@ -22,8 +23,8 @@ const (
 // that is how most lost runs come back; what has died more often is more likely to be the one that did it.
 var sortsApart = [store.SuspectSorts]time.Duration{time.Second, 3 * time.Second, 3 * time.Second}
 
-// suspectsLinger is how long a claim that left suspects counts as lately: their turn, and the search behind them, last as long.
-const suspectsLinger = time.Second
+// SuspectsLinger is how long a claim that left suspects counts as lately: their turn, and the search behind them, last as long.
+const SuspectsLinger = time.Second
 
 // pairsApart is how long one of those that have died twice runs before the other joins it.
 const pairsApart = 2 * time.Second
@@ -52,14 +53,14 @@ func mostSuspects(sort, slots int) int {
 	case 0:
 		return max(1, slots/2)
 	case secondSort:
-		return min(base.MostOfSecondSort, slots)
+		return min(MostOfSecondSort, slots)
 	default:
 		return 1
 	}
 }
 
 // room is how many suspects of each sort may start. The mutex of the slots is held.
-func (s *slots) roomForSuspects() sorts {
+func (s *Slots) roomForSuspects() sorts {
 	var room sorts
 	now := s.clock.Now()
 	for sort := range room {
@@ -85,14 +86,14 @@ func (o *suspects) apart(sort int, now time.Time) bool {
 }
 
 // lendSuspects takes room for a claim; with n of -1 it gives it back. The mutex is held.
-func (s *slots) lendSuspects(room sorts, n int) {
+func (s *Slots) lendSuspects(room sorts, n int) {
 	for sort := range room {
 		s.suspects.lent[sort] += n * room[sort]
 	}
 }
 
 // countSuspect adds n to the runs of the sort of a task. The mutex is held.
-func (s *slots) countSuspect(c *store.Claimed, n int) {
+func (s *Slots) countSuspect(c *store.Claimed, n int) {
 	sort := store.SuspectSort(c.Crashes)
 	if sort < 0 {
 		return
@@ -107,9 +108,9 @@ func (s *slots) countSuspect(c *store.Claimed, n int) {
 	s.suspects.running[sort] += n
 }
 
-// suspectsFor are the suspects that the n-th of some claims may take. One of them has the room of a grant: it is not known which of them
+// SuspectsFor are the suspects that the n-th of some claims may take. One of them has the room of a grant: it is not known which of them
 // would fill it.
-func (g *grant) suspectsFor(n, of int) *[store.SuspectSorts]int {
+func (g *Grant) SuspectsFor(n, of int) *[store.SuspectSorts]int {
 	room := [store.SuspectSorts]int{}
 	if n%of == 0 {
 		room = g.suspects
@@ -117,15 +118,15 @@ func (g *grant) suspectsFor(n, of int) *[store.SuspectSorts]int {
 	return &room
 }
 
-// leftSuspects notes how many suspects a claim has left, as there was no room for them, and returns when the next sort has its turn: zero if
+// LeftSuspects notes how many suspects a claim has left, as there was no room for them, and returns when the next sort has its turn: zero if
 // that does not depend on the time. A sort waits no longer than most for it.
-func (s *slots) leftSuspects(n int, most time.Duration) time.Duration {
+func (s *Slots) LeftSuspects(n int, most time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o, now := &s.suspects, s.clock.Now()
 	switch {
 	case n == 0:
-		if now.Sub(o.left) >= suspectsLinger {
+		if now.Sub(o.left) >= SuspectsLinger {
 			o.turn, o.since = 0, time.Time{}
 		}
 		return 0

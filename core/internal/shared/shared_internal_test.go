@@ -1,4 +1,4 @@
-package core
+package shared
 
 import (
 	"context"
@@ -8,24 +8,26 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // A key is forgotten once nobody runs or waits for its pull: keys are made of what callers send.
 func TestSharedPullsAreForgotten(t *testing.T) {
 	t.Parallel()
-	var f sharedPulls
-	nothing := func(func()) (Report, error) { return Report{}, nil }
-	_, err := f.do(t.Context(), "a", nothing)
+	var f Pulls
+	nothing := func(func()) (model.Report, error) { return model.Report{}, nil }
+	_, err := f.Do(t.Context(), "a", nothing)
 	require.NoError(t, err)
 	assert.Empty(t, f.open)
 
 	gone, goAway := context.WithCancel(t.Context())
 	goAway()
-	_, err = f.do(t.Context(), "a", func(claimed func()) (Report, error) {
+	_, err = f.Do(t.Context(), "a", func(claimed func()) (model.Report, error) {
 		for range 2 { // they come while it claims, and go away
-			report, err := f.do(gone, "a", nothing)
+			report, err := f.Do(gone, "a", nothing)
 			require.NoError(t, err)
-			assert.Equal(t, Report{More: true}, report, "nothing is known")
+			assert.Equal(t, model.Report{More: true}, report, "nothing is known")
 		}
 		assert.Nil(t, f.open["a"].next)
 		waits := f.join("a")
@@ -33,7 +35,7 @@ func TestSharedPullsAreForgotten(t *testing.T) {
 		assert.Same(t, waits, f.open["a"], "it is next")
 		f.leave("a", waits)
 		assert.Empty(t, f.open)
-		return Report{}, nil
+		return model.Report{}, nil
 	})
 	require.NoError(t, err)
 	assert.Empty(t, f.open)
@@ -43,10 +45,10 @@ func TestSharedPullsAreForgotten(t *testing.T) {
 func TestAPullThatWasCutOffIsDoneAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var f sharedPulls
+		var f Pulls
 		first := make(chan struct{})
 		go func() {
-			_, _ = f.do(t.Context(), "a", func(func()) (Report, error) { <-first; return Report{}, nil })
+			_, _ = f.Do(t.Context(), "a", func(func()) (model.Report, error) { <-first; return model.Report{}, nil })
 		}()
 		synctest.Wait()
 		leads := make(chan context.CancelFunc, 2)
@@ -55,13 +57,13 @@ func TestAPullThatWasCutOffIsDoneAnew(t *testing.T) {
 		for range 2 {
 			ctx, goAway := context.WithCancel(t.Context())
 			go func() {
-				report, _ := f.do(ctx, "a", func(func()) (Report, error) {
+				report, _ := f.Do(ctx, "a", func(func()) (model.Report, error) {
 					if led.Add(1) == 1 {
 						leads <- goAway
 						<-ctx.Done()
-						return Report{}, nil
+						return model.Report{}, nil
 					}
-					return Report{Ran: 7}, nil
+					return model.Report{Ran: 7}, nil
 				})
 				reports <- report.Ran
 			}()

@@ -1,4 +1,4 @@
-package core
+package slots
 
 // How long runs of a kind usually take, so that none is started that will not fit.
 
@@ -43,14 +43,14 @@ func (u *usual) take() time.Duration {
 	return u.known
 }
 
-// usuals are how long runs take, by kind.
-type usuals struct {
+// Usuals are how long runs take, by kind.
+type Usuals struct {
 	mu sync.RWMutex
 	of map[string]*usual
 }
 
-// learn notes how long a completed run of a kind took.
-func (all *usuals) learn(kind string, took time.Duration) {
+// Learn notes how long a completed run of a kind took.
+func (all *Usuals) Learn(kind string, took time.Duration) {
 	all.mu.RLock()
 	u := all.of[kind]
 	all.mu.RUnlock()
@@ -68,8 +68,8 @@ func (all *usuals) learn(kind string, took time.Duration) {
 	u.add(took)
 }
 
-// usually is how long runs of a kind take; zero if that is not known.
-func (all *usuals) usually(kind string) time.Duration {
+// Usually is how long runs of a kind take; zero if that is not known.
+func (all *Usuals) Usually(kind string) time.Duration {
 	all.mu.RLock()
 	u := all.of[kind]
 	all.mu.RUnlock()

@@ -1,0 +1,180 @@
+// Package booking is what a process knows of the alarms that are booked with a clock outside.
+package booking
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// How far ahead alarms are, and how long their booking is waited for.
+const (
+	// Ahead is how soon an alarm may be: a clock outside that is told of a time that is over when it hears of it may refuse it.
+	Ahead = time.Second
+	// Farthest is how far ahead an alarm may be, as clocks outside have bounds: QStash seven days, Cloud Tasks thirty. A call
+	// that comes before something is due books the next.
+	Farthest = 6 * 24 * time.Hour
+	// DueNow is the due time of what is due at once: an alarm is booked for no time that has passed.
+	DueNow store.Millis = 1
+	// WriterWaits is how long a call that has made something due waits for its alarm, and PullWaits a pull: for the answer of the store, of the clock,
+	// and of another process that is setting one. LastPull is what a pull has whose own time is over, and ConfirmIn what the store has to note
+	// that the clock has it.
+	WriterWaits = 900 * time.Millisecond
+	PullWaits   = 2 * time.Second
+	LastPull    = 500 * time.Millisecond
+	ConfirmIn   = 250 * time.Millisecond
+	// Poll is how often a process that waits for another one's booking asks, and fleetAsked how often one without a clock asks whether the hosts are
+	// called by alarms.
+	Poll       = 50 * time.Millisecond
+	fleetAsked = time.Minute
+)
+
+// ErrSetElsewhere and ErrNoClock say why nothing is booked.
+var (
+	ErrSetElsewhere = errors.New("another process was setting it, and has not said that the clock has it")
+	ErrNoClock      = errors.New("this process has no clock outside: give it the alarm that the others have (alarm: of duly.yaml, Config.Alarm)")
+)
+
+// State is what this process knows of the alarms that are booked.
+type State struct {
+	Turn chan struct{} // of the one that books: what the others want is booked with it
+
+	Guarded atomic.Int64 // when the last guard rings that a pull of this process has set
+
+	mu     sync.Mutex
+	known  store.Millis // one is confirmed for then, by whomever
+	wanted store.Millis // by the earliest of those who wait for their turn
+	owed   store.Millis // the earliest that this process has made due and not booked
+	pulls  int          // that book an alarm when they end, for what has been made due until then too
+	made   store.Millis // when the earliest of that is due
+	living bool         // the process is there when something falls due: it books nothing
+	fleet  bool         // the hosts of the store are called by alarms, as of asked
+	asked  time.Time
+}
+
+// Enter says that a pull is going to book.
+func (a *State) Enter() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pulls++
+}
+
+// Leave says that it does so now, and returns when the earliest of what was made due meanwhile is due.
+func (a *State) Leave() store.Millis {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pulls--
+	due := a.made
+	a.made = 0
+	return due
+}
+
+// Defers leaves it to a pull under way to book for something that is due, if there is one.
+func (a *State) Defers(due store.Millis) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.pulls > 0 {
+		a.made = base.Earlier(a.made, due)
+	}
+	return a.pulls > 0
+}
+
+// Covers reports whether an alarm is known that rings no later than a time.
+func (a *State) Covers(at, now store.Millis) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.known == at || a.known < at && a.known > now.Add(store.SureAfter)
+}
+
+// Begin waits for the turn to book: nobody else does until end.
+func (a *State) Begin(ctx context.Context, at store.Millis) error {
+	a.mu.Lock()
+	a.wanted = base.Earlier(a.wanted, at)
+	a.mu.Unlock()
+	select {
+	case a.Turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// End gives the turn back.
+func (a *State) End() { <-a.Turn }
+
+// Take is the earliest of a time and what those want who wait for their turn.
+func (a *State) Take(at store.Millis) store.Millis {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at = base.Earlier(at, a.wanted)
+	a.wanted = 0
+	return at
+}
+
+// Confirmed notes that the clock has an alarm; zero is none.
+func (a *State) Confirmed(now, at store.Millis) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.known <= now.Add(store.SureAfter) || at != 0 && at < a.known {
+		a.known = at
+	}
+	if a.known != 0 && a.known <= a.owed {
+		a.owed = 0
+	}
+}
+
+// Fails notes that there is no alarm for a time.
+func (a *State) Fails(at store.Millis) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.owed = base.Earlier(a.owed, at)
+}
+
+// Lacks reports whether no alarm could be booked for something that this process has made due.
+func (a *State) Lacks(due store.Millis) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at := (due + 999) / 1000 * 1000
+	return due != 0 && a.owed != 0 && (a.known == 0 || a.known > max(at, a.owed))
+}
+
+// Next is when the alarm rings that is known to be booked; zero for none.
+func (a *State) Next(now store.Millis) store.Millis {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.known <= now {
+		return 0
+	}
+	return a.known
+}
+
+// At is when an alarm rings for something that is due.
+func At(due, now store.Millis) store.Millis {
+	return (min(max(due, now.Add(Ahead)), now.Add(Farthest)) + 999) / 1000 * 1000
+}
+
+// Asks reports whether a process without a clock has to tell the store of what it makes due.
+func (a *State) Asks(now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.living && (a.fleet || a.asked.IsZero() || now.Sub(a.asked) >= fleetAsked)
+}
+
+// Heard notes whether the hosts of the store are called by alarms.
+func (a *State) Heard(fleet bool, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.fleet, a.asked = fleet, now
+}
+
+// Lives notes that the process is there when something falls due.
+func (a *State) Lives() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.living = true
+}
