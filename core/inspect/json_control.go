@@ -10,13 +10,26 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// explanationJSON is a task, and why it has not run.
+type explanationJSON struct {
+	Now     model.Stamp     `json:"now"`
+	Reasons []model.Because `json:"reasons"`
+	Task    model.TaskInfo  `json:"task"`
+}
+
 // MarshalJSON writes the task, and why it has not run.
 func (e Explanation) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Now     model.Stamp     `json:"now"`
-		Reasons []model.Because `json:"reasons"`
-		Task    model.TaskInfo  `json:"task"`
-	}{model.Stamp(e.Now), e.Reasons, e.Task})
+	w := explanationJSON{}
+	model.Copy(&w, &e)
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (e *Explanation) UnmarshalJSON(data []byte) error {
+	w := explanationJSON{}
+	err := json.Unmarshal(data, &w)
+	model.Copy(e, &w)
+	return err
 }
 
 // MarshalJSON writes the counters of a kind. Durations are in milliseconds; depth are the tasks that wait, without those that rest.

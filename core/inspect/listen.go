@@ -100,7 +100,7 @@ func eventOf(item *store.FeedItem) StoreEvent {
 	}
 	var text bytes.Buffer
 	if json.Compact(&text, item.Data) == nil {
-		e.Event = readEvent(text.Bytes())
+		_ = json.Unmarshal(text.Bytes(), &e.Event) // what cannot be read of it is left out: people look at it, and nothing depends on it
 	}
 	if e.Event.Type == "" || strings.ContainsAny(string(e.Event.Type), "\r\n") {
 		return StoreEvent{ID: item.ID, Lost: 1}
@@ -120,50 +120,5 @@ func (s *View) rest(ctx context.Context, d time.Duration) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-// readEvent is an event that another process has written. What cannot be read of it is left out: people look at it, and nothing depends on it.
-func readEvent(data []byte) model.Event {
-	var in struct {
-		Type    model.EventType   `json:"event"`
-		Time    time.Time         `json:"time"`
-		Agent   string            `json:"agent_id"`
-		ID      string            `json:"id"`
-		Kind    string            `json:"kind"`
-		Group   string            `json:"group"`
-		TraceID string            `json:"trace_id"`
-		Session string            `json:"session_id"`
-		Cube    string            `json:"mem_cube_id"`
-		Process string            `json:"process"`
-		Attempt int               `json:"attempt"`
-		Due     time.Time         `json:"due_at"`
-		Wait    int64             `json:"queue_wait_ms"`
-		Took    int64             `json:"exec_duration_ms"`
-		Outcome model.Outcome     `json:"outcome"`
-		Retried bool              `json:"retried"`
-		Status  store.Status      `json:"status"`
-		Next    time.Time         `json:"next_due_at"`
-		Because model.BecauseCode `json:"because"`
-		Error   string            `json:"error"`
-		From    store.Status      `json:"from_status"`
-		Key     string            `json:"limit_key"`
-		By      string            `json:"by"`
-		Note    string            `json:"note"`
-		Reason  string            `json:"reason"`
-		Count   int               `json:"count"`
-		Code    model.Code        `json:"code"`
-		Used    model.Usage       `json:"used"`
-		Fault   store.FaultCode   `json:"fault"`
-	}
-	if len(data) == 0 {
-		return model.Event{}
-	}
-	_ = json.Unmarshal(data, &in) // see above
-	return model.Event{
-		Type: in.Type, Time: in.Time, Agent: in.Agent, ID: in.ID, Kind: in.Kind, Group: in.Group, TraceID: in.TraceID, SessionID: in.Session, MemCubeID: in.Cube,
-		Process: in.Process, Attempt: in.Attempt, Due: in.Due, Wait: time.Duration(in.Wait) * time.Millisecond, Duration: time.Duration(in.Took) * time.Millisecond,
-		Outcome: in.Outcome, Retried: in.Retried, From: in.From, Status: in.Status, Next: in.Next, Because: in.Because, Fault: in.Fault, Key: in.Key, By: in.By,
-		Note: in.Note, Reason: in.Reason, Count: in.Count, Code: in.Code, Used: in.Used, Error: in.Error,
 	}
 }

@@ -76,27 +76,54 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%dm", d/time.Minute)
 }
 
+// windowJSON is what ran within a time.
+type windowJSON struct {
+	For   string       `json:"window"`
+	Until model.Stamp  `json:"now"`
+	Kinds []KindWindow `json:"kinds"`
+}
+
 // MarshalJSON writes what ran within a time.
 func (w Window) MarshalJSON() ([]byte, error) {
 	kinds := w.Kinds
 	if kinds == nil {
 		kinds = []KindWindow{}
 	}
-	return json.Marshal(struct {
-		For   string       `json:"window"`
-		Until model.Stamp  `json:"now"`
-		Kinds []KindWindow `json:"kinds"`
-	}{short(w.For), model.Stamp(w.Until), kinds})
+	return json.Marshal(windowJSON{short(w.For), model.Stamp(w.Until), kinds})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (w *Window) UnmarshalJSON(data []byte) error {
+	in := windowJSON{}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	d, err := time.ParseDuration(in.For)
+	*w = Window{For: d, Until: time.Time(in.Until), Kinds: in.Kinds}
+	return err
+}
+
+// kindWindowJSON is what ran of a kind.
+type kindWindowJSON struct {
+	Kind     string             `json:"kind"`
+	Runs     int64              `json:"runs"`
+	Failures int64              `json:"failures"`
+	Rate     float64            `json:"failure_rate"`
+	LagP50   model.Milliseconds `json:"lag_p50_ms"`
+	LagP95   model.Milliseconds `json:"lag_p95_ms"`
 }
 
 // MarshalJSON writes what ran of a kind.
 func (k KindWindow) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Kind     string  `json:"kind"`
-		Runs     int64   `json:"runs"`
-		Failures int64   `json:"failures"`
-		Rate     float64 `json:"failure_rate"`
-		LagP50   int64   `json:"lag_p50_ms"`
-		LagP95   int64   `json:"lag_p95_ms"`
-	}{k.Kind, k.Runs, k.Failures, float64(int(k.FailureRate()*10_000+0.5)) / 10_000, k.LagP50.Milliseconds(), k.LagP95.Milliseconds()})
+	w := kindWindowJSON{Rate: float64(int(k.FailureRate()*10_000+0.5)) / 10_000}
+	model.Copy(&w, &k)
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (k *KindWindow) UnmarshalJSON(data []byte) error {
+	w := kindWindowJSON{}
+	err := json.Unmarshal(data, &w)
+	model.Copy(k, &w)
+	return err
 }

@@ -1,8 +1,8 @@
 package model
 
 import (
-	"cmp"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
@@ -13,23 +13,6 @@ import (
 // The JSON of tasks and reports is one for HTTP, the command line and files. Names are snake_case, times RFC 3339 in UTC
 // with milliseconds, durations Go's ("90s"). What is empty is left out, but counters, flags and statuses are always
 // there.
-
-// Stamp is a time in JSON.
-type Stamp time.Time
-
-// IsZero makes a time that there is none of be left out.
-func (s Stamp) IsZero() bool { return time.Time(s).IsZero() }
-
-// MarshalText writes it as the store keeps it: to the millisecond.
-func (s Stamp) MarshalText() ([]byte, error) {
-	return time.Time(s).UTC().AppendFormat(nil, "2006-01-02T15:04:05.000Z07:00"), nil
-}
-
-// Span is a duration in JSON.
-type Span time.Duration
-
-// MarshalText writes a negative one, which says that there is none, as a task is submitted with it.
-func (s Span) MarshalText() ([]byte, error) { return []byte(max(time.Duration(s), 0).String()), nil }
 
 // taskJSON are the fields that a task is submitted with and shows when it is read back.
 type taskJSON struct {
@@ -103,61 +86,87 @@ func (t *NewTask) Written() (*NewTaskJSON, error) {
 	if err != nil {
 		return nil, err
 	}
-	var at *time.Time
+	w := &NewTaskJSON{Reason: t.PausedReason}
+	Copy(w, t)
+	Copy(&w.taskJSON, t)
+	w.Payload = payload
+	w.putLabels(t.Labels)
 	if !t.At.IsZero() {
-		at = &t.At
+		w.At = &t.At
 	}
-	return &NewTaskJSON{
-		taskJSON: taskJSON{
-			ID: t.ID, Payload: payload, Every: Span(t.Every), From: t.From, Cron: t.Cron,
-			Zone: t.Zone, DayMatch: t.DayMatch, Gap: t.Gap, Jitter: Span(t.Jitter), Overlap: t.Overlap, Misfire: t.Misfire,
-			PauseAfter: t.PauseAfter, MinInterval: Span(t.MinInterval), Urgent: t.Urgent, Manual: t.Manual, LimitKey: t.LimitKey, Callback: t.Callback, Level: t.Level,
-			Group: t.Group, MaxAttempts: t.MaxAttempts, Backoff: Span(t.Backoff), Timeout: Span(t.Timeout),
-			Lease: Span(t.Lease), TraceID: t.TraceID, Traceparent: t.Traceparent, SessionID: t.SessionID,
-			UserID: t.UserID, MemCubeID: t.Labels[LabelMemCube], UserName: t.Labels[LabelUserName], Info: t.Info, Tags: t.Tags,
-			Labels: otherLabels(t.Labels),
-		},
-		Agent: t.Agent, Kind: t.Kind, At: at, Delay: Span(t.Delay), UniqueKey: t.UniqueKey, OnConflict: t.OnConflict, Preset: t.Preset,
-		Paused: t.Paused, Reason: t.PausedReason,
-	}, nil
+	return w, nil
+}
+
+// putLabels puts labels where they are written: two have fields of their own.
+func (w *taskJSON) putLabels(labels map[string]string) {
+	w.MemCubeID, w.UserName, w.Labels = labels[LabelMemCube], labels[LabelUserName], otherLabels(labels)
+}
+
+// allLabels are the labels that were written.
+func (w *taskJSON) allLabels() map[string]string {
+	all := w.Labels
+	for name, value := range map[string]string{LabelMemCube: w.MemCubeID, LabelUserName: w.UserName} {
+		if value == "" {
+			continue
+		}
+		if all == nil {
+			all = map[string]string{}
+		}
+		all[name] = value
+	}
+	return all
+}
+
+// infoJSON is a task as it is seen.
+type infoJSON struct {
+	taskJSON
+	trackedJSON
 }
 
 // MarshalJSON writes the task flat: the fields it was submitted with and what the tracker knows, without its last runs.
 func (info TaskInfo) MarshalJSON() ([]byte, error) {
-	var took *int64
-	if !info.LastRun.IsZero() {
-		ms := info.LastDuration.Milliseconds()
-		took = &ms
+	w := infoJSON{}
+	Copy(&w.taskJSON, &info)
+	Copy(&w.trackedJSON, &info)
+	w.putLabels(info.Labels)
+	w.Payload, w.Info = check.WellFormed(info.Payload), check.WellFormed(info.Info)
+	w.Result, w.Progress = check.WellFormed(info.Result), check.WellFormed(info.Progress)
+	w.Running, w.Paused = info.Status == store.StatusInProgress, len(info.Pauses) > 0
+	if info.Awaiting != nil {
+		w.Awaiting = &awaitingJSON{}
+		Copy(w.Awaiting, info.Awaiting)
 	}
-	origin := cmp.Or(info.Origin, &Origin{})
-	return json.Marshal(struct {
-		taskJSON
-		trackedJSON
-	}{
-		taskJSON{
-			ID: info.ID, Agent: info.Agent, Kind: info.Kind, Payload: check.WellFormed(info.Payload), Every: Span(info.Every),
-			Cron: info.Cron, Zone: info.Zone, DayMatch: info.DayMatch, Gap: info.Gap, Jitter: Span(info.Jitter),
-			Overlap: info.Overlap, Misfire: info.Misfire, PauseAfter: info.PauseAfter, MinInterval: Span(info.MinInterval),
-			Urgent: info.Urgent, Manual: info.Manual, LimitKey: info.LimitKey, Callback: info.Callback,
-			From: info.From, Level: info.Level, Group: info.Group, MaxAttempts: info.MaxAttempts,
-			Backoff: Span(info.Backoff), Timeout: Span(info.Timeout), Lease: Span(info.Lease), TraceID: info.TraceID,
-			Traceparent: info.Traceparent, SessionID: info.SessionID, UserID: info.UserID, MemCubeID: info.Labels[LabelMemCube],
-			UserName: info.Labels[LabelUserName], Info: check.WellFormed(info.Info), Tags: info.Tags, Labels: otherLabels(info.Labels),
-		},
-		trackedJSON{
-			Status: info.Status, Parked: info.Parked, Running: info.Status == store.StatusInProgress, Paused: len(info.Pauses) > 0,
-			Pauses: info.Pauses, Resting: info.Resting, Awaiting: awaitingOf(info.Awaiting), Cooling: Stamp(info.CoolingUntil), Ending: info.Ending, Parent: info.Parent,
-			By: origin.By, Root: origin.Root, Depth: origin.Depth,
-			Schedule:  info.Schedule,
-			Submitted: Stamp(info.Submitted), Updated: Stamp(info.UpdatedAt), LastActivity: Stamp(info.LastActivity), Due: Stamp(info.Due), Started: Stamp(info.Started),
-			Finished: Stamp(info.Finished), NextRun: Stamp(info.NextRun), Attempt: info.Attempt, Crashes: info.Crashes,
-			RunCount: info.RunCount, SkipCount: info.SkipCount, ErrorCount: info.ErrorCount,
-			ConsecutiveFailures: info.ConsecutiveFailures, RetryAfters: info.RetryAfters, GateClosed: info.GateClosed, LastRun: Stamp(info.LastRun), LastDuration: took,
-			LastResult: info.LastOutcome, LastError: info.LastError, Reason: info.Reason, CallbackTask: info.CallbackTask,
-			Result: check.WellFormed(info.Result), Progress: check.WellFormed(info.Progress), LeaseUntil: Stamp(info.LeaseUntil), Holder: info.Holder,
-			HeldBy: info.HeldBy,
-		},
-	})
+	if !info.LastRun.IsZero() {
+		took := Milliseconds(info.LastDuration)
+		w.Took = &took
+	}
+	if o := info.Origin; o != nil {
+		w.By, w.Root, w.Depth = o.By, o.Root, o.Depth
+	}
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, of this version or another: what it does not know it leaves out.
+func (info *TaskInfo) UnmarshalJSON(data []byte) error {
+	w := infoJSON{}
+	if err := json.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	*info = TaskInfo{}
+	Copy(info, &w.taskJSON)
+	Copy(info, &w.trackedJSON)
+	info.Labels = w.allLabels()
+	if w.Awaiting != nil {
+		info.Awaiting = &Awaiting{}
+		Copy(info.Awaiting, w.Awaiting)
+	}
+	if w.Took != nil {
+		info.LastDuration = time.Duration(*w.Took)
+	}
+	if w.By != (TaskName{}) {
+		info.Origin = &Origin{By: w.By, Root: w.Root, Depth: w.Depth}
+	}
+	return nil
 }
 
 // awaitingJSON is a signal that a task waits for.
@@ -166,13 +175,6 @@ type awaitingJSON struct {
 	Until Stamp       `json:"until,omitzero"`
 	From  string      `json:"from,omitempty"`
 	Fence store.Fence `json:"fence"`
-}
-
-func awaitingOf(a *Awaiting) *awaitingJSON {
-	if a == nil {
-		return nil
-	}
-	return &awaitingJSON{Key: a.Key, Until: Stamp(a.Until), From: a.From, Fence: a.Fence}
 }
 
 // trackedJSON is what the tracker adds to a task.
@@ -184,7 +186,7 @@ type trackedJSON struct {
 	Pauses              []PauseInfo        `json:"pauses,omitempty"`
 	Resting             bool               `json:"resting,omitempty"`
 	Awaiting            *awaitingJSON      `json:"awaiting,omitempty"`
-	Cooling             Stamp              `json:"cooling_until,omitzero"`
+	CoolingUntil        Stamp              `json:"cooling_until,omitzero"`
 	Ending              bool               `json:"ending,omitempty"`
 	Parent              string             `json:"parent,omitempty"`
 	By                  TaskName           `json:"submitted_by,omitzero"`
@@ -192,7 +194,7 @@ type trackedJSON struct {
 	Depth               int                `json:"depth,omitempty"`
 	Schedule            store.ScheduleType `json:"schedule,omitempty"`
 	Submitted           Stamp              `json:"submitted_at,omitzero"`
-	Updated             Stamp              `json:"updated_at,omitzero"`
+	UpdatedAt           Stamp              `json:"updated_at,omitzero"`
 	LastActivity        Stamp              `json:"last_activity,omitzero"`
 	Due                 Stamp              `json:"due_at,omitzero"`
 	Started             Stamp              `json:"started_at,omitzero"`
@@ -207,8 +209,8 @@ type trackedJSON struct {
 	RetryAfters         int                `json:"retry_afters,omitempty"`
 	GateClosed          int                `json:"gate_closed,omitempty"`
 	LastRun             Stamp              `json:"last_run,omitzero"`
-	LastDuration        *int64             `json:"last_duration_ms,omitempty"`
-	LastResult          Outcome            `json:"last_result,omitempty"`
+	Took                *Milliseconds      `json:"last_duration_ms,omitempty"`
+	LastOutcome         Outcome            `json:"last_result,omitempty"`
 	LastError           string             `json:"last_error,omitempty"`
 	Reason              string             `json:"reason,omitempty"`
 	CallbackTask        string             `json:"callback_task,omitempty"`
@@ -221,89 +223,125 @@ type trackedJSON struct {
 
 // MarshalJSON writes the report, as every host answers with it; next_due_at is null if nothing is scheduled.
 func (r Report) MarshalJSON() ([]byte, error) {
-	var next, alarm *Stamp
-	if !r.NextDueAt.IsZero() {
-		at := Stamp(r.NextDueAt)
-		next = &at
-	}
-	if !r.AlarmAt.IsZero() {
-		at := Stamp(r.AlarmAt)
-		alarm = &at
-	}
-	return json.Marshal(struct {
-		Agents    int    `json:"agents"`
-		Ran       int    `json:"ran"`
-		Completed int    `json:"completed"`
-		Failed    int    `json:"failed"`
-		Retried   int    `json:"retried"`
-		Released  int    `json:"released"`
-		Skipped   int    `json:"skipped"`
-		Parked    int    `json:"parked"`
-		Lost      int    `json:"lost"`
-		Cancelled int    `json:"cancelled"`
-		Snoozed   int    `json:"snoozed"`
-		Recovered int    `json:"recovered"`
-		Left      int    `json:"left"`
-		Away      []int  `json:"away,omitempty"`
-		Next      *Stamp `json:"next_due_at"`
-		Alarm     *Stamp `json:"alarm_at,omitempty"`
-		More      bool   `json:"more"`
-		Duration  int64  `json:"duration_ms"`
+	w := reportJSON{Next: StampOf(r.NextDueAt), Alarm: StampOf(r.AlarmAt)}
+	Copy(&w, &r)
+	return json.Marshal(w)
+}
 
-		Failures []RunFailure `json:"failures,omitempty"`
-	}{
-		r.Agents, r.Ran, r.Completed, r.Failed, r.Retried, r.Released, r.Skipped, r.Parked, r.Lost, r.Cancelled, r.Snoozed,
-		r.Recovered, r.Left, r.Away, next, alarm, r.More, r.Duration.Milliseconds(),
-		r.Failures,
-	})
+// UnmarshalJSON reads what MarshalJSON writes.
+func (r *Report) UnmarshalJSON(data []byte) error {
+	w := reportJSON{}
+	err := json.Unmarshal(data, &w)
+	*r = Report{NextDueAt: w.Next.Time(), AlarmAt: w.Alarm.Time()}
+	Copy(r, &w)
+	return err
+}
+
+// reportJSON is a report.
+type reportJSON struct {
+	Agents    int          `json:"agents"`
+	Ran       int          `json:"ran"`
+	Completed int          `json:"completed"`
+	Failed    int          `json:"failed"`
+	Retried   int          `json:"retried"`
+	Released  int          `json:"released"`
+	Skipped   int          `json:"skipped"`
+	Parked    int          `json:"parked"`
+	Lost      int          `json:"lost"`
+	Cancelled int          `json:"cancelled"`
+	Snoozed   int          `json:"snoozed"`
+	Recovered int          `json:"recovered"`
+	Left      int          `json:"left"`
+	Away      []int        `json:"away,omitempty"`
+	Next      *Stamp       `json:"next_due_at"`
+	Alarm     *Stamp       `json:"alarm_at,omitempty"`
+	More      bool         `json:"more"`
+	Duration  Milliseconds `json:"duration_ms"`
+	Failures  []RunFailure `json:"failures,omitempty"`
 }
 
 // MarshalJSON writes a failed run. The text of its error is bounded as it is where it is stored: it comes from a handler, and
 // may be of any length.
 func (f RunFailure) MarshalJSON() ([]byte, error) {
-	text := ""
+	w := failureJSON{Agent: f.Agent, ID: f.ID, Kind: f.Kind}
 	if f.Err != nil {
-		text = check.Clip(f.Err.Error())
+		w.Error = check.Clip(f.Err.Error())
 	}
-	return json.Marshal(struct {
-		Agent string `json:"agent_id"`
-		ID    string `json:"id"`
-		Kind  string `json:"kind"`
-		Error string `json:"error"`
-	}{f.Agent, f.ID, f.Kind, text})
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes: of the error its text is left.
+func (f *RunFailure) UnmarshalJSON(data []byte) error {
+	w := failureJSON{}
+	err := json.Unmarshal(data, &w)
+	*f = RunFailure{Agent: w.Agent, ID: w.ID, Kind: w.Kind, Err: errors.New(w.Error)}
+	return err
+}
+
+// failureJSON is a failed run.
+type failureJSON struct {
+	Agent string `json:"agent_id"`
+	ID    string `json:"id"`
+	Kind  string `json:"kind"`
+	Error string `json:"error"`
+}
+
+// submittedJSON is what became of a submitted task.
+type submittedJSON struct {
+	ID       string       `json:"id"`
+	Agent    string       `json:"agent_id"`
+	Kind     string       `json:"kind"`
+	Status   store.Status `json:"status"`
+	Due      Stamp        `json:"due_at,omitzero"`
+	Created  bool         `json:"created"`
+	Replaced bool         `json:"replaced,omitempty"`
+	Differs  bool         `json:"differs,omitempty"`
+	Alarm    string       `json:"alarm,omitempty"`
 }
 
 // MarshalJSON writes what became of a submitted task.
 func (s Submitted) MarshalJSON() ([]byte, error) {
-	alarm := ""
+	w := submittedJSON{}
+	Copy(&w, &s)
 	if s.NotBooked {
-		alarm = AlarmNotBooked
+		w.Alarm = AlarmNotBooked
 	}
-	return json.Marshal(struct {
-		ID      string       `json:"id"`
-		Agent   string       `json:"agent_id"`
-		Kind    string       `json:"kind"`
-		Status  store.Status `json:"status"`
-		Due     Stamp        `json:"due_at,omitzero"`
-		Created bool         `json:"created"`
+	return json.Marshal(w)
+}
 
-		Replaced bool   `json:"replaced,omitempty"`
-		Differs  bool   `json:"differs,omitempty"`
-		Alarm    string `json:"alarm,omitempty"`
-	}{s.ID, s.Agent, s.Kind, s.Status, Stamp(s.Due), s.Created, s.Replaced, s.Differs, alarm})
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *Submitted) UnmarshalJSON(data []byte) error {
+	w := submittedJSON{}
+	err := json.Unmarshal(data, &w)
+	*s = Submitted{NotBooked: w.Alarm == AlarmNotBooked}
+	Copy(s, &w)
+	return err
+}
+
+// runJSON is one run of a task.
+type runJSON struct {
+	Started  Stamp        `json:"started_at,omitzero"`
+	Duration Milliseconds `json:"duration_ms"`
+	Attempt  int          `json:"attempt"`
+	Outcome  Outcome      `json:"outcome"`
+	Error    string       `json:"error,omitempty"`
+	Used     Usage        `json:"used,omitempty"`
+	Process  string       `json:"process,omitempty"`
 }
 
 // MarshalJSON writes one run of a task. A run that crashed has no start: its process did not live to tell it.
 func (r TaskRun) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Started  Stamp   `json:"started_at,omitzero"`
-		Duration int64   `json:"duration_ms"`
-		Attempt  int     `json:"attempt"`
-		Outcome  Outcome `json:"outcome"`
-		Error    string  `json:"error,omitempty"`
-		Used     Usage   `json:"used,omitempty"`
-		Process  string  `json:"process,omitempty"`
-	}{Stamp(r.Started), r.Duration.Milliseconds(), r.Attempt, r.Outcome, r.Error, r.Used, r.Process})
+	w := runJSON{}
+	Copy(&w, &r)
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (r *TaskRun) UnmarshalJSON(data []byte) error {
+	w := runJSON{}
+	err := json.Unmarshal(data, &w)
+	Copy(r, &w)
+	return err
 }
 
 // MarshalJSON writes the counts of a group and the status that follows from them.

@@ -13,13 +13,24 @@ type Target struct{ Agent, ID, Kind, Key string }
 
 // MarshalJSON writes the target with the fields that it has; all tasks are "all": true.
 func (t Target) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Agent string `json:"agent_id,omitempty"`
-		ID    string `json:"id,omitempty"`
-		Kind  string `json:"kind,omitempty"`
-		Key   string `json:"limit_key,omitempty"`
-		All   bool   `json:"all,omitempty"`
-	}{t.Agent, t.ID, t.Kind, t.Key, t == Target{}})
+	return json.Marshal(targetJSON{t.Agent, t.ID, t.Kind, t.Key, t == Target{}})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *Target) UnmarshalJSON(data []byte) error {
+	w := targetJSON{}
+	err := json.Unmarshal(data, &w)
+	*t = Target{Agent: w.Agent, ID: w.ID, Kind: w.Kind, Key: w.Key}
+	return err
+}
+
+// targetJSON is a target.
+type targetJSON struct {
+	Agent string `json:"agent_id,omitempty"`
+	ID    string `json:"id,omitempty"`
+	Kind  string `json:"kind,omitempty"`
+	Key   string `json:"limit_key,omitempty"`
+	All   bool   `json:"all,omitempty"`
 }
 
 // String names the target: task "x" of agent "a", agent "a", kind "k", limit key "s", or everything.

@@ -59,10 +59,10 @@ func unknownTarget(err error, t core.Target) error {
 // Pauses is a page of all that is paused.
 func (c *Client) Pauses(ctx context.Context, limit int, cursor string) ([]model.PauseInfo, string, error) {
 	page, err := get[struct {
-		Pauses []pause
+		Pauses []model.PauseInfo
 		Next   string `json:"next_cursor"`
 	}](ctx, c, pageOf(limit, cursor), "pauses")
-	return pausesOf(page.Pauses), page.Next, err
+	return page.Pauses, page.Next, err
 }
 
 // pageOf are the parameters of a page.
@@ -88,8 +88,7 @@ func (c *Client) Signal(ctx context.Context, agent, key string, payload json.Raw
 
 // Notice says that a subject was active.
 func (c *Client) Notice(ctx context.Context, kind string, s core.Subject) (model.Noticed, error) {
-	n, err := post[noticed](ctx, c, fields{}.with("kind", kind).with("user_id", s.User).with("device_id", s.Device).with("agent_id", s.Agent), "activity")
-	return n.core(), err
+	return post[model.Noticed](ctx, c, fields{}.with("kind", kind).with("user_id", s.User).with("device_id", s.Device).with("agent_id", s.Agent), "activity")
 }
 
 // Limits are all limits.

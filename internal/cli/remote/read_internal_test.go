@@ -108,29 +108,29 @@ func same[V any](v *V) V { return *v }
 
 func TestEveryAnswerIsReadWhole(t *testing.T) {
 	t.Parallel()
-	back(t, (*task).core, func(info *core.TaskInfo) {
+	back(t, same[core.TaskInfo], func(info *core.TaskInfo) {
 		info.Labels = map[string]string{"mem_cube_id": "cube", "user_name": "ann", "tier": "gold"}
 		info.Status = core.StatusInProgress // or is_running would need to be kept
 	})
-	back(t, (*run).core)
-	back(t, (*submitted).core)
-	back(t, (*explanation).core, func(e *inspect.Explanation) { e.Task.Labels, e.Task.Status = nil, core.StatusInProgress })
-	back(t, (*noticed).core)
-	back(t, (*pause).core)
+	back(t, same[model.TaskRun])
+	back(t, same[core.Submitted])
+	back(t, same[inspect.Explanation], func(e *inspect.Explanation) { e.Task.Labels, e.Task.Status = nil, core.StatusInProgress })
+	back(t, same[model.Noticed])
+	back(t, same[model.PauseInfo])
 	back(t, (*stats).core, func(s *inspect.Stats) {
 		for i := range s.Kinds { // the counters of a kind have to be possible
 			s.Kinds[i].Live, s.Kinds[i].Runs, s.Kinds[i].Failures = 1000, 50, 20
 		}
 	})
-	back(t, (*window).core, func(w *inspect.Window) { w.For = 90 * time.Minute })
+	back(t, same[inspect.Window], func(w *inspect.Window) { w.For = 90 * time.Minute })
 	back(t, (*kind).core, func(k *inspect.KindInfo) {
 		k.Limits, k.Counters.Live, k.Slots.Total = []store.LimitUse{someLimit()}, 1000, 9
 	})
 	back(t, (*limit).core, func(l *store.LimitUse) { *l = someLimit() })
 	back(t, (*budget).core)
-	back(t, (*report).core)
+	back(t, same[core.Report])
 	back(t, (*imported).whole)
-	back(t, func(a *agent) model.AgentStats { return model.AgentStats(*a) })
+	back(t, same[model.AgentStats])
 	back(t, func(p *profile) core.Profile { return p.core() })
 	back(t, same[model.Process])
 	back(t, same[inspect.Finding], func(f *inspect.Finding) { f.Severity = inspect.SeverityOK })

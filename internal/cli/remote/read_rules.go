@@ -91,17 +91,17 @@ func (b *budget) core() store.BudgetUse {
 
 // kind is what a server knows of a kind.
 type kind struct {
-	Kind      string   `json:"kind"`
-	Handled   bool     `json:"handled"`
-	Gated     bool     `json:"gated"`
-	Processes int      `json:"processes"`
-	Live      int64    `json:"live"`
-	Resting   int64    `json:"resting"`
-	Running   int64    `json:"running"`
-	Slots     *slots   `json:"slots"`
-	Pause     *pause   `json:"pause"`
-	Limits    []limit  `json:"limits"`
-	Settings  settings `json:"settings"`
+	Kind      string           `json:"kind"`
+	Handled   bool             `json:"handled"`
+	Gated     bool             `json:"gated"`
+	Processes int              `json:"processes"`
+	Live      int64            `json:"live"`
+	Resting   int64            `json:"resting"`
+	Running   int64            `json:"running"`
+	Slots     *slots           `json:"slots"`
+	Pause     *model.PauseInfo `json:"pause"`
+	Limits    []limit          `json:"limits"`
+	Settings  settings         `json:"settings"`
 }
 
 // slots are those of a kind in the server.
@@ -113,20 +113,20 @@ type slots struct {
 // settings are those of a kind in the server.
 type settings struct {
 	Level         core.Level `json:"level"`
-	Timeout       span       `json:"timeout"`
-	Lease         span       `json:"lease"`
+	Timeout       model.Span `json:"timeout"`
+	Lease         model.Span `json:"lease"`
 	MaxAttempts   int        `json:"max_attempts"`
-	Backoff       span       `json:"backoff"`
-	MaxBackoff    span       `json:"max_backoff"`
+	Backoff       model.Span `json:"backoff"`
+	MaxBackoff    model.Span `json:"max_backoff"`
 	MaxRetryAfter int        `json:"max_retry_afters"`
 	PauseAfter    int        `json:"pause_after_failures"`
-	Grace         span       `json:"grace"`
-	Spread        span       `json:"spread"`
+	Grace         model.Span `json:"grace"`
+	Spread        model.Span `json:"spread"`
 	CatchUp       int        `json:"catch_up"`
 	Disabled      bool       `json:"disabled"`
 	Activity      bool       `json:"activity"`
 	Batch         int        `json:"batch"`
-	BatchWait     span       `json:"batch_wait"`
+	BatchWait     model.Span `json:"batch_wait"`
 	BatchBy       []string   `json:"batch_by"`
 }
 
@@ -136,6 +136,7 @@ func (k *kind) core() inspect.KindInfo {
 	out := inspect.KindInfo{
 		Kind: k.Kind, Handled: k.Handled, Batches: s.Batch > 0, Gated: k.Gated, Known: k.Handled, Processes: k.Processes,
 		Counters: store.KindCounters{Kind: k.Kind, Live: k.Live, Resting: k.Resting, Running: k.Running}, Limits: limitsOf(k.Limits),
+		Pause: k.Pause,
 		Settings: core.KindConfig{
 			Level: s.Level, Timeout: time.Duration(s.Timeout), Lease: time.Duration(s.Lease), MaxAttempts: s.MaxAttempts,
 			Backoff: time.Duration(s.Backoff), MaxBackoff: time.Duration(s.MaxBackoff), MaxRetryAfters: s.MaxRetryAfter, PauseAfter: s.PauseAfter,
@@ -148,10 +149,6 @@ func (k *kind) core() inspect.KindInfo {
 	}
 	if k.Slots != nil {
 		out.Slots = model.KindSlots{Total: k.Slots.Total, InUse: k.Slots.InUse}
-	}
-	if k.Pause != nil {
-		p := k.Pause.core()
-		out.Pause = &p
 	}
 	return out
 }

@@ -23,8 +23,7 @@ func (c *Client) Stats(ctx context.Context) (inspect.Stats, error) {
 
 // Window is what ran within the last time.
 func (c *Client) Window(ctx context.Context, d time.Duration) (inspect.Window, error) {
-	answer, err := get[window](ctx, c, url.Values{"window": {d.String()}}, "stats")
-	return answer.core(), err
+	return get[inspect.Window](ctx, c, url.Values{"window": {d.String()}}, "stats")
 }
 
 // DescribeKinds are all kinds, as the server knows them.
@@ -49,14 +48,10 @@ func (c *Client) Processes(ctx context.Context) ([]model.Process, error) {
 // Agents is a page of the agents that have live tasks.
 func (c *Client) Agents(ctx context.Context, limit int, cursor string) ([]model.AgentStats, string, error) {
 	page, err := get[struct {
-		Agents []agent
+		Agents []model.AgentStats
 		Next   string `json:"next_cursor"`
 	}](ctx, c, pageOf(limit, cursor), "agents")
-	var out []model.AgentStats
-	for _, a := range page.Agents {
-		out = append(out, model.AgentStats(a))
-	}
-	return out, page.Next, err
+	return page.Agents, page.Next, err
 }
 
 // Audit walks through all live tasks, step by step.
@@ -107,8 +102,7 @@ func (c *Client) RunDue(ctx context.Context, scope core.Scope) (core.Report, err
 	if scope.MaxDuration > 0 {
 		body["timeout_ms"] = scope.MaxDuration.Milliseconds()
 	}
-	answer, err := send[report](ctx, c, &call{method: http.MethodPost, path: []string{"run-due"}, body: body, within: workWithin})
-	out := answer.core()
+	out, err := send[core.Report](ctx, c, &call{method: http.MethodPost, path: []string{"run-due"}, body: body, within: workWithin})
 	if err == nil && len(out.Failures) > 0 {
 		err = &core.RunsError{Failures: out.Failures, Count: max(out.Failed+out.Retried, len(out.Failures))}
 	}

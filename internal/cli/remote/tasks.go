@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
@@ -36,14 +37,10 @@ func (c *Client) Submit(ctx context.Context, tasks ...core.NewTask) ([]core.Subm
 	if len(tasks) == 0 {
 		return nil, nil
 	}
-	answer, err := send[struct{ Tasks []submitted }](ctx, c, &call{
+	answer, err := send[struct{ Tasks []core.Submitted }](ctx, c, &call{
 		method: http.MethodPost, path: []string{"tasks"}, body: map[string]any{"tasks": tasks}, parent: parentOf(ctx),
 	})
-	out := make([]core.Submitted, len(answer.Tasks))
-	for i := range answer.Tasks {
-		out[i] = answer.Tasks[i].core()
-	}
-	return out, asOf("Duly-Parent", "parent", err)
+	return answer.Tasks, asOf("Duly-Parent", "parent", err)
 }
 
 // asOf gives the field of an error its name in core.
@@ -56,25 +53,18 @@ func asOf(header, field string, err error) error {
 
 // Task returns one task with its last runs, which are an answer of their own.
 func (c *Client) Task(ctx context.Context, agent, id string) (core.TaskInfo, error) {
-	t, err := get[task](ctx, c, nil, "agents", agent, "tasks", id)
+	info, err := get[core.TaskInfo](ctx, c, nil, "agents", agent, "tasks", id)
 	if err != nil {
 		return core.TaskInfo{}, err
 	}
-	info := t.core()
-	runs, err := get[struct{ Runs []run }](ctx, c, nil, "agents", agent, "tasks", id, "runs")
-	for i := range runs.Runs {
-		info.Runs = append(info.Runs, runs.Runs[i].core())
-	}
+	runs, err := get[struct{ Runs []model.TaskRun }](ctx, c, nil, "agents", agent, "tasks", id, "runs")
+	info.Runs = runs.Runs
 	return info, err
 }
 
 // Explain says why a task has not run, or what it is doing.
 func (c *Client) Explain(ctx context.Context, agent, id string) (inspect.Explanation, error) {
-	e, err := get[explanation](ctx, c, nil, "agents", agent, "tasks", id, "explain")
-	if err != nil {
-		return inspect.Explanation{}, err
-	}
-	return e.core(), nil
+	return get[inspect.Explanation](ctx, c, nil, "agents", agent, "tasks", id, "explain")
 }
 
 // Tasks is a page of a list.
@@ -84,15 +74,10 @@ func (c *Client) Tasks(ctx context.Context, l core.List) ([]core.TaskInfo, strin
 		path = "jobs"
 	}
 	page, err := get[struct {
-		Tasks, Jobs []task
+		Tasks, Jobs []core.TaskInfo
 		Next        string `json:"next_cursor"`
 	}](ctx, c, queryOf(&l), path)
-	tasks := append(page.Tasks, page.Jobs...)
-	out := make([]core.TaskInfo, len(tasks))
-	for i := range tasks {
-		out[i] = tasks[i].core()
-	}
-	return out, page.Next, err
+	return append(page.Tasks, page.Jobs...), page.Next, err
 }
 
 // queryOf are the parameters of a list.
@@ -160,7 +145,7 @@ func (c *Client) TimeOrAgo(ctx context.Context, field, text string) (time.Time, 
 
 // Edit changes fields of a task that waits.
 func (c *Client) Edit(ctx context.Context, agent, id string, change json.RawMessage) (core.Submitted, error) {
-	_, err := send[task](ctx, c, &call{
+	_, err := send[struct{}](ctx, c, &call{
 		method: http.MethodPatch, path: []string{"agents", agent, "tasks", id}, body: change, parent: parentOf(ctx),
 	})
 	return core.Submitted{Agent: agent, ID: id, Replaced: true}, err
@@ -168,11 +153,7 @@ func (c *Client) Edit(ctx context.Context, agent, id string, change json.RawMess
 
 // order gives an order about one task, and returns the task as it is then.
 func (c *Client) order(ctx context.Context, agent, id, verb string, body any) (core.TaskInfo, error) {
-	t, err := post[task](ctx, c, body, "agents", agent, "tasks", id, verb)
-	if err != nil {
-		return core.TaskInfo{}, err
-	}
-	return t.core(), nil
+	return post[core.TaskInfo](ctx, c, body, "agents", agent, "tasks", id, verb)
 }
 
 // RunNow makes a task due now.

@@ -1,0 +1,108 @@
+package model
+
+// What goes over a wire, in both directions: a struct with tags is written from what core has, and read into it, field by field of the same name.
+
+import (
+	"encoding/json"
+	"reflect"
+	"sync"
+	"time"
+)
+
+// Stamp is a time in JSON.
+type Stamp time.Time
+
+// IsZero makes a time that there is none of be left out.
+func (s Stamp) IsZero() bool { return time.Time(s).IsZero() }
+
+// MarshalText writes it as the store keeps it: to the millisecond.
+func (s Stamp) MarshalText() ([]byte, error) {
+	return time.Time(s).UTC().AppendFormat(nil, "2006-01-02T15:04:05.000Z07:00"), nil
+}
+
+// UnmarshalText reads one, in any zone.
+func (s *Stamp) UnmarshalText(text []byte) error { return (*time.Time)(s).UnmarshalText(text) }
+
+// StampOf is a time that is null if there is none.
+func StampOf(t time.Time) *Stamp {
+	if t.IsZero() {
+		return nil
+	}
+	s := Stamp(t)
+	return &s
+}
+
+// Time is the time; zero for null.
+func (s *Stamp) Time() time.Time {
+	if s == nil {
+		return time.Time{}
+	}
+	return time.Time(*s)
+}
+
+// Span is a duration in JSON.
+type Span time.Duration
+
+// MarshalText writes a negative one, which says that there is none, as a task is submitted with it.
+func (s Span) MarshalText() ([]byte, error) { return []byte(max(time.Duration(s), 0).String()), nil }
+
+// UnmarshalText reads one as Go writes it. Zero is none at all, as a field that has the default is left out.
+func (s *Span) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	if d == 0 {
+		d = none
+	}
+	*s = Span(d)
+	return err
+}
+
+// Milliseconds are a duration in JSON where many are compared.
+type Milliseconds time.Duration
+
+// MarshalJSON writes whole milliseconds.
+func (m Milliseconds) MarshalJSON() ([]byte, error) {
+	return json.Marshal(time.Duration(m).Milliseconds())
+}
+
+// UnmarshalJSON reads them.
+func (m *Milliseconds) UnmarshalJSON(data []byte) error {
+	var n int64
+	err := json.Unmarshal(data, &n)
+	*m = Milliseconds(time.Duration(n) * time.Millisecond)
+	return err
+}
+
+// fieldPair are the indexes of two fields with one name.
+type fieldPair struct{ to, from int }
+
+// pairs keeps the fields that two types of structs have in common.
+var pairs sync.Map // [2]reflect.Type -> []fieldPair
+
+// Copy copies from one struct to another what both have fields of, by their names: where the types differ they have the same form, as a
+// time and a Stamp, and are converted. to and from are pointers.
+func Copy(to, from any) {
+	t, f := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
+	for _, p := range pairsOf(t.Type(), f.Type()) {
+		into := t.Field(p.to)
+		into.Set(f.Field(p.from).Convert(into.Type()))
+	}
+}
+
+// pairsOf are the fields that Copy copies.
+func pairsOf(to, from reflect.Type) []fieldPair {
+	key := [2]reflect.Type{to, from}
+	if known, ok := pairs.Load(key); ok {
+		return known.([]fieldPair)
+	}
+	var out []fieldPair
+	for i := range to.NumField() {
+		into := to.Field(i)
+		of, ok := from.FieldByName(into.Name)
+		if !ok || len(of.Index) != 1 || !into.IsExported() || into.Anonymous || into.Type.Kind() != of.Type.Kind() || !of.Type.ConvertibleTo(into.Type) {
+			continue
+		}
+		out = append(out, fieldPair{i, of.Index[0]})
+	}
+	pairs.Store(key, out)
+	return out
+}
