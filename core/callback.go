@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/internal/wire"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -68,7 +69,7 @@ type callbackMessage struct {
 
 // noted is the progress of a delivery whose task has ended like that: nobody has to look any more.
 type noted struct {
-	At model.Stamp `json:"finished_at"`
+	At wire.Stamp `json:"finished_at"`
 }
 
 // encode is the progress as it is stored.
@@ -98,7 +99,7 @@ func (s *Scheduler) deliver(ctx context.Context, t *Task[callbackMessage]) error
 		if end.IsZero() {
 			return t.SetResult(map[string]string{"skipped": why})
 		}
-		known = noted{At: model.Stamp(end)}.encode()
+		known = noted{At: wire.Stamp(end)}.encode()
 		if err := t.SetProgress(known); err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/internal/wire"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -137,7 +138,7 @@ func (s *Scheduler) confirm(ctx context.Context, agent, task, delivery string, a
 		if of.Status.Finished() {
 			end = of.Finished
 		}
-		changed, err := s.confirmAs(ctx, d, noted{At: model.Stamp(end.Time())}.encode(), page.Now, again)
+		changed, err := s.confirmAs(ctx, d, noted{At: wire.Stamp(end.Time())}.encode(), page.Now, again)
 		if err != nil || !changed {
 			return err
 		}

@@ -6,13 +6,14 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/wire"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // explanationJSON is a task, and why it has not run.
 type explanationJSON struct {
-	Now     model.Stamp     `json:"now"`
+	Now     wire.Stamp      `json:"now"`
 	Reasons []model.Because `json:"reasons"`
 	Task    model.TaskInfo  `json:"task"`
 }
@@ -20,7 +21,7 @@ type explanationJSON struct {
 // MarshalJSON writes the task, and why it has not run.
 func (e Explanation) MarshalJSON() ([]byte, error) {
 	w := explanationJSON{}
-	model.Copy(&w, &e)
+	wire.Copy(&w, &e)
 	return json.Marshal(w)
 }
 
@@ -28,7 +29,7 @@ func (e Explanation) MarshalJSON() ([]byte, error) {
 func (e *Explanation) UnmarshalJSON(data []byte) error {
 	w := explanationJSON{}
 	err := json.Unmarshal(data, &w)
-	model.Copy(e, &w)
+	wire.Copy(e, &w)
 	return err
 }
 
@@ -41,14 +42,14 @@ func (k KindStats) MarshalJSON() ([]byte, error) {
 		Activity int64 `json:"activity"`
 	}
 	type failure struct {
-		At    model.Stamp `json:"at"`
-		Agent string      `json:"agent_id"`
-		ID    string      `json:"id"`
-		Error string      `json:"error"`
+		At    wire.Stamp `json:"at"`
+		Agent string     `json:"agent_id"`
+		ID    string     `json:"id"`
+		Error string     `json:"error"`
 	}
 	failures := make([]failure, len(k.Failed))
 	for i, f := range k.Failed {
-		failures[i] = failure{At: model.Stamp(f.At), Agent: f.Agent, ID: f.ID, Error: f.Error}
+		failures[i] = failure{At: wire.Stamp(f.At), Agent: f.Agent, ID: f.ID, Error: f.Error}
 	}
 	ms := func(d time.Duration) int64 { return d.Milliseconds() }
 	return json.Marshal(struct {
@@ -77,12 +78,12 @@ func (k KindStats) MarshalJSON() ([]byte, error) {
 // MarshalJSON writes the counters, with the store's time and when something is due next.
 func (s Stats) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
-		Now     model.Stamp `json:"now"`
-		NextDue model.Stamp `json:"next_due,omitzero"`
+		Now     wire.Stamp `json:"now"`
+		NextDue wire.Stamp `json:"next_due,omitzero"`
 		store.Counters
 
 		Kinds []KindStats `json:"kinds,omitempty"`
-	}{model.Stamp(s.Now), model.Stamp(s.NextDue), s.Counters, s.Kinds})
+	}{wire.Stamp(s.Now), wire.Stamp(s.NextDue), s.Counters, s.Kinds})
 }
 
 // MarshalJSON writes what an audit found.

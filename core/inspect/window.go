@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
-	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/internal/wire"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -79,7 +79,7 @@ func short(d time.Duration) string {
 // windowJSON is what ran within a time.
 type windowJSON struct {
 	For   string       `json:"window"`
-	Until model.Stamp  `json:"now"`
+	Until wire.Stamp   `json:"now"`
 	Kinds []KindWindow `json:"kinds"`
 }
 
@@ -89,7 +89,7 @@ func (w Window) MarshalJSON() ([]byte, error) {
 	if kinds == nil {
 		kinds = []KindWindow{}
 	}
-	return json.Marshal(windowJSON{short(w.For), model.Stamp(w.Until), kinds})
+	return json.Marshal(windowJSON{short(w.For), wire.Stamp(w.Until), kinds})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -105,18 +105,18 @@ func (w *Window) UnmarshalJSON(data []byte) error {
 
 // kindWindowJSON is what ran of a kind.
 type kindWindowJSON struct {
-	Kind     string             `json:"kind"`
-	Runs     int64              `json:"runs"`
-	Failures int64              `json:"failures"`
-	Rate     float64            `json:"failure_rate"`
-	LagP50   model.Milliseconds `json:"lag_p50_ms"`
-	LagP95   model.Milliseconds `json:"lag_p95_ms"`
+	Kind     string            `json:"kind"`
+	Runs     int64             `json:"runs"`
+	Failures int64             `json:"failures"`
+	Rate     float64           `json:"failure_rate"`
+	LagP50   wire.Milliseconds `json:"lag_p50_ms"`
+	LagP95   wire.Milliseconds `json:"lag_p95_ms"`
 }
 
 // MarshalJSON writes what ran of a kind.
 func (k KindWindow) MarshalJSON() ([]byte, error) {
 	w := kindWindowJSON{Rate: float64(int(k.FailureRate()*10_000+0.5)) / 10_000}
-	model.Copy(&w, &k)
+	wire.Copy(&w, &k)
 	return json.Marshal(w)
 }
 
@@ -124,6 +124,6 @@ func (k KindWindow) MarshalJSON() ([]byte, error) {
 func (k *KindWindow) UnmarshalJSON(data []byte) error {
 	w := kindWindowJSON{}
 	err := json.Unmarshal(data, &w)
-	model.Copy(k, &w)
+	wire.Copy(k, &w)
 	return err
 }

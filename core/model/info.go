@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/wire"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -14,7 +15,7 @@ import (
 // tasks with the same definition differ only in what has become of them. Of one that has completed or was cancelled the payload is not kept.
 func (info *TaskInfo) Definition() NewTask {
 	t := NewTask{owned: info.Owner() != ""}
-	Copy(&t, info)
+	wire.Copy(&t, info)
 	if info.Payload != nil {
 		t.Payload = info.Payload
 	}

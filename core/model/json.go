@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/wire"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -20,7 +21,7 @@ type taskJSON struct {
 	Agent   string          `json:"agent_id"`
 	Kind    string          `json:"kind"`
 	Payload json.RawMessage `json:"payload,omitempty"`
-	Every   Span            `json:"every,omitzero"`
+	Every   wire.Span       `json:"every,omitzero"`
 	From    From            `json:"from,omitempty"`
 	Cron    string          `json:"cron,omitempty"`
 	Zone    string          `json:"zone,omitempty"`
@@ -28,22 +29,22 @@ type taskJSON struct {
 	DayMatch schedule.DayMatch `json:"day_match,omitempty"`
 	Gap      schedule.Gap      `json:"gap,omitempty"`
 
-	Jitter      Span    `json:"jitter,omitzero"`
-	Overlap     Overlap `json:"overlap,omitempty"`
-	Misfire     Misfire `json:"misfire,omitempty"`
-	PauseAfter  int     `json:"pause_after_failures,omitempty"`
-	MinInterval Span    `json:"min_interval,omitzero"`
-	Urgent      bool    `json:"urgent,omitempty"`
-	Manual      bool    `json:"manual,omitempty"`
-	LimitKey    string  `json:"limit_key,omitempty"`
-	Callback    string  `json:"callback,omitempty"`
+	Jitter      wire.Span `json:"jitter,omitzero"`
+	Overlap     Overlap   `json:"overlap,omitempty"`
+	Misfire     Misfire   `json:"misfire,omitempty"`
+	PauseAfter  int       `json:"pause_after_failures,omitempty"`
+	MinInterval wire.Span `json:"min_interval,omitzero"`
+	Urgent      bool      `json:"urgent,omitempty"`
+	Manual      bool      `json:"manual,omitempty"`
+	LimitKey    string    `json:"limit_key,omitempty"`
+	Callback    string    `json:"callback,omitempty"`
 
 	Level       store.Level     `json:"level,omitempty"`
 	Group       string          `json:"group,omitempty"`
 	MaxAttempts int             `json:"max_attempts,omitempty"`
-	Backoff     Span            `json:"backoff,omitzero"`
-	Timeout     Span            `json:"timeout,omitzero"`
-	Lease       Span            `json:"lease,omitzero"`
+	Backoff     wire.Span       `json:"backoff,omitzero"`
+	Timeout     wire.Span       `json:"timeout,omitzero"`
+	Lease       wire.Span       `json:"lease,omitzero"`
 	TraceID     string          `json:"trace_id,omitempty"`
 	Traceparent string          `json:"traceparent,omitempty"`
 	SessionID   string          `json:"session_id,omitempty"`
@@ -63,7 +64,7 @@ type NewTaskJSON struct {
 	Agent      string     `json:"agent_id,omitempty"` // a task that is read back always has both
 	Kind       string     `json:"kind,omitempty"`
 	At         *time.Time `json:"at,omitempty"`
-	Delay      Span       `json:"delay,omitzero"`
+	Delay      wire.Span  `json:"delay,omitzero"`
 	UniqueKey  string     `json:"unique_key,omitempty"`
 	OnConflict OnConflict `json:"on_conflict,omitempty"`
 	Preset     string     `json:"preset,omitempty"`
@@ -87,8 +88,8 @@ func (t *NewTask) Written() (*NewTaskJSON, error) {
 		return nil, err
 	}
 	w := &NewTaskJSON{Reason: t.PausedReason}
-	Copy(w, t)
-	Copy(&w.taskJSON, t)
+	wire.Copy(w, t)
+	wire.Copy(&w.taskJSON, t)
 	w.Payload = payload
 	w.putLabels(t.Labels)
 	if !t.At.IsZero() {
@@ -126,18 +127,18 @@ type infoJSON struct {
 // MarshalJSON writes the task flat: the fields it was submitted with and what the tracker knows, without its last runs.
 func (info TaskInfo) MarshalJSON() ([]byte, error) {
 	w := infoJSON{}
-	Copy(&w.taskJSON, &info)
-	Copy(&w.trackedJSON, &info)
+	wire.Copy(&w.taskJSON, &info)
+	wire.Copy(&w.trackedJSON, &info)
 	w.putLabels(info.Labels)
 	w.Payload, w.Info = check.WellFormed(info.Payload), check.WellFormed(info.Info)
 	w.Result, w.Progress = check.WellFormed(info.Result), check.WellFormed(info.Progress)
 	w.Running, w.Paused = info.Status == store.StatusInProgress, len(info.Pauses) > 0
 	if info.Awaiting != nil {
 		w.Awaiting = &awaitingJSON{}
-		Copy(w.Awaiting, info.Awaiting)
+		wire.Copy(w.Awaiting, info.Awaiting)
 	}
 	if !info.LastRun.IsZero() {
-		took := Milliseconds(info.LastDuration)
+		took := wire.Milliseconds(info.LastDuration)
 		w.Took = &took
 	}
 	if o := info.Origin; o != nil {
@@ -153,12 +154,12 @@ func (info *TaskInfo) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*info = TaskInfo{}
-	Copy(info, &w.taskJSON)
-	Copy(info, &w.trackedJSON)
+	wire.Copy(info, &w.taskJSON)
+	wire.Copy(info, &w.trackedJSON)
 	info.Labels = w.allLabels()
 	if w.Awaiting != nil {
 		info.Awaiting = &Awaiting{}
-		Copy(info.Awaiting, w.Awaiting)
+		wire.Copy(info.Awaiting, w.Awaiting)
 	}
 	if w.Took != nil {
 		info.LastDuration = time.Duration(*w.Took)
@@ -172,7 +173,7 @@ func (info *TaskInfo) UnmarshalJSON(data []byte) error {
 // awaitingJSON is a signal that a task waits for.
 type awaitingJSON struct {
 	Key   string      `json:"key"`
-	Until Stamp       `json:"until,omitzero"`
+	Until wire.Stamp  `json:"until,omitzero"`
 	From  string      `json:"from,omitempty"`
 	Fence store.Fence `json:"fence"`
 }
@@ -186,20 +187,20 @@ type trackedJSON struct {
 	Pauses              []PauseInfo        `json:"pauses,omitempty"`
 	Resting             bool               `json:"resting,omitempty"`
 	Awaiting            *awaitingJSON      `json:"awaiting,omitempty"`
-	CoolingUntil        Stamp              `json:"cooling_until,omitzero"`
+	CoolingUntil        wire.Stamp         `json:"cooling_until,omitzero"`
 	Ending              bool               `json:"ending,omitempty"`
 	Parent              string             `json:"parent,omitempty"`
 	By                  TaskName           `json:"submitted_by,omitzero"`
 	Root                TaskName           `json:"root,omitzero"`
 	Depth               int                `json:"depth,omitempty"`
 	Schedule            store.ScheduleType `json:"schedule,omitempty"`
-	Submitted           Stamp              `json:"submitted_at,omitzero"`
-	UpdatedAt           Stamp              `json:"updated_at,omitzero"`
-	LastActivity        Stamp              `json:"last_activity,omitzero"`
-	Due                 Stamp              `json:"due_at,omitzero"`
-	Started             Stamp              `json:"started_at,omitzero"`
-	Finished            Stamp              `json:"finished_at,omitzero"`
-	NextRun             Stamp              `json:"next_run,omitzero"`
+	Submitted           wire.Stamp         `json:"submitted_at,omitzero"`
+	UpdatedAt           wire.Stamp         `json:"updated_at,omitzero"`
+	LastActivity        wire.Stamp         `json:"last_activity,omitzero"`
+	Due                 wire.Stamp         `json:"due_at,omitzero"`
+	Started             wire.Stamp         `json:"started_at,omitzero"`
+	Finished            wire.Stamp         `json:"finished_at,omitzero"`
+	NextRun             wire.Stamp         `json:"next_run,omitzero"`
 	Attempt             int                `json:"attempt"`
 	Crashes             int                `json:"crashes"`
 	RunCount            int64              `json:"run_count"`
@@ -208,23 +209,23 @@ type trackedJSON struct {
 	ConsecutiveFailures int                `json:"consecutive_failures"`
 	RetryAfters         int                `json:"retry_afters,omitempty"`
 	GateClosed          int                `json:"gate_closed,omitempty"`
-	LastRun             Stamp              `json:"last_run,omitzero"`
-	Took                *Milliseconds      `json:"last_duration_ms,omitempty"`
+	LastRun             wire.Stamp         `json:"last_run,omitzero"`
+	Took                *wire.Milliseconds `json:"last_duration_ms,omitempty"`
 	LastOutcome         Outcome            `json:"last_result,omitempty"`
 	LastError           string             `json:"last_error,omitempty"`
 	Reason              string             `json:"reason,omitempty"`
 	CallbackTask        string             `json:"callback_task,omitempty"`
 	Result              json.RawMessage    `json:"result,omitempty"`
 	Progress            json.RawMessage    `json:"progress,omitempty"`
-	LeaseUntil          Stamp              `json:"lease_until,omitzero"`
+	LeaseUntil          wire.Stamp         `json:"lease_until,omitzero"`
 	Holder              string             `json:"holder,omitempty"`
 	HeldBy              *Because           `json:"held_by,omitempty"`
 }
 
 // MarshalJSON writes the report, as every host answers with it; next_due_at is null if nothing is scheduled.
 func (r Report) MarshalJSON() ([]byte, error) {
-	w := reportJSON{Next: StampOf(r.NextDueAt), Alarm: StampOf(r.AlarmAt)}
-	Copy(&w, &r)
+	w := reportJSON{Next: wire.StampOf(r.NextDueAt), Alarm: wire.StampOf(r.AlarmAt)}
+	wire.Copy(&w, &r)
 	return json.Marshal(w)
 }
 
@@ -233,31 +234,31 @@ func (r *Report) UnmarshalJSON(data []byte) error {
 	w := reportJSON{}
 	err := json.Unmarshal(data, &w)
 	*r = Report{NextDueAt: w.Next.Time(), AlarmAt: w.Alarm.Time()}
-	Copy(r, &w)
+	wire.Copy(r, &w)
 	return err
 }
 
 // reportJSON is a report.
 type reportJSON struct {
-	Agents    int          `json:"agents"`
-	Ran       int          `json:"ran"`
-	Completed int          `json:"completed"`
-	Failed    int          `json:"failed"`
-	Retried   int          `json:"retried"`
-	Released  int          `json:"released"`
-	Skipped   int          `json:"skipped"`
-	Parked    int          `json:"parked"`
-	Lost      int          `json:"lost"`
-	Cancelled int          `json:"cancelled"`
-	Snoozed   int          `json:"snoozed"`
-	Recovered int          `json:"recovered"`
-	Left      int          `json:"left"`
-	Away      []int        `json:"away,omitempty"`
-	Next      *Stamp       `json:"next_due_at"`
-	Alarm     *Stamp       `json:"alarm_at,omitempty"`
-	More      bool         `json:"more"`
-	Duration  Milliseconds `json:"duration_ms"`
-	Failures  []RunFailure `json:"failures,omitempty"`
+	Agents    int               `json:"agents"`
+	Ran       int               `json:"ran"`
+	Completed int               `json:"completed"`
+	Failed    int               `json:"failed"`
+	Retried   int               `json:"retried"`
+	Released  int               `json:"released"`
+	Skipped   int               `json:"skipped"`
+	Parked    int               `json:"parked"`
+	Lost      int               `json:"lost"`
+	Cancelled int               `json:"cancelled"`
+	Snoozed   int               `json:"snoozed"`
+	Recovered int               `json:"recovered"`
+	Left      int               `json:"left"`
+	Away      []int             `json:"away,omitempty"`
+	Next      *wire.Stamp       `json:"next_due_at"`
+	Alarm     *wire.Stamp       `json:"alarm_at,omitempty"`
+	More      bool              `json:"more"`
+	Duration  wire.Milliseconds `json:"duration_ms"`
+	Failures  []RunFailure      `json:"failures,omitempty"`
 }
 
 // MarshalJSON writes a failed run. The text of its error is bounded as it is where it is stored: it comes from a handler, and
@@ -292,7 +293,7 @@ type submittedJSON struct {
 	Agent    string       `json:"agent_id"`
 	Kind     string       `json:"kind"`
 	Status   store.Status `json:"status"`
-	Due      Stamp        `json:"due_at,omitzero"`
+	Due      wire.Stamp   `json:"due_at,omitzero"`
 	Created  bool         `json:"created"`
 	Replaced bool         `json:"replaced,omitempty"`
 	Differs  bool         `json:"differs,omitempty"`
@@ -302,7 +303,7 @@ type submittedJSON struct {
 // MarshalJSON writes what became of a submitted task.
 func (s Submitted) MarshalJSON() ([]byte, error) {
 	w := submittedJSON{}
-	Copy(&w, &s)
+	wire.Copy(&w, &s)
 	if s.NotBooked {
 		w.Alarm = AlarmNotBooked
 	}
@@ -314,25 +315,25 @@ func (s *Submitted) UnmarshalJSON(data []byte) error {
 	w := submittedJSON{}
 	err := json.Unmarshal(data, &w)
 	*s = Submitted{NotBooked: w.Alarm == AlarmNotBooked}
-	Copy(s, &w)
+	wire.Copy(s, &w)
 	return err
 }
 
 // runJSON is one run of a task.
 type runJSON struct {
-	Started  Stamp        `json:"started_at,omitzero"`
-	Duration Milliseconds `json:"duration_ms"`
-	Attempt  int          `json:"attempt"`
-	Outcome  Outcome      `json:"outcome"`
-	Error    string       `json:"error,omitempty"`
-	Used     Usage        `json:"used,omitempty"`
-	Process  string       `json:"process,omitempty"`
+	Started  wire.Stamp        `json:"started_at,omitzero"`
+	Duration wire.Milliseconds `json:"duration_ms"`
+	Attempt  int               `json:"attempt"`
+	Outcome  Outcome           `json:"outcome"`
+	Error    string            `json:"error,omitempty"`
+	Used     Usage             `json:"used,omitempty"`
+	Process  string            `json:"process,omitempty"`
 }
 
 // MarshalJSON writes one run of a task. A run that crashed has no start: its process did not live to tell it.
 func (r TaskRun) MarshalJSON() ([]byte, error) {
 	w := runJSON{}
-	Copy(&w, &r)
+	wire.Copy(&w, &r)
 	return json.Marshal(w)
 }
 
@@ -340,7 +341,7 @@ func (r TaskRun) MarshalJSON() ([]byte, error) {
 func (r *TaskRun) UnmarshalJSON(data []byte) error {
 	w := runJSON{}
 	err := json.Unmarshal(data, &w)
-	Copy(r, &w)
+	wire.Copy(r, &w)
 	return err
 }
 

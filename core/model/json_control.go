@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/wire"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -15,14 +16,14 @@ type pauseJSON struct {
 	By     string       `json:"by,omitempty"`
 	Note   string       `json:"note,omitempty"`
 	Reason string       `json:"reason,omitempty"`
-	Since  Stamp        `json:"since"`
-	Until  Stamp        `json:"until,omitzero"`
+	Since  wire.Stamp   `json:"since"`
+	Until  wire.Stamp   `json:"until,omitzero"`
 }
 
 // MarshalJSON writes a pause.
 func (p PauseInfo) MarshalJSON() ([]byte, error) {
 	w := pauseJSON{By: p.By, Note: p.Note, Reason: p.Reason}
-	Copy(&w, &p)
+	wire.Copy(&w, &p)
 	return json.Marshal(w)
 }
 
@@ -31,7 +32,7 @@ func (p *PauseInfo) UnmarshalJSON(data []byte) error {
 	w := pauseJSON{}
 	err := json.Unmarshal(data, &w)
 	*p = PauseInfo{Order: Order{By: w.By, Note: w.Note, Reason: w.Reason}}
-	Copy(p, &w)
+	wire.Copy(p, &w)
 	return err
 }
 
@@ -40,22 +41,22 @@ func (b Because) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Code  BecauseCode `json:"code"`
 		Text  string      `json:"text"`
-		Until Stamp       `json:"until,omitzero"`
-	}{b.Code, b.Text, Stamp(b.Until)})
+		Until wire.Stamp  `json:"until,omitzero"`
+	}{b.Code, b.Text, wire.Stamp(b.Until)})
 }
 
 // agentJSON is an agent with its live tasks.
 type agentJSON struct {
-	Agent  string `json:"agent_id"`
-	Live   int64  `json:"live"`
-	Due    Stamp  `json:"next_due,omitzero"`
-	Paused bool   `json:"is_paused"`
+	Agent  string     `json:"agent_id"`
+	Live   int64      `json:"live"`
+	Due    wire.Stamp `json:"next_due,omitzero"`
+	Paused bool       `json:"is_paused"`
 }
 
 // MarshalJSON writes the tasks of an agent.
 func (a AgentStats) MarshalJSON() ([]byte, error) {
 	w := agentJSON{}
-	Copy(&w, &a)
+	wire.Copy(&w, &a)
 	return json.Marshal(w)
 }
 
@@ -63,7 +64,7 @@ func (a AgentStats) MarshalJSON() ([]byte, error) {
 func (a *AgentStats) UnmarshalJSON(data []byte) error {
 	w := agentJSON{}
 	err := json.Unmarshal(data, &w)
-	Copy(a, &w)
+	wire.Copy(a, &w)
 	return err
 }
 
@@ -71,15 +72,15 @@ func (a *AgentStats) UnmarshalJSON(data []byte) error {
 type noticedJSON struct {
 	Scheduled bool         `json:"scheduled"`
 	Reason    store.Reason `json:"reason"`
-	Due       *Stamp       `json:"due_at"`
+	Due       *wire.Stamp  `json:"due_at"`
 	Agent     string       `json:"agent_id"`
 	ID        string       `json:"id"`
 }
 
 // MarshalJSON writes what a notice of activity did.
 func (n Noticed) MarshalJSON() ([]byte, error) {
-	w := noticedJSON{Due: StampOf(n.Due)}
-	Copy(&w, &n)
+	w := noticedJSON{Due: wire.StampOf(n.Due)}
+	wire.Copy(&w, &n)
 	return json.Marshal(w)
 }
 
@@ -88,49 +89,49 @@ func (n *Noticed) UnmarshalJSON(data []byte) error {
 	w := noticedJSON{}
 	err := json.Unmarshal(data, &w)
 	*n = Noticed{Due: w.Due.Time()}
-	Copy(n, &w)
+	wire.Copy(n, &w)
 	return err
 }
 
 // eventJSON is an event. Durations are in milliseconds.
 type eventJSON struct {
-	Type      EventType       `json:"event"`
-	Time      Stamp           `json:"time"`
-	Agent     string          `json:"agent_id"`
-	ID        string          `json:"id"`
-	Kind      string          `json:"kind"`
-	Group     string          `json:"group,omitempty"`
-	TraceID   string          `json:"trace_id,omitempty"`
-	SessionID string          `json:"session_id,omitempty"`
-	MemCubeID string          `json:"mem_cube_id,omitempty"`
-	Process   string          `json:"process,omitempty"`
-	Attempt   int             `json:"attempt,omitempty"`
-	Due       Stamp           `json:"due_at,omitzero"`
-	Wait      Milliseconds    `json:"queue_wait_ms"`
-	Duration  Milliseconds    `json:"exec_duration_ms"`
-	Total     Milliseconds    `json:"total_duration_ms"`
-	Outcome   Outcome         `json:"outcome,omitempty"`
-	Retried   bool            `json:"retried,omitempty"`
-	Status    store.Status    `json:"status,omitempty"`
-	Next      Stamp           `json:"next_due_at,omitzero"`
-	Because   BecauseCode     `json:"because,omitempty"`
-	Error     string          `json:"error,omitempty"`
-	From      store.Status    `json:"from_status,omitempty"`
-	Key       string          `json:"limit_key,omitempty"`
-	By        string          `json:"by,omitempty"`
-	Note      string          `json:"note,omitempty"`
-	Reason    string          `json:"reason,omitempty"`
-	Count     int             `json:"count,omitempty"`
-	Code      Code            `json:"code,omitempty"`
-	Used      Usage           `json:"used,omitempty"`
-	Fault     store.FaultCode `json:"fault,omitempty"`
+	Type      EventType         `json:"event"`
+	Time      wire.Stamp        `json:"time"`
+	Agent     string            `json:"agent_id"`
+	ID        string            `json:"id"`
+	Kind      string            `json:"kind"`
+	Group     string            `json:"group,omitempty"`
+	TraceID   string            `json:"trace_id,omitempty"`
+	SessionID string            `json:"session_id,omitempty"`
+	MemCubeID string            `json:"mem_cube_id,omitempty"`
+	Process   string            `json:"process,omitempty"`
+	Attempt   int               `json:"attempt,omitempty"`
+	Due       wire.Stamp        `json:"due_at,omitzero"`
+	Wait      wire.Milliseconds `json:"queue_wait_ms"`
+	Duration  wire.Milliseconds `json:"exec_duration_ms"`
+	Total     wire.Milliseconds `json:"total_duration_ms"`
+	Outcome   Outcome           `json:"outcome,omitempty"`
+	Retried   bool              `json:"retried,omitempty"`
+	Status    store.Status      `json:"status,omitempty"`
+	Next      wire.Stamp        `json:"next_due_at,omitzero"`
+	Because   BecauseCode       `json:"because,omitempty"`
+	Error     string            `json:"error,omitempty"`
+	From      store.Status      `json:"from_status,omitempty"`
+	Key       string            `json:"limit_key,omitempty"`
+	By        string            `json:"by,omitempty"`
+	Note      string            `json:"note,omitempty"`
+	Reason    string            `json:"reason,omitempty"`
+	Count     int               `json:"count,omitempty"`
+	Code      Code              `json:"code,omitempty"`
+	Used      Usage             `json:"used,omitempty"`
+	Fault     store.FaultCode   `json:"fault,omitempty"`
 }
 
 // MarshalJSON writes an event, field by field: those who listen to a store pay for each.
 func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(eventJSON{
-		e.Type, Stamp(e.Time), e.Agent, e.ID, e.Kind, e.Group, e.TraceID, e.SessionID, e.MemCubeID, e.Process, e.Attempt, Stamp(e.Due), Milliseconds(max(e.Wait, 0)),
-		Milliseconds(e.Duration), Milliseconds(max(e.Wait, 0).Truncate(time.Millisecond) + e.Duration), e.Outcome, e.Retried, e.Status, Stamp(e.Next), e.Because, e.Error,
+		e.Type, wire.Stamp(e.Time), e.Agent, e.ID, e.Kind, e.Group, e.TraceID, e.SessionID, e.MemCubeID, e.Process, e.Attempt, wire.Stamp(e.Due), wire.Milliseconds(max(e.Wait, 0)),
+		wire.Milliseconds(e.Duration), wire.Milliseconds(max(e.Wait, 0).Truncate(time.Millisecond) + e.Duration), e.Outcome, e.Retried, e.Status, wire.Stamp(e.Next), e.Because, e.Error,
 		e.From, e.Key, e.By, e.Note, e.Reason, e.Count, e.Code, e.Used, e.Fault,
 	})
 }
@@ -140,6 +141,6 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	w := eventJSON{}
 	err := json.Unmarshal(data, &w)
 	*e = Event{}
-	Copy(e, &w)
+	wire.Copy(e, &w)
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/wire"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -125,7 +126,7 @@ var NewTaskFields = map[string]func(t *NewTask, data []byte) error{
 
 // What a duration of zero stands for in a NewTask: itself, the wish for none at all in place of a default, or a mistake.
 const (
-	none    = -time.Millisecond
+	none    = wire.None
 	refused = time.Duration(math.MinInt64)
 )
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/wire"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -29,10 +30,10 @@ func (p *Preset) MarshalJSON() ([]byte, error) {
 		Name   string      `json:"name"`
 		Kind   string      `json:"kind"`
 		Cron   string      `json:"cron,omitempty"`
-		Jitter Span        `json:"jitter,omitzero"`
+		Jitter wire.Span   `json:"jitter,omitzero"`
 		Level  store.Level `json:"level,omitempty"`
-		MinAge Span        `json:"min_age,omitzero"`
-	}{p.Name, p.Kind, p.Cron, Span(p.Jitter), p.Level, Span(p.MinAge)})
+		MinAge wire.Span   `json:"min_age,omitzero"`
+	}{p.Name, p.Kind, p.Cron, wire.Span(p.Jitter), p.Level, wire.Span(p.MinAge)})
 }
 
 // presets are all there are: the maintenance of an agent's memory, then the labels of a memory's messages.

@@ -7,15 +7,16 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/internal/wire"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // PauseLine is a pause as it is exported.
 type PauseLine struct {
-	By     string `json:"by,omitempty"`
-	Note   string `json:"note,omitempty"`
-	Reason string `json:"reason,omitempty"`
-	Until  Stamp  `json:"until,omitzero"`
+	By     string     `json:"by,omitempty"`
+	Note   string     `json:"note,omitempty"`
+	Reason string     `json:"reason,omitempty"`
+	Until  wire.Stamp `json:"until,omitzero"`
 }
 
 // Restored is where a task was when it was exported.

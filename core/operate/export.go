@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/plan"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/internal/wire"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -86,9 +87,9 @@ type headLine struct {
 // taskLine is a live task as it is exported: times are left out that follow from its definition, or from when it is imported.
 type taskLine struct {
 	Task       *model.NewTaskJSON `json:"task"`
-	Due        model.Stamp        `json:"due_at,omitzero"`     // when it is due next, if it waits for a time
-	Nominal    model.Stamp        `json:"nominal_at,omitzero"` // when that occurrence was planned, if that is another time
-	Interval   model.Span         `json:"interval,omitzero"`   // that its handler has set
+	Due        wire.Stamp         `json:"due_at,omitzero"`     // when it is due next, if it waits for a time
+	Nominal    wire.Stamp         `json:"nominal_at,omitzero"` // when that occurrence was planned, if that is another time
+	Interval   wire.Span          `json:"interval,omitzero"`   // that its handler has set
 	Attempt    int                `json:"attempt,omitempty"`   // that of the next run, if another one has failed
 	Calls      int                `json:"calls,omitempty"`
 	Failures   int                `json:"consecutive_failures,omitempty"`
@@ -99,10 +100,10 @@ type taskLine struct {
 
 // pulseLine is how an activity task answers to activity.
 type pulseLine struct {
-	Delay       model.Span `json:"delay"`
-	MaxWait     model.Span `json:"max_wait,omitzero"` // only with debounce
-	Debounce    bool       `json:"debounce,omitempty"`
-	MaxFailures int        `json:"max_failures,omitempty"`
+	Delay       wire.Span `json:"delay"`
+	MaxWait     wire.Span `json:"max_wait,omitzero"` // only with debounce
+	Debounce    bool      `json:"debounce,omitempty"`
+	MaxFailures int       `json:"max_failures,omitempty"`
 }
 
 // head is the first line of the export of an agent. Its pause is on each of its tasks; without one the pauses are looked through.
@@ -141,7 +142,7 @@ func pausedBy(holds []store.Held, target store.Target) *model.PauseLine {
 	for i := range holds {
 		if holds[i].Target == target {
 			order := model.DecodeHold(holds[i].Note)
-			return &model.PauseLine{By: order.By, Note: order.Note, Reason: order.Reason, Until: model.Stamp(holds[i].Until.Time())}
+			return &model.PauseLine{By: order.By, Note: order.Note, Reason: order.Reason, Until: wire.Stamp(holds[i].Until.Time())}
 		}
 	}
 	return nil
@@ -168,24 +169,24 @@ func exported(t *store.Stored) (*taskLine, error) {
 		return nil, err
 	}
 	line := &taskLine{
-		Task: fields, Interval: model.Span(st.Interval), Calls: st.Calls, Failures: st.Failures, Checkpoint: check.WellFormed(st.Checkpoint),
+		Task: fields, Interval: wire.Span(st.Interval), Calls: st.Calls, Failures: st.Failures, Checkpoint: check.WellFormed(st.Checkpoint),
 		Pause: pausedBy(t.Holds, store.Target{Agent: t.Agent, ID: t.ID}),
 	}
 	if st.Attempt > 0 {
 		line.Attempt = st.Attempt + 1
 	}
 	if t.Status == store.StatusWaiting {
-		line.Due = model.Stamp(plan.BaseOf(&st, t.Due).Time()) // without the quiet hours, which are in the profile
+		line.Due = wire.Stamp(plan.BaseOf(&st, t.Due).Time()) // without the quiet hours, which are in the profile
 	}
-	line.Nominal = model.Stamp(st.Nominal.Time())
+	line.Nominal = wire.Stamp(st.Nominal.Time())
 	if st.Await != nil { // what it waits for stays behind: it is due, and asks again
 		line.Due = line.Nominal
 	}
 	if time.Time(line.Nominal).Equal(time.Time(line.Due)) && !b.Fixed() { // quiet hours have noted it
-		line.Nominal = model.Stamp{}
+		line.Nominal = wire.Stamp{}
 	}
 	if a := b.Activity; a != nil {
-		line.Activity = &pulseLine{Delay: model.Span(a.Delay), MaxWait: model.Span(a.MaxWait), Debounce: a.Debounce, MaxFailures: a.MaxFailures}
+		line.Activity = &pulseLine{Delay: wire.Span(a.Delay), MaxWait: wire.Span(a.MaxWait), Debounce: a.Debounce, MaxFailures: a.MaxFailures}
 	}
 	return line, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/internal/wire"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -191,7 +192,7 @@ func parsePause(data []byte) (*model.PauseLine, error) {
 		case "until":
 			var until store.Millis
 			err = millisField(values[name], &until)
-			p.Until = model.Stamp(until.Time())
+			p.Until = wire.Stamp(until.Time())
 		default:
 			err = check.Invalid("pause."+check.Clip(name), "is not a field of a pause: expected by, note, reason or until")
 		}

@@ -113,20 +113,20 @@ type slots struct {
 // settings are those of a kind in the server.
 type settings struct {
 	Level         core.Level `json:"level"`
-	Timeout       model.Span `json:"timeout"`
-	Lease         model.Span `json:"lease"`
+	Timeout       span       `json:"timeout"`
+	Lease         span       `json:"lease"`
 	MaxAttempts   int        `json:"max_attempts"`
-	Backoff       model.Span `json:"backoff"`
-	MaxBackoff    model.Span `json:"max_backoff"`
+	Backoff       span       `json:"backoff"`
+	MaxBackoff    span       `json:"max_backoff"`
 	MaxRetryAfter int        `json:"max_retry_afters"`
 	PauseAfter    int        `json:"pause_after_failures"`
-	Grace         model.Span `json:"grace"`
-	Spread        model.Span `json:"spread"`
+	Grace         span       `json:"grace"`
+	Spread        span       `json:"spread"`
 	CatchUp       int        `json:"catch_up"`
 	Disabled      bool       `json:"disabled"`
 	Activity      bool       `json:"activity"`
 	Batch         int        `json:"batch"`
-	BatchWait     model.Span `json:"batch_wait"`
+	BatchWait     span       `json:"batch_wait"`
 	BatchBy       []string   `json:"batch_by"`
 }
 
@@ -151,4 +151,17 @@ func (k *kind) core() inspect.KindInfo {
 		out.Slots = model.KindSlots{Total: k.Slots.Total, InUse: k.Slots.InUse}
 	}
 	return out
+}
+
+// span is a duration in JSON; zero is none at all, which core has another duration for.
+type span time.Duration
+
+// UnmarshalText reads one as Go writes it.
+func (s *span) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	if d == 0 {
+		d = -time.Millisecond
+	}
+	*s = span(d)
+	return err
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
-	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -54,17 +53,17 @@ func (s *stats) core() inspect.Stats {
 
 // kindStats are the counters of a kind.
 type kindStats struct {
-	Kind       string             `json:"kind"`
-	Depth      int64              `json:"depth"`
-	Resting    int64              `json:"resting"`
-	Running    int64              `json:"running"`
-	Runs       int64              `json:"runs"`
-	Failures   int64              `json:"failures"`
-	Min        model.Milliseconds `json:"min_duration_ms"`
-	Avg        model.Milliseconds `json:"avg_duration_ms"`
-	Max        model.Milliseconds `json:"max_duration_ms"`
-	AvgLag     model.Milliseconds `json:"avg_lag_ms"`
-	MaxLag     model.Milliseconds `json:"max_lag_ms"`
+	Kind       string `json:"kind"`
+	Depth      int64  `json:"depth"`
+	Resting    int64  `json:"resting"`
+	Running    int64  `json:"running"`
+	Runs       int64  `json:"runs"`
+	Failures   int64  `json:"failures"`
+	Min        ms     `json:"min_duration_ms"`
+	Avg        ms     `json:"avg_duration_ms"`
+	Max        ms     `json:"max_duration_ms"`
+	AvgLag     ms     `json:"avg_lag_ms"`
+	MaxLag     ms     `json:"max_lag_ms"`
 	BySchedule struct {
 		At, Every, Cron, Activity int64
 	} `json:"by_schedule"`
@@ -80,8 +79,8 @@ type kindStats struct {
 func (k *kindStats) core() inspect.KindStats {
 	out := inspect.KindStats{KindCounters: store.KindCounters{
 		Kind: k.Kind, Live: k.Depth + k.Resting + k.Running, Running: k.Running, Resting: k.Resting, Runs: k.Runs, Failures: k.Failures,
-		Duration: time.Duration(k.Avg) * time.Duration(k.Runs), Shortest: time.Duration(k.Min), Longest: time.Duration(k.Max),
-		Lag: time.Duration(k.AvgLag) * time.Duration(k.Runs), LongestLag: time.Duration(k.MaxLag),
+		Duration: k.Avg.duration() * time.Duration(k.Runs), Shortest: k.Min.duration(), Longest: k.Max.duration(),
+		Lag: k.AvgLag.duration() * time.Duration(k.Runs), LongestLag: k.MaxLag.duration(),
 		At: k.BySchedule.At, Every: k.BySchedule.Every, Cron: k.BySchedule.Cron, Activity: k.BySchedule.Activity,
 	}}
 	for _, f := range k.Recent {
@@ -113,3 +112,8 @@ func (e *importError) core() operate.ImportError {
 	}
 	return operate.ImportError{Line: e.Line, Err: err}
 }
+
+// ms is a duration in milliseconds.
+type ms int64
+
+func (m ms) duration() time.Duration { return time.Duration(m) * time.Millisecond }

@@ -1,6 +1,6 @@
-package model
-
-// What goes over a wire, in both directions: a struct with tags is written from what core has, and read into it, field by field of the same name.
+// Package wire has what goes over one, in both directions: a struct with tags is written from what core has, and read into it, field by field of
+// the same name. Times, spans and milliseconds have their forms here.
+package wire
 
 import (
 	"encoding/json"
@@ -40,6 +40,9 @@ func (s *Stamp) Time() time.Time {
 	return time.Time(*s)
 }
 
+// None is a duration that is none at all, where zero is the default.
+const None = -time.Millisecond
+
 // Span is a duration in JSON.
 type Span time.Duration
 
@@ -50,7 +53,7 @@ func (s Span) MarshalText() ([]byte, error) { return []byte(max(time.Duration(s)
 func (s *Span) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	if d == 0 {
-		d = none
+		d = None
 	}
 	*s = Span(d)
 	return err
