@@ -233,7 +233,7 @@ func (r Report) MarshalJSON() ([]byte, error) {
 func (r *Report) UnmarshalJSON(data []byte) error {
 	w := reportJSON{}
 	err := json.Unmarshal(data, &w)
-	*r = Report{NextDueAt: w.Next.Time(), AlarmAt: w.Alarm.Time()}
+	*r = Report{NextDueAt: wire.TimeOf(w.Next), AlarmAt: wire.TimeOf(w.Alarm)}
 	wire.Copy(r, &w)
 	return err
 }

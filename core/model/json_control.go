@@ -88,7 +88,7 @@ func (n Noticed) MarshalJSON() ([]byte, error) {
 func (n *Noticed) UnmarshalJSON(data []byte) error {
 	w := noticedJSON{}
 	err := json.Unmarshal(data, &w)
-	*n = Noticed{Due: w.Due.Time()}
+	*n = Noticed{Due: wire.TimeOf(w.Due)}
 	wire.Copy(n, &w)
 	return err
 }

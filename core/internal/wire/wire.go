@@ -32,8 +32,8 @@ func StampOf(t time.Time) *Stamp {
 	return &s
 }
 
-// Time is the time; zero for null.
-func (s *Stamp) Time() time.Time {
+// TimeOf is the time that a Stamp is; zero for null.
+func TimeOf(s *Stamp) time.Time {
 	if s == nil {
 		return time.Time{}
 	}
@@ -95,7 +95,8 @@ func Copy(to, from any) {
 func pairsOf(to, from reflect.Type) []fieldPair {
 	key := [2]reflect.Type{to, from}
 	if known, ok := pairs.Load(key); ok {
-		return known.([]fieldPair)
+		all, _ := known.([]fieldPair)
+		return all
 	}
 	var out []fieldPair
 	for i := range to.NumField() {
