@@ -37,12 +37,13 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: run
-run: ## run the quickstart: a daemon that keeps its tasks in memory
-	go run ./cmd/duly daemon -c examples/quickstart/duly.yaml
+run: build ## run the quickstart: a daemon that keeps its tasks in memory
+	@bin/duly daemon -c examples/quickstart/duly.yaml
 
 .PHONY: build
 build: ## build bin/duly
-	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/duly ./cmd/duly
+	@echo 'building bin/duly: up to a minute the first time, a moment later on' >&2
+	@go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/duly ./cmd/duly
 
 # What the image is for.
 IMAGE_PLATFORMS := linux/amd64 linux/arm64
@@ -75,7 +76,7 @@ gcf-stage: ## put a Cloud Run function, FUNCTION=examples/cloud-function, as sou
 	@scripts/gcf-stage.sh "$(or $(STAGE),bin/gcf)" $(FUNCTION)
 
 .PHONY: check
-check: fmt-check lint tidy-check deps-check test ## all that a change has to pass, tests last
+check: fmt-check lint tidy-check deps-check test-all ## all that a change has to pass, tests last
 
 .PHONY: release-check
 release-check: ## what a tag has to pass; RELEASE=1.2.3 also looks for its section in CHANGELOG.md
@@ -98,7 +99,11 @@ vuln: ## look for known vulnerabilities in what duly calls, if govulncheck and i
 	@scripts/vuln.sh "$(GOVULNCHECK)" "$(CACHE)/bin"
 
 .PHONY: test
-test: ## run all tests, with the race detector where there is a C compiler
+test: ## run the tests, the longest cut short: three minutes on two idle processors
+	@$(WITH_REDIS) $(WITH_PROMETHEUS) go test -short -parallel 6 -timeout 10m ./...
+
+.PHONY: test-all
+test-all: ## run all tests whole, with the race detector where there is a C compiler
 	@$(if $(RACE),:,echo "no C compiler for cgo: testing without -race" >&2)
 	@$(WITH_REDIS) $(WITH_PROMETHEUS) go test $(RACE) -timeout 10m ./...
 

@@ -126,6 +126,9 @@ var built = sync.OnceValues(func() (string, error) {
 // start is a staged function that runs under the real framework.
 func start(t *testing.T, target string, env ...string) *service {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it stages the function and builds it as Google does")
+	}
 	program, err := built()
 	require.NoError(t, err)
 	return launchAs(t, func(port, redisURL string) *exec.Cmd {

@@ -41,6 +41,9 @@ func TestEqualToMemory(t *testing.T) { //nolint:tparallel // the group waits for
 	srv := redistest.Start(t)
 	const choices = 13_500
 	seeds := 12
+	if testing.Short() {
+		seeds = 3
+	}
 	if n, err := strconv.Atoi(os.Getenv("DULY_EQUAL_SEEDS")); err == nil {
 		seeds = n
 	}

@@ -141,17 +141,19 @@ func TestAPauseOfOthersLeavesClaimsPlain(t *testing.T) {
 func TestALimitOfOthersLeavesClaimsPlain(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(st *redisstore.Store, kind string) error{
-		"limit": func(st *redisstore.Store, kind string) error {
-			_, err := st.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Kind: kind}, Concurrency: 1}}})
+		"limit": func(st *redisstore.Store, of string) error {
+			kind, key, _ := strings.Cut(of, "|")
+			_, err := st.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Kind: kind, Key: key}, Concurrency: 1}}})
 			return err
 		},
-		"budget": func(st *redisstore.Store, kind string) error {
-			about := store.BudgetTarget{LimitTarget: store.LimitTarget{Kind: kind}, Unit: "runs", Per: store.PerHour}
+		"budget": func(st *redisstore.Store, of string) error {
+			kind, key, _ := strings.Cut(of, "|")
+			about := store.BudgetTarget{LimitTarget: store.LimitTarget{Kind: kind, Key: key}, Unit: "runs", Per: store.PerHour}
 			_, err := st.Budget(t.Context(), []store.BudgetChange{{Budget: store.Budget{About: about, Amount: 9_000_000, Then: store.ThenHold, Zone: "UTC"}}})
 			return err
 		},
 	} {
-		for kind, plain := range map[string]bool{"other": true, "k": false, "": false} {
+		for kind, plain := range map[string]bool{"other": true, "k": false, "": false, "|key": true, "|own|": false, "|own*": false} {
 			st := open(t, redisstore.Config{URL: redistest.Start(t).URL, Partitions: 1})
 			sees := newSpy()
 			st.AddHook(sees)
@@ -160,13 +162,37 @@ func TestALimitOfOthersLeavesClaimsPlain(t *testing.T) {
 			for i := range 4 { // what a new limit lets go is looked for once
 				claim(t, st, fmt.Sprint("n0", i), 10)
 			}
-			_, err := st.Submit(t.Context(), []store.Submission{sub("a", "1")})
+			keyed := sub("a", "1")
+			keyed.Key = "own|"
+			_, err := st.Submit(t.Context(), []store.Submission{keyed})
 			require.NoError(t, err)
 			var c store.Claim
 			sent := sees.sent(func() { c = claim(t, st, "n1", 10) })
 			assert.Equal(t, plain, !slices.Contains(sent, "claim"), "%s of %q: %v", name, kind, sent)
 			assert.Len(t, c.Tasks, 1)
 		}
+	}
+}
+
+// What an agent has set for itself is looked at by claims of its own tasks alone.
+func TestBoundsOfOthersLeaveClaimsPlain(t *testing.T) {
+	t.Parallel()
+	for agent, plain := range map[string]bool{"other": true, "a": false} {
+		st := open(t, redisstore.Config{URL: redistest.Start(t).URL, Partitions: 1})
+		sees := newSpy()
+		st.AddHook(sees)
+		plainLife(t, st)
+		_, err := st.Profile(t.Context(), []store.ProfileChange{{Agent: agent, Now: []byte("p"), Limits: []store.Limit{{About: store.LimitTarget{Agent: agent}, Concurrency: 1}}}})
+		require.NoError(t, err)
+		for i := range 4 { // what a new limit lets go is looked for once
+			claim(t, st, fmt.Sprint("n0", i), 10)
+		}
+		_, err = st.Submit(t.Context(), []store.Submission{sub("a", "1"), sub("b", "1")})
+		require.NoError(t, err)
+		var c store.Claim
+		sent := sees.sent(func() { c = claim(t, st, "n1", 10) })
+		assert.Equal(t, plain, !slices.Contains(sent, "claim"), "bounds of %q: %v", agent, sent)
+		assert.Len(t, c.Tasks, 2)
 	}
 }
 

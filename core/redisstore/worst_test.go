@@ -99,6 +99,9 @@ func (w *tenant) takes(step func()) time.Duration {
 // No script's work grows with what a tenant chooses.
 func TestTheWorstTenant(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it fills a store with the tasks of the largest tenant")
+	}
 	w := newTenant(t)
 	var figures []string
 	for _, step := range w.steps() {

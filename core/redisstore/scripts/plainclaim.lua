@@ -30,16 +30,22 @@ local ODD = { now }
 local nkinds = tonumber(ARGV[5])
 
 -- 1. What is rare: each is nothing to a claim whose tasks it is not about.
-local held, held_kinds, held_keys, parked, ORDERS = nil, {}, nil, nil, nil
+local held, held_kinds, held_keys, parked, ORDERS, BOUNDED = nil, {}, nil, nil, nil, nil
 if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base .. 'orders', base .. 'limits', base .. 'bounds', base .. 'suspects') > 0 then
-  if redis.call('EXISTS', base .. 'open', base .. 'lines', base .. 'bounds', base .. 'suspects') > 0 then return ODD end
+  if redis.call('EXISTS', base .. 'open', base .. 'lines', base .. 'suspects') > 0 then return ODD end
   if redis.call('HLEN', base .. 'holds') > MOST_HOLDS or redis.call('HLEN', base .. 'limits') > MOST_HOLDS then return ODD end
   held = {}
   local rules = redis.call('HGETALL', base .. 'limits')
-  for i = 1, #rules, 2 do -- a limit or a budget of one kind, within this partition
-    local kind, rule = string.match(rules[i], '^([^|]+)|'), rules[i + 1]
-    if not kind or string.find(rule, 's$') or string.find(rule, '^%d+|%u') then return ODD end
-    held_kinds[kind] = true
+  for i = 1, #rules, 2 do -- a limit or a budget of one kind, or of one key, within this partition
+    local kind, key = string.match(rules[i], '^([^|]*)|(.*)|[^|]*$')
+    local rule = rules[i + 1]
+    if not kind or kind == '' and (key == '' or sub(key, -1) == '*') or string.find(rule, 's$') or string.find(rule, '^%d+|%u') then return ODD end
+    if kind ~= '' then
+      held_kinds[kind] = true
+    else
+      held_keys = held_keys or {}
+      held_keys[key] = true
+    end
   end
   for _, scope in ipairs(redis.call('HKEYS', base .. 'holds')) do
     local letter = byte(scope)
@@ -57,7 +63,7 @@ if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base 
   for _, there in ipairs(redis.call('HMGET', base .. 'parked', unpack(ARGV, 6, 5 + nkinds))) do
     if there then return ODD end
   end
-  parked, ORDERS = true, redis.call('EXISTS', base .. 'orders') == 1
+  parked, ORDERS, BOUNDED = true, redis.call('EXISTS', base .. 'orders') == 1, redis.call('EXISTS', base .. 'bounds') == 1
 end
 local lease = redis.call('ZRANGE', KEYS[5], '0', '0', 'WITHSCORES')[2]
 if lease and tonumber(lease) <= now or redis.call('HEXISTS', KEYS[4], CLAIM_NONCE .. ARGV[1]) == 1 then return ODD end
@@ -234,6 +240,12 @@ end
 if n > 0 and ORDERS then
   for _, order in ipairs(redis.call('HMGET', base .. 'orders', unpack(refs))) do
     if order then return ODD end
+  end
+end
+
+if n > 0 and BOUNDED then -- their agents have limits or budgets of their own
+  for _, bounds in ipairs(redis.call('HMGET', base .. 'bounds', unpack(agents))) do
+    if bounds then return ODD end
   end
 end
 

@@ -48,7 +48,10 @@ const (
 // Every promise is kept, and every invariant is tried.
 func TestHistories(t *testing.T) { //nolint:paralleltest // as above
 	tried := make([]int, len(world.Register()))
-	began, seed, steps := time.Now(), uint64(0), 0
+	began, seed, steps, budget := time.Now(), uint64(0), 0, budget
+	if testing.Short() {
+		budget /= 4
+	}
 	for ; (seed < enough || seed < most && slices.Contains(tried, 0)) && time.Since(began) < budget; seed++ {
 		r := world.Play(t, world.PlanOf(seed), world.Memory, false)
 		require.Nil(t, r.Breach, "seed %d", seed)
