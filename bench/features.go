@@ -51,6 +51,15 @@ func features() []feature {
 			_, err := d.SetProfile(ctx, core.Profile{Agent: "other", Quiet: []core.QuietHours{{From: "22:00", To: "07:00"}}})
 			return err
 		}},
+		{name: "of others: a limit of another kind", set: limited(core.Limit{About: core.LimitTarget{Kind: "other"}, Concurrency: 1})},
+		{name: "of others: a limit of another key", set: limited(core.Limit{About: core.LimitTarget{Key: "other"}, Concurrency: 1})},
+		{name: "of others: a limit in a profile", set: func(ctx context.Context, d *duly) error {
+			_, err := d.SetProfile(ctx, core.Profile{Agent: "other", Limits: []core.Limit{{Concurrency: 1}}})
+			return err
+		}},
+		{name: "of others: a pause of another kind", set: func(ctx context.Context, d *duly) error {
+			return d.Pause(ctx, core.Target{Kind: "other"}, core.Pause{Ahead: true})
+		}},
 		{name: "events", config: func(c *core.Config) { c.OnEvent = func(core.Event) {} }},
 		{name: "a rule that may refuse", config: func(c *core.Config) {
 			c.Allow = func(context.Context, core.Transition) error { return nil }

@@ -33,9 +33,10 @@ local nkinds = tonumber(ARGV[5])
 local held, held_kinds, held_keys, parked, ORDERS, BOUNDED = nil, {}, nil, nil, nil, nil
 if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base .. 'orders', base .. 'limits', base .. 'bounds', base .. 'suspects') > 0 then
   if redis.call('EXISTS', base .. 'open', base .. 'lines', base .. 'suspects') > 0 then return ODD end
-  if redis.call('HLEN', base .. 'holds') > MOST_HOLDS or redis.call('HLEN', base .. 'limits') > MOST_HOLDS then return ODD end
+  local holds, rules = redis.call('HLEN', base .. 'holds'), redis.call('HLEN', base .. 'limits')
+  if holds > MOST_HOLDS or rules > MOST_HOLDS then return ODD end
   held = {}
-  local rules = redis.call('HGETALL', base .. 'limits')
+  rules = rules > 0 and redis.call('HGETALL', base .. 'limits') or {}
   for i = 1, #rules, 2 do -- a limit or a budget of one kind, or of one key, within this partition
     local kind, key = string.match(rules[i], '^([^|]*)|(.*)|[^|]*$')
     local rule = rules[i + 1]
@@ -47,7 +48,7 @@ if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base 
       held_keys[key] = true
     end
   end
-  for _, scope in ipairs(redis.call('HKEYS', base .. 'holds')) do
+  for _, scope in ipairs(holds > 0 and redis.call('HKEYS', base .. 'holds') or {}) do
     local letter = byte(scope)
     if letter == byte(SCOPE_KIND) then
       held_kinds[sub(scope, 3)] = true

@@ -68,9 +68,11 @@ local HOLDS = nil
 if redis.call('EXISTS', base .. 'orders', base .. 'groups', base .. 'serial', base .. 'pulse', base .. 'holds', base .. 'open', base .. 'bytes', base .. 'uses', base .. 'suspects') > 0 then
   if redis.call('EXISTS', base .. 'open') == 1 or redis.call('HEXISTS', base .. 'holds', SCOPE_ALL) == 1 then return ODD end
   for _, name in ipairs({ 'orders', 'groups', 'pulse', 'serial', 'bytes', 'uses', 'suspects' }) do
-    local of_agents = name == 'serial' or name == 'bytes'
-    for _, value in ipairs(redis.call('HMGET', base .. name, unpack(of_agents and names or refs))) do
-      if value then return ODD end
+    if redis.call('EXISTS', base .. name) == 1 then -- mostly one of them is there
+      local of_agents = name == 'serial' or name == 'bytes'
+      for _, value in ipairs(redis.call('HMGET', base .. name, unpack(of_agents and names or refs))) do
+        if value then return ODD end
+      end
     end
   end
   HOLDS = redis.call('EXISTS', base .. 'holds') == 1
