@@ -21,7 +21,7 @@
 //
 // A program submits a [NewTask] and gets a [Submitted]. A claim leases it as a [Claimed]. A handler has it as a [Task], whose
 // [RunInfo] is the part that does not depend on its payload's type. Whoever asks later reads a [TaskInfo], whose Runs are
-// [TaskRun]s: one for each attempt. A store sees the same task as a store.Submission answered by a store.Submitted, the
+// [model.TaskRun]s: one for each attempt. A store sees the same task as a store.Submission answered by a store.Submitted, the
 // same Claimed, a store.Settlement answered by a store.Settled, and hands it out as store.Stored.
 //
 // # What holds

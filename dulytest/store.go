@@ -65,8 +65,8 @@ func noticeless(requests []store.ClaimRequest) []store.ClaimRequest {
 // Fail makes every call of a verb fail with err from now on, and nothing is stored by it; a nil err lets the verb work again.
 // A verb is the name of a method of [store.Store], such as "Submit" or "Claim"; any other fails the test.
 //
-// An err for which [core.CodeOf] has a code of its own, such as [core.ErrStoreFull], is returned unchanged. Any other comes as the
-// Err of a [core.StoreError], as if the store could not be reached.
+// An err for which [core.CodeOf] has a code of its own, such as [store.ErrFull], is returned unchanged. Any other comes as the
+// Err of a [store.Error], as if the store could not be reached.
 //
 // The scheduler does not give up when "Settle" fails: it tries to store an outcome until the task's lease is over. A test of
 // that belongs in a bubble of testing/synctest, where the wait takes no time.

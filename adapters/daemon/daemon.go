@@ -225,7 +225,7 @@ func (d *Daemon) Stop(ctx context.Context) error {
 }
 
 // Ready is nil while the daemon runs and claims tasks, as far as its last pull knows: it calls no store itself. It is not while
-// the store is away, or while too many handlers ignore their cancelled contexts: then it is a *[core.AbandonedError], and only
+// the store is away, or while too many handlers ignore their cancelled contexts: then it is a *[model.AbandonedError], and only
 // a restart helps. Partitions that are away while others answer leave it ready, as no other process could serve them either:
 // the scheduler's Ready names them.
 // A load balancer may ask every second, from many places.

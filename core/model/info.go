@@ -123,7 +123,7 @@ type TaskInfo struct {
 type Awaiting struct {
 	Key   string
 	Until time.Time   // zero for ever
-	From  string      // whose signals count; see [outcome.Signal]
+	From  string      // whose signals count; see [core.Signal]
 	Fence store.Fence // names this wait among those of the task: that of the run that has asked; see [Question]
 }
 

@@ -29,7 +29,7 @@ var (
 	ErrClosed = errors.New("this question is no longer open")
 	// ErrNotOpen says that a task is about to wait for the answer to a question, and does not yet.
 	ErrNotOpen = errors.New("this question is not open yet: try again in a moment")
-	// ErrUnapproved says that whoever waits for a signal wants an approval: see [outcome.FromApproval].
+	// ErrUnapproved says that whoever waits for a signal wants an approval: see [core.FromApproval].
 	ErrUnapproved = errors.New("the task waits for an approval: the page of its question, or a credential with the scope approve, sends one")
 )
 

@@ -107,7 +107,7 @@ type request struct {
 	begun bool
 }
 
-// Take waits for the turn of a call and for what the bucket lacks; see [core.Pace].
+// Take waits for the turn of a call and for what the bucket lacks; see [model.Pace].
 func (r *request) Take(ctx context.Context) (done func(), err error) {
 	if err := r.enter(); err != nil {
 		return nil, err

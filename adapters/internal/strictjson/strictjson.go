@@ -102,7 +102,7 @@ func (o Object) read(f *Field) error {
 	}
 }
 
-// Duration is a time.Duration that is written as [core.ParseDuration] reads them, such as "90s" or "1d".
+// Duration is a time.Duration that is written as [inspect.ParseDuration] reads them, such as "90s" or "1d".
 type Duration time.Duration
 
 // UnmarshalText reads one.

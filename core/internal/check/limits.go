@@ -4,7 +4,7 @@ package check
 
 import "time"
 
-// The same for what check has of it.
+// How long activity tasks cool down at least, and rest at most.
 const (
 	LeastCoolDown = 24 * time.Hour
 	// RestFor is how long a task is kept after its last run, waiting for activity: then it is finished and its record kept
@@ -15,13 +15,13 @@ const (
 // ByDuly is who pauses what keeps failing.
 const ByDuly = "duly"
 
-// MostDepth and mostSpawned bound the settings.
+// MostDepth and MostSpawned bound the settings.
 const (
 	MostDepth   = 1000
 	MostSpawned = 1_000_000
 )
 
-// The same for what check has of it.
+// Bounds of tasks.
 const (
 	MaxErrorLen   = 1 << 10
 	MaxTags       = 32

@@ -36,10 +36,8 @@ const (
 	TimeoutCancel OnTimeout = "cancel" // it is cancelled without being started
 )
 
-// The same for what outcome has of it.
-const (
-	mostAwait = 10 * 365 * 24 * time.Hour
-)
+// mostAwait is how long a task may wait for its signal.
+const mostAwait = 10 * 365 * 24 * time.Hour
 
 // Await saves a checkpoint and has the same occurrence wait until somebody sends a signal ([core.Scheduler.Signal]), uncharged: with no slot, no
 // lease, and nothing that looks for it. The next run finds the checkpoint with [core.Task.Checkpoint], and what it was told with
