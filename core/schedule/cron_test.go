@@ -118,7 +118,7 @@ func TestParseCronRefuses(t *testing.T) {
 		{"TZ=UTC * * * *", "", `cron "TZ=UTC * * * *" names its zone: write "* * * *" as cron and "UTC" as zone`},
 		{"CRON_TZ=Asia/Tokyo 0 9 * * *", "", `write "0 9 * * *" as cron and "Asia/Tokyo" as zone`},
 		{"CRON_TZ=UTC", "", `as zone`},
-		{"0 0 LW * *", "", `the day of month field "LW": "LW" is unknown: write L for the last day of the month, or L behind a weekday`},
+		{"0 0 LW * *", "", `the day of month field "LW": "LW" is unknown: write L for the last day of the month, or L after a weekday`},
 		{"0 0 L-3 * *", "", `"L-3" is unknown`},
 		{"\xff * * * *", "", "the minute field"},
 	} {

@@ -137,7 +137,7 @@ func special(e string, pos int) (clean string, ok bool, err error) {
 	case pos == 3 && e == "L":
 		return e, true, nil
 	case pos == 3 && (e == "LW" || e == "WL" || strings.HasPrefix(e, "L-")):
-		return "", false, fmt.Errorf("%q is unknown: write L for the last day of the month, or L behind a weekday "+
+		return "", false, fmt.Errorf("%q is unknown: write L for the last day of the month, or L after a weekday "+
 			"in the day of week field for its last one, as in 5L for the last Friday", e)
 	case pos == 3 && strings.HasSuffix(e, "W"):
 		n, err := value(strings.TrimSuffix(e, "W"), pos)

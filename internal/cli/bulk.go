@@ -26,7 +26,7 @@ type chosen struct {
 func (c *chosen) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&c.list.Agent, "agent", "", "only this agent (default all agents)")
-	flags.StringSliceVar(&c.statuses, "status", nil, "only these: waiting, in_progress, completed, failed, cancelled; of all agents not the last but failed, alone")
+	flags.StringSliceVar(&c.statuses, "status", nil, "only these statuses: waiting, in_progress, completed, failed, cancelled; without --agent: waiting and in_progress, or failed by itself")
 	flags.StringVar(&c.list.Kind, "kind", "", "only this kind")
 	flags.StringVar(&c.list.Key, "key", "", "only this limit key")
 	flags.StringVar(&c.list.Group, "group", "", "only this group")

@@ -76,7 +76,7 @@ func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&d.http, "http", "", "address of the HTTP API, such as 127.0.0.1:8080")
-	flags.StringVar(&d.console, "console", "", "pages for people at /ui: off, on or read-only (default on, if the API listens on this machine alone)")
+	flags.StringVar(&d.console, "console", "", "pages for people at /ui: off, on or read-only (default: on if the API listens on loopback only)")
 	flags.IntVar(&d.concurrency, "concurrency", model.DefaultConcurrency, "maximum number of runs at once")
 	durationVar(flags, &d.grace, "grace", daemon.DefaultGrace, "how long handlers may keep running after a signal to stop; 0s stops them at once")
 	flags.StringVar(&d.log, "log", "text", "format of the log: text or json")

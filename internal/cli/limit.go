@@ -100,7 +100,7 @@ func (p *process) limitSetCommand(o *options) *cobra.Command {
 	on.add(cmd)
 	flags := cmd.Flags()
 	flags.IntVar(&l.Concurrency, "concurrency", 0, "most runs at once")
-	flags.BoolVar(&l.Adaptive, "adaptive", false, "find out by itself what is served, from runs that are told to come back later; --concurrency is the most")
+	flags.BoolVar(&l.Adaptive, "adaptive", false, "adjust the limit to what RetryAfter answers of handlers show, up to --concurrency")
 	flags.StringVar(&rate, "rate", "", "most starts within a time, such as 60/1m")
 	flags.IntVar(&l.Burst, "burst", 0, "how many more may start at once after a pause; 0 for none (default what a tenth of a second allows, at least 1)")
 	zeroMeans(cmd, "burst")

@@ -120,16 +120,16 @@ func (s *submitOptions) flags(cmd *cobra.Command) {
 	s.durations(cmd, [][2]string{
 		{"delay", "due after this long"},
 		{"every", "recurs with this interval"},
-		{"backoff", "base of the pauses between attempts, 0s for none (default the handler's)"},
-		{"timeout", "of one run, 0s for none (default the handler's)"},
-		{"lease", "how long a run may go without a sign of life (default the handler's)"},
+		{"backoff", "base of the pauses between attempts, 0s for none (default: the handler's)"},
+		{"timeout", "of one run, 0s for none (default: the handler's)"},
+		{"lease", "how long a run may go without a sign of life (default: the handler's)"},
 		{"jitter", "delay each run by a stable time below this; 0s overrides a preset"},
 		{"min-interval", "no run starts sooner than this after the start of the previous one"},
 	})
 	s.numbers(cmd, [][2]string{
 		{"level", "priority, 1 (first) to 3 (default 3)"},
-		{"max-attempts", "attempts before the task fails for good (default the handler's)"},
-		{"pause-after-failures", "pause after so many failed runs in a row; 0 for never (default the handler's)"},
+		{"max-attempts", "attempts before the task fails for good (default: the handler's)"},
+		{"pause-after-failures", "pause after so many failed runs in a row; 0 for never (default: the handler's)"},
 	})
 	cmd.Flags().Bool("manual", false, "due only when duly run tells it to run, again and again")
 	s.field("manual")

@@ -51,7 +51,7 @@ func (f *File) readAgents(ctx context.Context, p place) error {
 			return err
 		}
 		if line, twice := lines[a.profile.Agent]; twice {
-			return e.fail("is about agent %q, which line %d is about too: join them into one", a.profile.Agent, line)
+			return e.fail("is a duplicate entry for agent %q (first on line %d): merge them", a.profile.Agent, line)
 		}
 		lines[a.profile.Agent] = e.node.Line
 		if _, err := trial.SetProfile(ctx, a.profile); err != nil {

@@ -29,7 +29,7 @@ func (f *File) readBudgets(p place) error {
 			return err
 		}
 		if line, twice := lines[b.About]; twice {
-			return e.fail("is about %s, which line %d is about too: join them into one", b.About, line)
+			return e.fail("is a duplicate entry for %s (first on line %d): merge them", b.About, line)
 		}
 		lines[b.About] = e.node.Line
 		if b.Zone == "" {

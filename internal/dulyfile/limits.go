@@ -39,7 +39,7 @@ func (f *File) readLimits(p place) error {
 			return err
 		}
 		if line, twice := lines[l.About]; twice {
-			return e.fail("is about %s, which line %d is about too: join them into one", l.About, line)
+			return e.fail("is a duplicate entry for %s (first on line %d): merge them", l.About, line)
 		}
 		lines[l.About] = e.node.Line
 		f.Limits = append(f.Limits, l)

@@ -110,7 +110,7 @@ type paced struct {
 func (p *paced) RoundTrip(r *http.Request) (*http.Response, error) {
 	// A redirect within a fetch is followed at once: it belongs to the same fetch.
 	if r.Response == nil && !p.again() { // it follows no redirect
-		return nil, errors.New("the issuer was asked for its keys a moment ago")
+		return nil, errors.New("the signing keys were refreshed too recently: try again in a few seconds")
 	}
 	return http.DefaultTransport.RoundTrip(r)
 }
