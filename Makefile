@@ -235,11 +235,11 @@ tidy-check:
 
 .PHONY: deps
 deps: ## write deps.txt, the modules that duly is built from
-	@go test -count=1 -run '^TestDependenciesAreListed$$' . -update
+	@go test -count=1 -run '^TestDependenciesAreListed$$' ./internal/house -update
 
 .PHONY: deps-check
 deps-check:
-	@go test -run '^TestDependenciesAreListed$$' . >&2
+	@go test -run '^TestDependenciesAreListed$$' ./internal/house >&2
 
 .PHONY: scripts
 scripts: ## write core/redisstore/scripts.json.gz and scripts.index after a change of its scripts

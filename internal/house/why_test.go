@@ -1,4 +1,4 @@
-package duly_test
+package house_test
 
 // docs/why.md: faults that are known, each with who has reported it, and the tests that show that duly does not have it.
 

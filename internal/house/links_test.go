@@ -1,4 +1,4 @@
-package duly_test
+package house_test
 
 // Links of the documents: to files that exist, to headings that they have, and a way from the README to each page.
 

@@ -1,4 +1,4 @@
-package duly_test
+package house_test
 
 // docs/coming-from: the tables that have another system's words beside duly's. Those of duly exist.
 

@@ -1,4 +1,4 @@
-package duly_test
+package house_test
 
 // docs/start.md: every command of it is run, as a reader would, and prints what the page shows.
 

@@ -1,4 +1,4 @@
-package duly_test
+package house_test
 
 // Backup and restore, as docs/operations.md tells it: a copy of what Redis has saved, and a server that begins with it.
 

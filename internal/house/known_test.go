@@ -1,4 +1,4 @@
-package duly_test
+package house_test
 
 // What exists: the files, targets, commands, flags, keys, variables, routes and identifiers that a document may name.
 

@@ -1,4 +1,4 @@
-package duly_test
+package house_test
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package duly_test
+package house_test
 
 // What a release needs: a changelog in its form, a configuration that builds the right program for the right machines, and a
 // CI that runs what everybody runs. `make release-check` also asks goreleaser itself.

@@ -1,4 +1,4 @@
-package duly_test
+package house_test
 
 // What the documents name exists: each path, target of make, command and flag of duly, key of duly.yaml, variable, route and Go
 // identifier. A document that names what is gone sends its reader looking for it.
