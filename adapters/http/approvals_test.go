@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -176,10 +177,13 @@ func TestTheScopeApprove(t *testing.T) {
 		return httpadapter.Token{Token: name, Grant: httpadapter.Grant{Name: name, Scopes: scopes, Agents: []string{"a"}}}
 	}
 	f := setup(t, httpadapter.Config{Scoped: []httpadapter.Token{token("agent", httpadapter.ScopeRead, httpadapter.ScopeWrite, httpadapter.ScopeTrigger), token("ann", httpadapter.ScopeApprove)}})
+	var mu sync.Mutex
 	var heard []core.Heard
 	core.Handle(f.scheduler, "asks", func(_ context.Context, t *core.Task[string]) error {
 		if h, waited := t.Heard(); waited {
+			mu.Lock()
 			heard = append(heard, h)
+			mu.Unlock()
 			return nil
 		}
 		return core.Await(core.Signal{Key: t.ID, From: map[string]string{"guarded": core.FromApproval}[t.ID]}, nil)
