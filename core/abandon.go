@@ -16,12 +16,12 @@ import (
 // patience is how long a handler may ignore that its context is cancelled before it is abandoned.
 const patience = 5 * time.Second
 
-// openCalls are the calls of a pull that have not returned, nor been abandoned. They are told together when the pull ends, so that
-// not each of them has to wait for that.
+// openCalls are the calls of a pull that have neither returned nor been abandoned. All are notified together when the pull ends, so that
+// none of them has to wait for that itself.
 type openCalls struct {
 	mu     sync.Mutex
 	all    []*call
-	ending bool // they have been told
+	ending bool // they have been notified
 }
 
 // opens notes a call that is about to begin.
@@ -56,7 +56,7 @@ func (p *pull) calling() bool {
 	return len(p.openCalls.all) > 0
 }
 
-// endCalls tells all calls that the pull ends: their contexts are done.
+// endCalls cancels the contexts of all calls: the pull ends.
 func (p *pull) endCalls() {
 	o := &p.openCalls
 	o.mu.Lock()
@@ -86,7 +86,7 @@ func (c *call) giveUp() {
 	c.pull.s.config.Clock.AfterFunc(patience, func() { c.abandon(cause) })
 }
 
-// hurry abandons it soon after its pull has to end, whatever ended the run itself.
+// hurry abandons the call soon after its pull has to end, for any reason that ended the run itself.
 func (c *call) hurry() {
 	p := c.pull
 	if !errors.Is(context.Cause(p.running), ErrStopping) || c.over.Load() {

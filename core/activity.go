@@ -11,10 +11,10 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Notice says that a subject was active. It books a run of the kind's task for that subject; see [Activity]. The task is
-// owned by the agent, or by the user if no agent is given or the kind does not tell agents apart. A scheduler whose kind has no Activity takes the
-// rule from the subject's task, which every task keeps, so that a process without the settings can tell of activity too; the first
-// activity of a subject needs one that has them.
+// Notice records that a subject was active. It books a run of the kind's task for that subject; see [Activity]. The task is
+// owned by the agent, or by the user if no agent is given or the kind does not distinguish agents. A scheduler whose kind has no Activity takes the
+// rule from the subject's task, which every task keeps, so that a process without the settings can record activity too; the first
+// activity of a subject needs a process that has them.
 func (s *Scheduler) Notice(ctx context.Context, kind string, subject Subject) (model.Noticed, error) {
 	sub, err := s.activityTask(kind, subject)
 	if err != nil {
@@ -83,8 +83,8 @@ func (s *Scheduler) activityTask(kind string, subject Subject) (store.Touch, err
 	return store.Touch{Agent: owner, ID: id, Kind: kind, Level: level, Body: b.Encode(), Pulse: rule.Pulse}, nil
 }
 
-// ruled is the touch of a subject whose task says itself how it answers to activity. How many dimensions the kind tells apart is only
-// known where its settings are: the task with the most of them is the subject's.
+// ruled is the touch of a subject whose own task holds the rule for activity. How many dimensions the kind distinguishes is only
+// known where its settings are: the task with the most dimensions is the subject's.
 func (s *Scheduler) ruled(ctx context.Context, kind string, subject Subject) (store.Touch, error) {
 	for dimensions := 3; dimensions > 0; dimensions-- {
 		owner, id := (&Activity{Dimensions: dimensions}).Subject(kind, subject)

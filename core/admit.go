@@ -11,18 +11,18 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// asks reports whether anything is asked before the runs of a handler, but for a gate. What makes occurrences into tasks of their
-// own runs nothing of the user's: these are asked for when they run themselves.
+// asks reports whether the runs of a handler need a check before they start, other than a gate. The handler that turns occurrences into
+// tasks of their own runs no user code: those tasks are checked when they run themselves.
 func (s *Scheduler) asks(h *handler) bool {
 	return (len(s.config.Bindings) > 0 || s.config.Authorizer != nil) && h != spawner
 }
 
-// admits reports whether anything is asked before the runs of a call.
+// admits reports whether the runs of a call need a check before they start.
 func (c *call) admits() bool {
 	return c.gate != nil || c.pull.s.asks(c.handler) || slices.ContainsFunc(c.runs, func(r *run) bool { return r.state.Await != nil })
 }
 
-// admitted asks whatever is to be asked before each run, and hands those that pass to the handler.
+// admitted makes every check that is due before each run, and hands the runs that pass to the handler.
 func (p *pull) admitted(ctx context.Context, c *call) []error {
 	outcomes := make([]error, len(c.runs))
 	var through []*run
@@ -42,7 +42,7 @@ func (p *pull) admitted(ctx context.Context, c *call) []error {
 		ctx = context.WithValue(ctx, boundKey{}, values)
 	}
 	p.started(c.handler, through)
-	// Outcomes are in the order of those that went through; at says where these were in the batch.
+	// Outcomes are in the order of the runs that passed; at holds their positions in the batch.
 	for k, err := range p.s.wrapped(ctx, c.handler, through, make([]error, len(through))) {
 		outcomes[at[k]] = err
 	}
@@ -59,7 +59,7 @@ func (p *pull) admit(ctx context.Context, c *call, r *run) error {
 			return &outcome.HeldError{By: "binding", Err: err}
 		}
 	}
-	waited := r.state.Await // read now: the run may be given up, and decided on, while it is asked
+	waited := r.state.Await // read now: the run may be given up, and decided, during the check
 	if err := p.hear(ctx, r, waited); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (p *pull) admit(ctx context.Context, c *call, r *run) error {
 		err = answer.Check()
 	}
 	switch {
-	// A gate that cannot tell fails the run, which is tried again: neither running nor skipping it
+	// A gate that fails to answer fails the run, which is retried: neither running nor skipping it
 	// would be safe.
 	case err != nil:
 		return &outcome.HeldError{By: "gate", Err: err}
@@ -85,7 +85,7 @@ func (p *pull) admit(ctx context.Context, c *call, r *run) error {
 	}
 }
 
-// stillHeld puts a run off whose lease is over, as what was asked before it took so long: others may have begun it.
+// stillHeld postpones a run whose lease expired because the checks before it took too long: another process may have begun it.
 func (p *pull) stillHeld(r *run) error {
 	fence, over, _ := p.heart.lapsed(r.claimed)
 	if over {
@@ -101,7 +101,7 @@ func (p *pull) stillHeld(r *run) error {
 func (r *run) ask() *RunInfo {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	info := r.info // a copy, as the run may be given up, and looked at, while they are asked
+	info := r.info // a copy, as the run may be given up, and read, during the checks
 	info.extra = &extra{payload: r.body.Payload, tag: r.state.GateTag, bound: info.Bound(), origin: info.Origin(), heard: info.heard()}
 	return &info
 }

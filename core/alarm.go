@@ -14,9 +14,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Alarm is a clock outside that calls a host once at a time that it was told: a queue that delays messages, a scheduler of one-time
+// Alarm is an external clock that calls a host once at a requested time: a queue that delays messages, a scheduler of one-time
 // calls. With one, a host that only lives while it is called needs no tick a minute: each pull books the next, and so does
-// whatever makes something due earlier. The packages in adapters/alarm have some.
+// each call that makes something due earlier. The packages in adapters/alarm have some.
 type Alarm interface {
 	// Set has the host called at a time, which is a whole second and at most a week ahead: not before, and soon after it. The host then runs what is due, for all
 	// agents that use the alarm. A time that was set stays set: no other call takes it back. The same time again may, but
@@ -31,7 +31,7 @@ func (s *Scheduler) book(ctx context.Context, due store.Millis, patience time.Du
 	}
 	within, cancel := alarmContext(ctx, patience)
 	defer cancel()
-	// A process that has heard nothing of the store yet may be wrong about the time by any amount.
+	// A process that has not yet had an answer from the store may be wrong about the time by any amount.
 	now, err := s.base.AskedNow(within)
 	if err != nil {
 		return &AlarmError{At: due.Time(), Err: err}
@@ -55,8 +55,8 @@ func (s *Scheduler) book(ctx context.Context, due store.Millis, patience time.Du
 	return nil
 }
 
-// bookOnce owes an alarm, sets what the store says is this process' to set, and reports whether there is one then. What the clock has not confirmed is not
-// known: it stays owed.
+// bookOnce records that an alarm is owed, sets it if the store assigns it to this process, and reports whether one is set then. Until the
+// clock has confirmed an alarm, it stays owed.
 func (s *Scheduler) bookOnce(ctx context.Context, at store.Millis) (done bool, err error) {
 	mine := store.Booking{At: at, Tag: s.nonce, For: booking.PullWaits + booking.ConfirmIn}
 	booked, err := s.store.Book(ctx, mine)
@@ -83,8 +83,8 @@ func (s *Scheduler) bookOnce(ctx context.Context, at store.Millis) (done bool, e
 	return booked.By != 0 || booked.Set != 0 && mine.At <= booking.At(at, booked.Now), nil
 }
 
-// ring has the clock outside ring at a time of the store's clock: the one outside is taken to agree with that of this process, from which the
-// store's may be as far as it likes. In whole seconds of that it rings early by less than one, which a pull waits for, rather than late.
+// ring sets the external clock for a time of the store's clock. The external clock is assumed to agree with that of this process, from which
+// the store's may differ by any amount. In whole seconds of it it rings less than one early, which a pull waits for, rather than late.
 func (s *Scheduler) ring(ctx context.Context, at store.Millis) error {
 	const late = 100 // ms
 	now := store.MillisOf(s.config.Clock.Now())
@@ -95,7 +95,7 @@ func (s *Scheduler) ring(ctx context.Context, at store.Millis) error {
 // EarlyBy is how long it is until a time that the clock outside was given, as the time of a message is: by the clock of this process.
 func (s *Scheduler) EarlyBy(at time.Time) time.Duration { return at.Sub(s.config.Clock.Now()) }
 
-// pollAlarm waits before the store is asked again what has become of another process' alarm.
+// pollAlarm waits before it asks the store again about another process' alarm.
 func (s *Scheduler) pollAlarm(ctx context.Context) error {
 	over := make(chan struct{})
 	stop := s.config.Clock.AfterFunc(booking.Poll, func() { close(over) })
@@ -108,7 +108,7 @@ func (s *Scheduler) pollAlarm(ctx context.Context) error {
 	}
 }
 
-// alarmContext is what an alarm is booked with. That of the caller may be done, as a pull ends with it.
+// alarmContext is the context for booking an alarm. The caller's may be done, as a pull ends with it.
 func alarmContext(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
 	if end, ok := ctx.Deadline(); ok {
 		patience = min(patience, max(time.Until(end), booking.LastPull)) //nolint:forbidigo // the deadline of a context is by the machine's clock
@@ -116,7 +116,7 @@ func alarmContext(ctx context.Context, patience time.Duration) (context.Context,
 	return context.WithTimeout(context.WithoutCancel(ctx), patience)
 }
 
-// madeDue books an alarm for what a call has made due. The call was carried out, whatever becomes of that.
+// madeDue books an alarm for what a call has made due. The call was carried out, even if the booking fails.
 func (s *Scheduler) madeDue(ctx context.Context, due store.Millis) {
 	if due == 0 || s.alarm.Defers(due) {
 		return
@@ -130,7 +130,7 @@ func (s *Scheduler) madeDue(ctx context.Context, due store.Millis) {
 	}
 }
 
-// owe tells the store of what is due, for processes with a clock, if its hosts are called by alarms and this process has no clock. It returns an
+// owe records in the store what is due, for processes with a clock, if its hosts are called by alarms and this process has no clock. It returns an
 // error if no alarm is booked for it.
 func (s *Scheduler) owe(ctx context.Context, due store.Millis) error {
 	if s.config.Alarm != nil || !s.alarm.Asks(s.config.Clock.Now()) {
@@ -140,7 +140,7 @@ func (s *Scheduler) owe(ctx context.Context, due store.Millis) error {
 	defer cancel()
 	booked, err := s.store.Book(within, store.Booking{At: (due + 999) / 1000 * 1000, Tag: s.nonce})
 	if err != nil {
-		return nil // whether there is anything to say is not known
+		return nil // whether anything has to be booked is not known
 	}
 	s.alarm.Heard(booked.Fleet, s.config.Clock.Now())
 	s.alarm.Confirmed(booked.Now, booked.By)
@@ -152,9 +152,10 @@ func (s *Scheduler) owe(ctx context.Context, due store.Millis) error {
 	return &AlarmError{At: at.Time(), Err: booking.ErrNoClock}
 }
 
-// BookAlarm books for what is due next and for what other processes owe, as far as no alarm is booked yet. A process that lives on calls it when a [store.Waker]
-// tells of something, when it has failed, some time after the alarm should have rung, and now and then: then nothing waits for long that others could not book,
-// or that a clock has confirmed and never rung for. It returns when something is due next, zero for nothing; its error is an *[AlarmError].
+// BookAlarm books for what is due next and for what other processes owe, as far as no alarm is booked yet. A process that lives on calls it when
+// a [store.Waker] reports something, when it has failed, some time after the alarm should have rung, and periodically: then nothing waits for long
+// that other processes could not book, or that a clock confirmed and never rang for. It returns when something is due next, zero for nothing; its
+// error is an *[AlarmError].
 func (s *Scheduler) BookAlarm(ctx context.Context) (due time.Time, err error) {
 	if s.config.Alarm == nil {
 		return due, nil
@@ -169,7 +170,7 @@ func (s *Scheduler) BookAlarm(ctx context.Context) (due time.Time, err error) {
 	return due, s.book(ctx, store.MillisOf(due), booking.WriterWaits)
 }
 
-// explainAlarm says that hosts are called by alarms and none of them for a task. What is not known is not said.
+// explainAlarm adds that hosts are called by alarms and that none is booked for a task. It adds nothing if that is not known.
 func (s *Scheduler) explainAlarm(ctx context.Context, e *inspect.Explanation, t *store.Stored) {
 	if !slices.ContainsFunc(e.Reasons, func(b model.Because) bool {
 		return b.Code == model.BecauseNotDue || b.Code == model.BecauseRetry || b.Code == model.BecauseWaiting

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// alarmLinger is how long a pull waits for what falls due next, rather than to book an alarm for it, and alarmEarly how long one that has found nothing:
-	// so much earlier than the store's clock the one outside may be. An alarm that rings before something is due would else find nothing, and be gone. A
-	// call that says for when it was booked has another one booked if it is earlier.
+	// alarmLinger is how long a pull waits for what falls due next, rather than book an alarm for it; alarmEarly is the same for a pull that has found
+	// nothing: the external clock may be ahead of the store's by so much. An alarm that rings before something is due would otherwise find nothing and
+	// be lost. A call that says for when it was booked has another one booked if it is earlier.
 	alarmLinger = 1500 * time.Millisecond
 	alarmEarly  = 3500 * time.Millisecond
-	// alarmRunning is how long a pull that claims no more waits for its runs until it books the alarm without them: for what falls due while
+	// alarmRunning is how long a pull that claims no more waits for its runs before it books the alarm without them: for what falls due while
 	// they run, and for the end of their leases, should this process die.
 	alarmRunning = time.Second
-	// alarmBarren is how soon an alarm is after a pull that has left what is due, but has got nothing: it is for another one, or
-	// for a partition that is away.
+	// alarmBarren is how soon an alarm rings after a pull that has left due tasks without claiming any: they are for another process, or
+	// in a partition that is away.
 	alarmBarren = 30 * time.Second
 )
 
@@ -52,13 +52,13 @@ func (p *pull) runBooked() (Report, error) {
 		failed = p.rebook(due)
 	}
 	if failed != nil {
-		err = errors.Join(err, failed) // that of the pull is not hidden
+		err = errors.Join(err, failed) // the error of the pull is not hidden
 	}
 	r.AlarmAt = p.s.alarm.Next(p.s.base.StoreNow()).Time()
 	return r, err
 }
 
-// leaveAlarm has the pull book for itself, and returns when the earliest of what others have left to it is due.
+// leaveAlarm has the pull book for itself, and returns when the earliest alarm that others have left to it is due.
 func (p *pull) leaveAlarm() store.Millis {
 	if p.leftAlarm.Swap(true) {
 		return 0
@@ -102,8 +102,8 @@ func (p *pull) bookWhileRunning() (stop func()) {
 	}
 }
 
-// guard has the host called again soon, before the pull claims anything: should this process die, nobody has booked what follows. It is not
-// stored, as it stands in for no other alarm.
+// guard has the host called again soon, before the pull claims anything: should this process die, no other has booked what follows. It is not
+// stored, as it replaces no other alarm.
 func (p *pull) guard() {
 	if !p.books() || p.guarded {
 		return

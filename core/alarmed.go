@@ -11,7 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// alarmed is the store of a scheduler. What has made something due is read from the answers of the store, so that there is one place for all calls.
+// alarmed wraps the store of a scheduler. It reads from the store's answers what has become due, so that one place covers all calls.
 type alarmed struct {
 	Store
 
@@ -113,7 +113,7 @@ func (a *alarmed) effects(ctx context.Context, effects []store.Effect) {
 	a.s.madeDue(ctx, due)
 }
 
-// Hold books for the ends of holds: what they hold is due then. One that is given as a duration ends so long after the store has heard of
+// Hold books for the ends of holds: the held tasks are due then. A hold that is given as a duration ends so long after the store has received
 // it, and no sooner than counted from before.
 func (a *alarmed) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, error) {
 	var due store.Millis
@@ -136,7 +136,7 @@ func (a *alarmed) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect,
 	return effects, nil
 }
 
-// Unhold books for what was held.
+// Unhold books for the tasks that were held.
 func (a *alarmed) Unhold(ctx context.Context, targets []store.Target) ([]store.Effect, error) {
 	effects, err := a.Store.Unhold(ctx, targets)
 	a.soon(ctx, effects)
@@ -171,7 +171,7 @@ func (a *alarmed) Budget(ctx context.Context, changes []store.BudgetChange) ([]s
 	return effects, err
 }
 
-// Signal books for tasks that were told.
+// Signal books for tasks that received the signal.
 func (a *alarmed) Signal(ctx context.Context, signals []store.Signal) ([]store.Signalled, error) {
 	out, err := a.Store.Signal(ctx, signals)
 	if slices.ContainsFunc(out, func(n store.Signalled) bool { return n.Resumed > 0 }) {

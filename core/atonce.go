@@ -1,6 +1,6 @@
 package core
 
-// At once: tasks of level 1 start in the call that submits them, where somebody has said that their runs are welcome.
+// At once: tasks of level 1 start in the call that submits them, where the host accepts their runs.
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // AtOnce says how tasks start in the call that submits them. Every zero is a good default.
 type AtOnce struct {
-	// Agents says whose tasks may start here; everybody's if nil. It is asked by many goroutines.
+	// Agents reports whose tasks may start here; those of every agent if nil. It is called by many goroutines.
 	Agents func(agent string) bool
 	// Alone lets only tasks start that are submitted alone: those of a list come with a pull that follows anyway, as in a daemon.
 	Alone bool
@@ -22,7 +22,7 @@ type AtOnce struct {
 	// OnDue and OnTick are as those of [Scope].
 	OnDue  func(agent string, due time.Time)
 	OnTick func(Tick)
-	// Done, if set, is called with the report of each run, by the goroutine that it ran in: as that of a pull.
+	// Done, if set, is called with the report of each run, by the goroutine that it ran in, as for a pull.
 	Done func(Report, error)
 }
 
@@ -64,7 +64,7 @@ func (h *host) end() {
 	h.runs.Wait()
 }
 
-// enter makes room for a run; false if there is none any more.
+// enter makes room for a run; false if the host has ended.
 func (h *host) enter() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *Scheduler) hostOf(sub *store.Submission) *host {
 	return nil
 }
 
-// placeNow stores the only task of a submit and leases it: start runs it. Without an answer it is to be stored as any other.
+// placeNow stores the only task of a submit and leases it; start runs it. Without an answer the task is to be stored as any other.
 func (s *Scheduler) placeNow(ctx context.Context, subs []store.Submission) (start func(), placed []store.Submitted, err error) {
 	if len(subs) != 1 {
 		return nil, nil, nil
@@ -109,7 +109,7 @@ func (s *Scheduler) placeNow(ctx context.Context, subs []store.Submission) (star
 			h.runs.Done()
 		}
 	}()
-	if s.declared.storing.Load() || s.keepDeclared(ctx) != nil { // the next pull says why
+	if s.declared.storing.Load() || s.keepDeclared(ctx) != nil { // the next pull reports why
 		return nil, nil, nil
 	}
 	g := s.slots.Spare(sub.Kind)
@@ -121,7 +121,7 @@ func (s *Scheduler) placeNow(ctx context.Context, subs []store.Submission) (star
 	r := s.claimOf(partition, sub.Kind)
 	r.Limit, r.New = 1, sub
 	sent := s.config.Clock.Now()
-	// Whoever gives up waiting would leave a lease behind that nobody keeps.
+	// A caller that gave up waiting would leave a lease behind that no process keeps.
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestCall)
 	defer cancel()
 	claims, err := s.store.Claim(call, []store.ClaimRequest{r})
@@ -152,7 +152,7 @@ func (h *host) run(c *store.Claim, deadline time.Time, lease time.Duration) {
 	p := newPull(h.ctx, h.s, Scope{Agents: agents, Grace: h.Grace, OnDue: h.OnDue, OnTick: h.OnTick})
 	defer p.close()
 	p.hosted = true
-	p.outlook = outlook{mu: new(sync.Mutex)} // nothing is asked, so nothing is left to ask
+	p.outlook = outlook{mu: new(sync.Mutex)} // no partition is asked, so none is left to ask
 	p.heart.hold(c, deadline, lease)
 	for agent, tasks := range byAgent(c.Tasks) {
 		p.enter(agent, len(tasks))

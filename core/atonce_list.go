@@ -34,7 +34,7 @@ func (s *Scheduler) startListed(ctx context.Context, subs []store.Submission, pl
 		requests[i] = st.claim
 	}
 	sent := s.config.Clock.Now()
-	// Whoever gives up waiting would leave leases behind that nobody keeps.
+	// A caller that gave up waiting would leave leases behind that no process keeps.
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestCall)
 	defer cancel()
 	claims, err := s.store.Claim(call, requests)
@@ -56,7 +56,7 @@ func (s *Scheduler) startListed(ctx context.Context, subs []store.Submission, pl
 		lease := s.base.Kind(st.claim.Kinds[0]).Lease
 		go st.host.run(c, sent.Add(stored(lease)), lease)
 	}
-	if err != nil { // they are stored, which is what the submit is asked for
+	if err != nil { // they are stored, which is all that the submit has to do
 		s.config.Logger.WarnContext(ctx, "urgent tasks do not start at once: the next pull runs them", slog.Any("err", err))
 	}
 }
@@ -72,7 +72,7 @@ func (st *starting) keep(c *store.Claim) {
 	}
 }
 
-// hasHostOfLists reports whether somebody has the tasks of lists start at once.
+// hasHostOfLists reports whether a host has the tasks of lists start at once.
 func (s *Scheduler) hasHostOfLists() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -102,7 +102,7 @@ func (s *Scheduler) startable(subs []store.Submission, placed []store.Submitted)
 			continue
 		case at < 0:
 			at = len(all)
-			// Whoever may have ended its last process is left to pulls, which bound how many of those run.
+			// Tasks whose last run may have ended its process are left to pulls, which bound how many of those run.
 			claim := s.claimOf(partition, sub.Kind)
 			claim.Urgent, claim.Suspects = true, new([store.SuspectSorts]int)
 			all = append(all, &starting{host: h, claim: claim})

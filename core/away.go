@@ -1,6 +1,6 @@
 package core
 
-// A partition that does not answer while others do is away: pulls continue without it, and ask it beside their work.
+// A partition that does not answer while others do is away: pulls continue without it, and probe it in the background.
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// avoid leaves out the targets that are known to be away, unless all are: then each is asked, as there is nobody to wait
+// avoid leaves out the targets that are known to be away, unless all are: then each is asked, as no other work would wait
 // for it.
 func (p *pull) avoid() {
 	if p.s.absences.N.Load() == 0 {
@@ -36,7 +36,7 @@ func (p *pull) isAway(t *target, err error) {
 	t.away = err
 	p.missing.Store(true)
 	if p.outlook.series != nil {
-		*t.seen = seen{} // what it said before is no reason to wake for it
+		*t.seen = seen{} // its earlier answer is no reason to wake for it
 	}
 	if p.s.absences.Failed(t.partition, err, p.s.config.Clock.Now()) {
 		p.s.config.Logger.WarnContext(p.ctx, "a partition of the store does not answer; the others are served",
@@ -74,8 +74,8 @@ func (p *pull) allAway(targets []*target, err error) error {
 	return err
 }
 
-// askAway asks the targets that are away whether they are back, each beside the pull, so that one that hangs keeps nobody
-// waiting. Those that are back, as this or another pull of the process has found, are looked at next.
+// askAway asks the targets that are away whether they are back, each in a goroutine of its own, so that one that hangs delays
+// nothing. Those that are back, as this or another pull of the process has found, are looked at next.
 func (p *pull) askAway() {
 	if !p.missing.Load() {
 		return
@@ -99,7 +99,7 @@ func (p *pull) askAway() {
 	p.missing.Store(missing)
 }
 
-// askOne asks a partition that was away, beside the pull's other work. If it answers, the next round
+// askOne asks a partition that was away, concurrently with the pull's other work. If it answers, the next round
 // claims from it.
 func (p *pull) askOne(t *target) {
 	ctx, cancel := p.call(longestLook / 2)

@@ -40,7 +40,7 @@ func keyOf(k model.KindConfig, r *run) batchKey {
 	for _, name := range k.BatchBy {
 		if name != BatchByAgent {
 			value, has := r.info.Labels[name]
-			fmt.Fprintf(&b, "%t%d:%s", has, len(value), value) // a label that is empty is not one that is missing
+			fmt.Fprintf(&b, "%t%d:%s", has, len(value), value) // an empty label differs from a missing one
 		}
 	}
 	key.labels = b.String()
@@ -76,7 +76,7 @@ func (p *pull) gather(h *handler, r *run) {
 	}
 }
 
-// batchWait is how long a batch of a kind waits for more: a small part of a pull that has an end, as it is to run in it.
+// batchWait is how long a batch of a kind waits for more: a small part of the pull's time if that is limited, as the batch has to run in it.
 func (p *pull) batchWait(k *KindConfig) time.Duration {
 	if p.end.IsZero() {
 		return k.BatchWait
@@ -84,7 +84,7 @@ func (p *pull) batchWait(k *KindConfig) time.Duration {
 	return min(k.BatchWait, max(p.end.Sub(p.s.config.Clock.Now()), 0)/4)
 }
 
-// startBatches starts those batches that wait for no more, or gives them back if nothing may start any longer.
+// startBatches starts those batches that wait no longer, or releases them if nothing may start any longer.
 func (p *pull) startBatches(which func(*batch) bool) {
 	q := &p.batches
 	q.mu.Lock()

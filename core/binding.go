@@ -17,8 +17,8 @@ import (
 type Values map[string]string
 
 // Binding returns the values of a run, by its agent, user, kind and task: a workspace, a tenant, a key of a provider. It is called
-// before each run, and before its gate is asked. An error, or a panic, is a failed attempt, for which no handler is called;
-// one such as Snooze means the same as that of a handler. It must not change the run.
+// before each run, and before its gate. An error, or a panic, is a failed attempt, for which no handler is called;
+// an error such as Snooze means the same as from a handler. It must not change the run.
 type Binding func(ctx context.Context, t *RunInfo) (Values, error)
 
 // Bounds of the values of one run.

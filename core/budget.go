@@ -41,7 +41,7 @@ func (t *RunInfo) Use(used Usage) error {
 			return check.Invalid("used", "has the unit runs, which are counted by themselves")
 		}
 		sum[unit] += amount
-		// The comparison is false for what is not a number.
+		// The comparison is false for NaN.
 		if !(amount >= 0 && sum[unit] <= float64(store.MostAmount/store.AmountOne)) {
 			return check.Invalid("used", "must be between 0 and %s of %s, not %v", store.MostAmount, unit, amount)
 		}
@@ -53,7 +53,7 @@ func (t *RunInfo) Use(used Usage) error {
 	return nil
 }
 
-// Used returns what the run has used so far, as [RunInfo.Use] was told.
+// Used returns what the run has used so far, as reported to [RunInfo.Use].
 func (t *RunInfo) Used() Usage {
 	r := t.recorder()
 	if r == nil {
@@ -75,7 +75,7 @@ func (c Config) expected() (all []store.Expected) {
 	return all
 }
 
-// crossed tells that budgets are used up, once for each period.
+// crossed reports that budgets are used up, once for each period.
 func (s *Scheduler) crossed(all []store.Crossing) {
 	for _, c := range all {
 		about, of := c.About, ""

@@ -22,7 +22,7 @@ type call struct {
 	runs    []*run
 	gate    gate // nil if the kind has none
 	begun   time.Time
-	over    atomic.Bool // the handler has returned, or it was abandoned: whichever came first
+	over    atomic.Bool // the handler has returned or was abandoned, whichever came first
 	givenUp atomic.Bool // it is abandoned unless it returns
 	ctx     runContext
 	stop    func() bool // stops the timer of its time limit; nil for none
@@ -30,7 +30,7 @@ type call struct {
 	one     [1]error    // the outcome of a single run
 }
 
-// run makes the call, and whatever is left for its goroutine to do.
+// run makes the call, and does the rest of the work of its goroutine.
 func (c *call) run() {
 	defer c.pull.settler.pay()
 	defer c.close()
@@ -45,7 +45,7 @@ func (c *call) close() {
 	c.ctx.cancel(nil)
 }
 
-// make calls the handler and hands over how each run has ended, whatever the handler does: it may panic, or end its
+// make calls the handler and hands over how each run has ended, even if the handler panics or ends its
 // goroutine.
 func (c *call) make(ctx context.Context) {
 	outcomes := c.one[:]
@@ -94,7 +94,7 @@ func (c *call) ended(ctx context.Context, outcomes []error) {
 	}
 }
 
-// slotted are the tasks of a call that have a slot each: those of a batch share that of the first.
+// slotted are the tasks of a call that have a slot each: those of a batch share the slot of the first.
 func (c *call) slotted() (tasks []*store.Claimed) {
 	for _, r := range c.runs {
 		if !r.rides {
@@ -130,7 +130,7 @@ func (w *workers) add(c *call) {
 	w.send()
 }
 
-// send sees to it that somebody comes for what is in the queue, so that none in it waits for the end of another. The mutex is held.
+// send makes sure that a worker serves the queue, so that no call in it waits for the end of another. The mutex is held.
 func (w *workers) send() {
 	if len(w.queue) > 0 && !w.coming {
 		w.coming = true

@@ -1,6 +1,6 @@
 package core
 
-// Callbacks: how a task's end is told to the URL that the task names. foretell.go has how none is lost.
+// Callbacks: how a task's end is reported to the URL that the task names. foretell.go explains why none is lost.
 
 import (
 	"bytes"
@@ -20,23 +20,23 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Callbacks decides which URLs may be told how a task has ended, and tells them. NewTask.Callback names one; package
-// handlers/webhook has what posts to it.
+// Callbacks decides which URLs may be notified of the end of a task, and notifies them. NewTask.Callback names one; package
+// handlers/webhook has an implementation that posts to it.
 //
 // A delivery is a task of its own, of [model.KindCallback]: it belongs to the agent of the task that has ended, has its level and its urgency, and
-// waits, is retried, paused, limited, explained and given up as any task. So whoever pauses the agent holds its callbacks too, and quiet hours
-// put them off unless the task was urgent. TaskInfo.CallbackTask names it. At least one delivery follows each end of a task, whatever process dies when; a recurring task ends
-// when it is cancelled, and not with a run. A task that is deleted, or whose agent is forgotten, has not ended.
+// waits, is retried, paused, limited, explained and given up as any task. So pausing the agent holds its callbacks too, and quiet hours
+// put them off unless the task was urgent. TaskInfo.CallbackTask names it. At least one delivery follows each end of a task, even if processes die;
+// a recurring task ends when it is cancelled, and not with a run. A task that is deleted, or whose agent is forgotten, has not ended.
 type Callbacks interface {
-	// Check is nil if a URL may be called. It is asked when a task is submitted, and before each attempt to deliver. Its error says
+	// Check returns nil if a URL may be called. It is called when a task is submitted, and before each attempt to deliver. Its error says
 	// what is allowed, and not what the URL is, which may contain a secret.
 	Check(url string) error
-	// Deliver posts a message, which is JSON, under an id that stays the same for all attempts. Its error means what that of a handler
-	// does. It has to return when ctx is done.
+	// Deliver posts a message, which is JSON, under an ID that stays the same for all attempts. Its error means the same as that of a
+	// handler. It has to return when ctx is done.
 	Deliver(ctx context.Context, url, id string, message []byte) error
 }
 
-// callbackSettings are those of deliveries, where Config.Kinds does not say: half a day of attempts, as a receiver may be down for a night.
+// callbackSettings are the settings of deliveries that Config.Kinds leaves out: half a day of attempts, as a receiver may be down for a night.
 func callbackSettings() KindConfig {
 	return KindConfig{MaxAttempts: 12, Backoff: 10 * time.Second, MaxBackoff: 2 * time.Hour, Timeout: 15 * time.Second}
 }
@@ -62,17 +62,17 @@ type callbackMessage struct {
 	URL   string          `json:"url"`
 	ID    string          `json:"id"`              // of the task that ends
 	Fence store.Fence     `json:"fence,omitempty"` // of the run that ends it; zero if none does
-	Task  json.RawMessage `json:"task"`            // as it is when it has ended, but for when that was
-	// Ended is what the progress of a delivery is that is known to follow an end, where that could be noted in no other way.
+	Task  json.RawMessage `json:"task"`            // the task after its end, without the time of it
+	// Ended is the progress of a delivery that is known to follow an end, where that could be noted in no other way.
 	Ended json.RawMessage `json:"ended,omitempty"`
 }
 
-// noted is the progress of a delivery whose task has ended like that: nobody has to look any more.
+// noted is the progress of a delivery whose task is known to have ended that way: no attempt has to look again.
 type noted struct {
 	At wire.Stamp `json:"finished_at"`
 }
 
-// encode is the progress as it is stored.
+// encode returns the progress in its stored form.
 func (n noted) encode() []byte {
 	return fmt.Appendf(nil, `{"finished_at":%q}`, must(n.At.MarshalText()))
 }
@@ -80,7 +80,7 @@ func (n noted) encode() []byte {
 // must is for what cannot fail.
 func must(text []byte, _ error) []byte { return text }
 
-// deliver tells how a task has ended. A delivery that is not known to follow an end finds out first whether it does: the process that was
+// deliver reports how a task has ended. A delivery that is not known to follow an end finds out first whether it does: the process that was
 // about to end the task may have died before.
 func (s *Scheduler) deliver(ctx context.Context, t *Task[callbackMessage]) error {
 	m := &t.Payload
@@ -118,8 +118,8 @@ func messageOf(t *RunInfo) string {
 	return "msg_" + hex.EncodeToString(sum[:16])
 }
 
-// endOf is when the task of a delivery has ended as the delivery says; zero, and why, if it has not and never will. While that is open, it is a
-// snooze.
+// endOf returns when the task of a delivery ended in the way that the delivery says; zero, and why, if it did not and never will. While that is
+// open, the error is a snooze.
 func (s *Scheduler) endOf(ctx context.Context, t *Task[callbackMessage]) (end time.Time, why string, err error) {
 	page, err := s.store.Get(ctx, store.Get{Agent: t.Agent, IDs: []string{t.Payload.ID}, Explain: true})
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *Scheduler) endOf(ctx context.Context, t *Task[callbackMessage]) (end ti
 	case of.Status == StatusInProgress && of.Fence == t.Payload.Fence:
 		return end, "", Snooze(callbackMargin) // the process is slow, and not dead
 	case t.Payload.Fence == 0 && page.Now.Time().Before(t.Submitted.Add(s.commandMargin())):
-		return end, "", Snooze(t.Submitted.Add(s.commandMargin()).Sub(page.Now.Time())) // somebody runs it by hand, and the command is under way
+		return end, "", Snooze(t.Submitted.Add(s.commandMargin()).Sub(page.Now.Time())) // a caller runs it by hand, and the command is under way
 	default:
 		return end, "the process that was about to end the task died before", nil
 	}
@@ -149,7 +149,7 @@ func (s *Scheduler) endOf(ctx context.Context, t *Task[callbackMessage]) (end ti
 func newEnd(id string) string { return codec.CallbackID(id, rand.Text()) }
 
 // callbackOf is the delivery that follows an end, as it is submitted before the end is stored: due only after a while. of is the task with
-// its record, as the store is about to have it.
+// the record that the store is about to have.
 func callbackOf(of *store.Stored, b *codec.Body, fence store.Fence, wait time.Duration) (store.Submission, error) {
 	info := codec.Inform(of)
 	id := info.CallbackTask

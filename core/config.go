@@ -43,17 +43,17 @@ type Config struct {
 	Margin time.Duration
 	// Kinds are settings by the name of a kind. A kind that is not named has the ones of Default.
 	Kinds map[string]KindConfig
-	// Default are the settings of kinds that are not in Kinds, and of what their settings leave zero.
+	// Default are the settings of kinds that are not in Kinds, and of fields that they leave zero.
 	Default KindConfig
 	// Limits bound how many tasks run at once and start within a time over all processes of the store: see [Limit]. A process sets them
-	// when it first pulls; what was set by hand about the same tasks counts until then. If the store loses them they are set again before anything
+	// when it first pulls; a limit that was set by hand for the same tasks counts until then. If the store loses them they are set again before anything
 	// starts: see [Scheduler.Define].
 	Limits []Limit
 	// Budgets bound what runs use within an hour, a day or a month over all processes of the store: see [Budget]. They are set as Limits are.
 	Budgets []Budget
 	// MaxCrashes is how many runs of a task in a row may die with their process before the next such death ends the task:
 	// DefaultMaxCrashes if zero. After the first a process runs at most half as many such tasks at once as it has slots, after the second
-	// two, and after the third one, until a run of the task ends. A process that was only away, or that was told to end, has not died.
+	// two, and after the third one, until a run of the task ends. A process that was only away, or that was asked to end, has not died.
 	MaxCrashes int
 	// MaxDepth and MaxSpawned are the breaker for tasks whose runs submit tasks, which submit tasks: how deep they may be below the task
 	// that no run has submitted, their root, and how many may be submitted below one root within any hour, in each partition of the store.
@@ -63,9 +63,9 @@ type Config struct {
 	MaxPayload, MaxResult int
 	// OnEvent is called for every task event, concurrently, once what it reports is stored. It must not block.
 	OnEvent func(Event)
-	// Allow, if set, is asked before anything is written for a submit, an activity or an operator's command: an error refuses it,
-	// as a *[VetoError]. The task is as it was just read, and may change before the command is carried out. What duly does by itself
-	// is not asked about. Submits and pauses read the tasks that they are about for it.
+	// Allow, if set, is called before anything is written for a submit, an activity or an operator's command: an error refuses it,
+	// as a *[VetoError]. The task is as it was just read, and may change before the command is carried out. Allow is not called for what
+	// duly does by itself. Submits and pauses read the tasks that they are about for it.
 	Allow func(ctx context.Context, t Transition) error
 	// OnTick, if set, is called when a pull begins the tick of an agent, and again when it has ended: all of its runs have,
 	// and are stored. It must return at once.
@@ -74,10 +74,10 @@ type Config struct {
 	Policy Policy
 	// Bindings give each run values for its handler, in order: see [Binding].
 	Bindings []Binding
-	// Authorizer, if set, is asked before each submit, each run and each call that an adapter translates, in addition to the rights of the
+	// Authorizer, if set, is called before each submit, each run and each call that an adapter translates, in addition to the rights of the
 	// caller: see [Access]. A run that is refused fails, and is retried; an error such as Snooze means the same as that of a handler.
 	Authorizer Authorizer
-	// Logger gets what nobody is returned an error for. Nothing is logged if nil.
+	// Logger gets errors that are returned to no caller. Nothing is logged if nil.
 	Logger *slog.Logger
 	// Serial says what runs of one agent may run at the same time: SerialTask if empty. Every process that runs tasks of a
 	// store has to have the same.
@@ -85,7 +85,7 @@ type Config struct {
 	// Zone is the IANA zone of cron expressions, and of the quiet hours of agents, that name none: UTC if empty. A task keeps the one
 	// that it was submitted with.
 	Zone string
-	// Presence, if set, stores now and then what this process runs, so that others can say why a task has not run: usually
+	// Presence, if set, stores periodically what this process runs, so that others can explain why a task has not run: usually
 	// the store.
 	Presence store.Presence
 	// Feed keeps the events of this process for those who listen to all of the store: the store if nil, if it is one.
@@ -100,7 +100,7 @@ type Config struct {
 	// Servers, if set, says how the servers of the store are set up, for Diagnose: usually the store.
 	Servers store.Servers
 	// Callbacks, if set, delivers the callbacks of tasks, and decides which are allowed: see [NewTask].Callback. A process without it refuses
-	// tasks with one, and leaves deliveries to others; the ends of such tasks it tells all the same.
+	// tasks with one, and leaves deliveries to others; it still submits deliveries for the ends of such tasks.
 	Callbacks Callbacks
 	// Clock is SystemClock if nil.
 	Clock Clock
@@ -153,7 +153,7 @@ func (c Config) withDefaults() Config {
 // mostName bounds the name of a process, which is kept with each task that it runs.
 const mostName = 64
 
-// processName is the name of this process: the one that was given, or one that tells it from others.
+// processName is the name of this process: the given one, or one that distinguishes it from others.
 func processName(given string) string {
 	if given == "" {
 		host, err := os.Hostname()

@@ -1,6 +1,6 @@
 package core
 
-// What a process declares in the store: limits, budgets, and whatever its host adds, such as the profiles and tasks of a file. A store that
+// What a process declares in the store: limits, budgets, and what its host adds, such as the profiles and tasks of a file. A store that
 // comes back empty has lost it, and its stamp with it: then nothing starts here until it is stored again.
 
 import (
@@ -24,13 +24,13 @@ import (
 // stampEvery is how often a process that claims nothing asks whether its stamp is known: each claim asks for it besides.
 const stampEvery = 5 * time.Second
 
-// Definitions are what a host declares in the store beside Config.Limits and Config.Budgets.
+// Definitions are what a host declares in the store in addition to Config.Limits and Config.Budgets.
 type Definitions struct {
-	// Version tells these from others: processes with the same one, the same limits and the same budgets rely on one another to have
+	// Version distinguishes these from others: processes with the same one, the same limits and the same budgets rely on one another to have
 	// stored them. A digest of them is a good one.
 	Version string
-	// Apply stores them. It is called again, by one goroutine at a time, whenever the store has lost them, and must leave alone what is as it
-	// should be. It may submit tasks, and fail with CodeStoreFull once everything but tasks is stored: what is left is tried again later.
+	// Apply stores them. It is called again, by one goroutine at a time, whenever the store has lost them, and must leave alone what is already
+	// right. It may submit tasks, and fail with CodeStoreFull once everything but tasks is stored: the rest is tried again later.
 	Apply func(ctx context.Context) error
 }
 
@@ -39,10 +39,10 @@ type declared struct {
 	own   Definitions
 	stamp atomic.Pointer[string] // nil until all is stored once, or if there is nothing to store
 
-	mu      sync.Mutex  // while they are stored, or asked for
+	mu      sync.Mutex  // while they are stored, or their stamp is read
 	storing atomic.Bool // by the holder of mu
-	asked   time.Time   // when their stamp was asked for last
-	turn    int         // of partitions, to be asked
+	asked   time.Time   // when their stamp was last read
+	turn    int         // the partition whose stamp is read next
 	left    bool        // tasks had no room
 }
 
@@ -106,7 +106,7 @@ func (s *Scheduler) declaredLost(ctx context.Context, partition int) error {
 	return s.declareAgain(ctx, partition)
 }
 
-// declareAgain is declare for a store that has lost what was stored. The mutex is held.
+// declareAgain is declare for a store that has lost the definitions. The mutex is held.
 func (s *Scheduler) declareAgain(ctx context.Context, partition int) error {
 	const why = "the store has lost what this process had stored in it"
 	s.config.Logger.ErrorContext(ctx, why+": limits, budgets and the file are applied again before anything starts", slog.Int("partition", partition),

@@ -1,4 +1,4 @@
-// Package core runs due tasks for AI agents: it decides what is due, claims it, runs it and records what became of it.
+// Package core runs due tasks for AI agents: it decides what is due, claims it, runs it and records the outcome.
 // Where tasks are kept is a [Store]'s affair (core/redisstore, core/memstore); what calls a pull is a host's.
 //
 // # The story
@@ -20,7 +20,7 @@
 // # One noun for each stage
 //
 // A program submits a [NewTask] and gets a [Submitted]. A claim leases it as a [Claimed]. A handler has it as a [Task], whose
-// [RunInfo] is the part that does not depend on its payload's type. Whoever asks later reads a [TaskInfo], whose Runs are
+// [RunInfo] is the part that does not depend on its payload's type. Later callers read a [TaskInfo], whose Runs are
 // [model.TaskRun]s: one for each attempt. A store sees the same task as a store.Submission answered by a store.Submitted, the
 // same Claimed, a store.Settlement answered by a store.Settled, and hands it out as store.Stored.
 //
@@ -28,7 +28,7 @@
 //
 // Once Submit has returned nil the task is not lost by a crash of any process. A claim puts tasks under a lease with a
 // fence; heartbeats extend it while the process lives. If the process dies the lease ends and the next claim, by
-// whomever, takes its tasks back: they start again, which is counted as a crash and not as a failed attempt. A run whose
+// any process, takes its tasks back: they start again, which is counted as a crash and not as a failed attempt. A run whose
 // lease was lost changes nothing any more. So a task runs at least once, and every further start has a reason in
 // [TaskInfo.Runs]. Time is the store's: the clocks of workers may be wrong by any amount.
 //

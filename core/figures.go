@@ -12,7 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Figures are what is known when a policy is asked: of the store and the kind as of the last second or the last answer, of the agent as this
+// Figures are what is known when a policy is called: the store and the kind as of the last second or the last answer, the agent as this
 // process has seen it.
 type Figures struct {
 	Store store.Counters

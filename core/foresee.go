@@ -49,8 +49,8 @@ func (s *Scheduler) foresee(subs []store.Submission) foreseen {
 	return with
 }
 
-// habituate plans tasks that were just stored by the profiles that their agents turned out to have. They are stored whatever becomes of
-// that, and no claim starts one in quiet hours, so a failure is none of the submit.
+// habituate plans tasks that were just stored by the profiles that their agents turned out to have. The tasks stay stored if that fails,
+// and no claim starts one in quiet hours, so the submit does not fail.
 func (s *Scheduler) habituate(ctx context.Context, subs []store.Submission, placed []store.Submitted, with foreseen) {
 	ids := map[string][]string(nil)
 	for i := range placed {
@@ -87,7 +87,7 @@ func (s *Scheduler) adapted(sub *store.Submission, p *store.Submitted, used *pla
 	return r.Due, moves
 }
 
-// met notes what the profile of a claimed task says of others: that somebody has begun to plan them and has not ended.
+// met notes what the profile of a claimed task shows of others: that a process has begun to plan them and has not finished.
 func (p *pull) met(h *plan.Habits, agent string) {
 	if h == nil || h.Stored.Replanning == 0 || p.s.base.StoreNow().Sub(h.Stored.Replanning) < base.ReplanAfter {
 		return
@@ -97,7 +97,7 @@ func (p *pull) met(h *plan.Habits, agent string) {
 	p.doubt(agent, nil)
 }
 
-// settledBy notes a task whose due time follows from a profile that may have changed while it ran. Whoever changed that has planned the
+// settledBy notes a task whose due time follows from a profile that may have changed while it ran. The call that changed it has planned the
 // tasks that waited then.
 func (p *pull) settledBy(r *run) {
 	if r.verdict.Settlement.Verb != store.VerbAgain || r.state.PutOff == nil && r.body.Zone != ZoneOfAgent {

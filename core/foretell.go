@@ -1,7 +1,7 @@
 package core
 
 // How no callback is lost: the delivery is stored before the end that it follows, due when that has long happened or cannot happen any more.
-// Once the end is stored, the delivery is made due. Whatever process dies in between, the delivery looks whether there is an end: see deliver.
+// Once the end is stored, the delivery is made due. If a process dies in between, the delivery checks whether the end exists: see deliver.
 
 import (
 	"bytes"
@@ -153,7 +153,7 @@ func (s *Scheduler) confirmAs(
 	switch {
 	case d.Status == StatusWaiting:
 		code, err := s.confirmWaiting(ctx, d, known, now)
-		if code == store.EffectRunning && again == nil { // it was told to run in spite of a pause, or was claimed since
+		if code == store.EffectRunning && again == nil { // a caller had it run in spite of a pause, or it was claimed since
 			err = s.confirmRunning(ctx, d, known)
 		}
 		if errors.Is(err, store.ErrChanged) {
@@ -213,7 +213,7 @@ func (s *Scheduler) confirmRunning(ctx context.Context, d *store.Stored, known [
 	return err
 }
 
-// deliverAgain stores a delivery once more that has ended without an end of its task to tell of, or was deleted.
+// deliverAgain stores again a delivery that has ended without an end of its task to report, or was deleted.
 func (s *Scheduler) deliverAgain(ctx context.Context, d *store.Stored, known []byte, again func() (store.Submission, error)) error {
 	rec, err := record.DecodeFinished(d.Record)
 	if err != nil || again == nil {
@@ -232,8 +232,8 @@ func (s *Scheduler) deliverAgain(ctx context.Context, d *store.Stored, known []b
 	return err
 }
 
-// sureOf makes sure of the delivery of a task that has ended, before that is undone by another life of the task, or forgotten: nobody could
-// tell any more that it has ended.
+// sureOf makes sure of the delivery of a task that has ended, before that end is undone by another life of the task, or forgotten: after that
+// no process could find out that it has ended.
 func (s *Scheduler) sureOf(ctx context.Context, t *store.Stored) error {
 	if !t.Status.Finished() || t.Dropped {
 		return nil

@@ -1,6 +1,6 @@
 package core
 
-// Gates: what says before a run whether there is anything to do, and what becomes of its answer.
+// Gates: functions that decide before a run whether it has anything to do, and what follows from their answer.
 
 import (
 	"context"
@@ -10,12 +10,12 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 )
 
-// Gate registers the gate of a kind: it is asked before each run whether there is anything to do, and answers with that
-// alone, or with a [GateAnswer]. If there is nothing to do the occurrence is skipped and recorded, and the gate is asked
-// less and less often: see [IdleBackoff]. An error, or a panic, is a failed attempt; one such as Snooze means the same as that of a handler. It
+// Gate registers the gate of a kind: it is called before each run and returns whether the run has anything to do, as a bool
+// or with a [GateAnswer]. If it has nothing to do the occurrence is skipped and recorded, and the gate is called
+// less and less often: see [IdleBackoff]. An error, or a panic, is a failed attempt; an error such as Snooze means the same as from a handler. It
 // panics as Handle does.
 //
-// With an overlap policy that makes each occurrence a task of its own, the gate is asked before that task is made, and
+// With an overlap policy that makes each occurrence a task of its own, the gate is called before that task is made, and
 // before it runs.
 func Gate[A bool | GateAnswer](s *Scheduler, kind string, ask func(ctx context.Context, t *RunInfo) (A, error)) {
 	if err := check.ValidKind("kind", kind); err != nil {
@@ -39,7 +39,7 @@ func Gate[A bool | GateAnswer](s *Scheduler, kind string, ask func(ctx context.C
 	}
 }
 
-// gate says whether a run is worth starting.
+// gate decides whether a run is worth starting.
 type gate func(ctx context.Context, t *RunInfo) (GateAnswer, error)
 
 // gate is the gate of a kind; nil if it has none.
@@ -49,15 +49,15 @@ func (s *Scheduler) gate(kind string) gate {
 	return s.gates[kind]
 }
 
-// extra is what the gate of a run gets and has said, and what its bindings gave. Runs of kinds that have neither have none, so that
+// extra is the input and the answer of a run's gate, and the values of its bindings. Runs of kinds that have neither have none, so that
 // they are no larger for it. It is never changed once it is shared: see run.give.
 type extra struct {
 	payload json.RawMessage
 	tag     string
-	answer  *GateAnswer // nil while there is none
+	answer  *GateAnswer // nil without one
 	bound   Values
 	origin  *Origin // of its task
-	heard   *Heard  // what it was told that it has waited for; nil if it has not waited
+	heard   *Heard  // what it received after waiting; nil if it has not waited
 }
 
 // GateInput returns what the gate of the task's kind handed on for this run, as JSON; nil for nothing. See [GateAnswer].
@@ -84,7 +84,7 @@ func (t *RunInfo) RawPayload() json.RawMessage {
 	return t.extra.payload
 }
 
-// answer is what the gate has said; nil if there is none.
+// answer is the answer of the gate; nil without one.
 func (t *RunInfo) answer() *GateAnswer {
 	if t == nil || t.extra == nil {
 		return nil

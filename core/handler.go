@@ -26,7 +26,7 @@ type Task[P any] struct {
 type RunInfo struct {
 	Agent, ID, Kind, Group string
 	Level                  Level
-	Attempt                int       // 1 at first, and one more for each that has failed: what is not charged, such as Snooze, leaves it
+	Attempt                int       // 1 at first, plus 1 for each that has failed: what is not charged, such as Snooze, leaves it
 	Due                    time.Time // when this run was due
 	Occurrence             time.Time // when this occurrence was first due: the same for all its attempts
 	Zone                   string    // the zone of the task's cron expression, UTC if it names none; empty without one
@@ -45,7 +45,7 @@ type RunInfo struct {
 	Crashes                         int // runs of this occurrence whose process died
 
 	run   *run      // nil if no scheduler made it
-	made  *recorder // stands in for it then; see making
+	made  *recorder // replaces it then; see making
 	extra *extra    // of a gate and of bindings; nil while there is nothing
 }
 
@@ -87,8 +87,8 @@ func (t *RunInfo) SetResult(v any) error {
 	return r.record("result", v, func(data []byte) { r.state.Result = data })
 }
 
-// SetProgress records v, as JSON, as how far the run has come. It is stored within [ProgressWithin], with whatever else is
-// to be told by then, and when the run ends. It fails as SetResult does.
+// SetProgress records v, as JSON, as how far the run has come. It is stored within [ProgressWithin], with everything else that is
+// to be stored by then, and when the run ends. It fails as SetResult does.
 func (t *RunInfo) SetProgress(v any) error {
 	r := t.recorder()
 	kept := false
@@ -181,7 +181,7 @@ func decodeTask[P any](r *run) (*Task[P], error) {
 }
 
 // register adds a handler. It panics on a mistake in the program, such as two handlers for a kind:
-// tasks would run by whichever came first.
+// tasks would run by the one registered first.
 func (s *Scheduler) register(h handler) {
 	if err := check.ValidKind("kind", h.kind); err != nil {
 		panic("duly: Handle: " + err.Error())
@@ -222,8 +222,8 @@ func (s *Scheduler) ownKind(kind string) *inspect.KindInfo {
 }
 
 // Unhandle takes the handler of a kind out of a running process, which begins no more runs of the kind and claims none: they are left for other
-// processes. Runs under way end as any other, but one that is just being started may still begin. What has been claimed and has not begun, such as a batch that waits for
-// more, is released uncharged. Settings, and the gate, stay for another [Handle]. It reports whether there was a handler.
+// processes. Runs under way end as any other, but one that is just being started may still begin. Claimed tasks that have not begun, such as a batch
+// that waits for more, are released uncharged. Settings, and the gate, stay for another [Handle]. It reports whether the kind had a handler.
 func (s *Scheduler) Unhandle(kind string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +236,7 @@ func (s *Scheduler) Unhandle(kind string) bool {
 	return true
 }
 
-// handles reports whether a handler is still that of its kind. What makes occurrences into tasks of their own is of no kind.
+// handles reports whether a handler is still that of its kind. The handler that turns occurrences into tasks of their own has no kind.
 func (s *Scheduler) handles(h *handler) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -1,6 +1,6 @@
 package core
 
-// The heartbeat: how a pull keeps its leases, and learns what has been taken from it.
+// The heartbeat: how a pull keeps its leases, and learns which it has lost.
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 )
 
 // heart keeps the leases of a pull's claims alive: it extends all of them in one call, three times in a lease. Where the store does not
-// answer it asks again, for as long as that takes: handlers go on, as the store may be away for everybody. Only a store that says that a
-// lease is lost ends its runs, and only those that somebody else has begun meanwhile.
+// answer it asks again, for as long as that takes: handlers continue, as the store may be away for every process. Only a store that reports a
+// lease as lost ends its runs, and only those that another process has begun meanwhile.
 type heart struct {
 	pull *pull
 
@@ -28,7 +28,7 @@ type heart struct {
 	halted  bool
 	beating bool
 	news    bool      // a run has come further since the beat under way began
-	leaving bool      // the process is about to end, and says so
+	leaving bool      // the process is about to end, and reports it
 	failing time.Time // since when the store has not answered; zero while it does
 	beats   sync.WaitGroup
 }
@@ -49,7 +49,7 @@ type claimKey struct {
 type heldClaim struct {
 	lease    time.Duration // the longest of its runs'; as claimed until they are known
 	known    bool
-	given    bool      // it is lost, and its runs have been told
+	given    bool      // it is lost, and its runs have been notified
 	left     bool      // the store knows that the process leaves
 	deadline time.Time // by our clock, counted from before the claim was sent
 	runs     []heldRun
@@ -111,7 +111,7 @@ func (h *heart) holdAll(tasks []Claimed) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.plan(0) // the answer tells what is still held, and the leases are ours from then on
+	h.plan(0) // the answer says what is still held, and the leases are ours from then on
 }
 
 // plan makes sure that the next beat comes within d. The mutex is held. A beat under way plans the next one itself, from
@@ -139,7 +139,7 @@ func (h *heart) watch(r *run, call *call) {
 	}
 	if of := held.of(at.index); of != nil {
 		of.run, of.call = r, call
-		// A claim is extended as a whole, so the longest lease of its runs counts: all have that of their kind, but for tasks with one
+		// A claim is extended as a whole, so the longest lease of its runs counts: all have the lease of their kind, except tasks with one
 		// of their own.
 		own := h.pull.lease(r)
 		if !held.known && own < held.lease {
@@ -200,7 +200,7 @@ func (h *heart) release(c *Claimed) {
 // ProgressWithin is how soon the store knows how far a run has come, if it answers at once.
 const ProgressWithin = time.Second
 
-// progressed sees to it that the store soon knows how far a run has come. A run that says so all the time costs a call in each such time.
+// progressed makes sure that the store soon knows how far a run has come. A run that reports progress all the time costs one call in each such time.
 func (h *heart) progressed() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -210,7 +210,7 @@ func (h *heart) progressed() {
 	}
 }
 
-// leave tells the store that the process is about to end: what it cannot end by then is no suspect.
+// leave notifies the store that the process is about to end: a run that it cannot end by then is no suspect.
 func (h *heart) leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -225,7 +225,7 @@ func (h *heart) schedule(d time.Duration) {
 	h.nextAt = h.pull.s.config.Clock.Now().Add(d)
 	h.stopAt = h.pull.s.config.Clock.AfterFunc(d, func() {
 		h.mu.Lock()
-		// A timer that has fired can no longer be stopped: it may come after the end, or beside another
+		// A timer that has fired can no longer be stopped: it may come after the end, or during another
 		// beat.
 		if h.halted || h.beating || h.stopAt == nil {
 			h.mu.Unlock()

@@ -53,8 +53,8 @@ func patienceFor(batch []*run) time.Duration {
 // more; a part of the margin is for the report.
 func (p *pull) lastCall() time.Time { return p.end.Add(p.s.config.Margin * 3 / 4) }
 
-// livesOn reports whether the pull of a run is one of a host that pulls again and again, and is not to end, or has other runs under way:
-// while it keeps a lease for these, nobody could take over what it gives up.
+// livesOn reports whether the pull of a run belongs to a host that pulls repeatedly, and is not to end, or has other runs under way:
+// while it keeps a lease for these, no other process could take over a run that it gives up.
 func (r *run) livesOn() bool {
 	p := r.pull
 	if (p.scope.Series != nil || p.hosted) && !p.over() {
@@ -64,7 +64,7 @@ func (r *run) livesOn() bool {
 }
 
 // ending is the time that outcomes have left whose process is about to end; none while it lives on. It is the machine's time, as a process
-// ends by it, whatever the clock of the configuration says.
+// ends by it, regardless of the clock of the configuration.
 type ending struct {
 	over <-chan struct{}
 	stop context.CancelFunc
@@ -78,7 +78,7 @@ func (e *ending) begin(batch []*run) {
 	}
 }
 
-// off says that the process lives on.
+// off notes that the process lives on.
 func (e *ending) off() {
 	if e.stop != nil {
 		e.stop()

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// learn notes what a claim says of its target.
+// learn notes what a claim reports about its target.
 func (p *pull) learn(t *target, r *store.ClaimRequest, c *store.Claim, sent time.Time, g slots.Grant) {
 	p.outlook.mu.Lock()
 	defer p.outlook.mu.Unlock()
@@ -23,12 +23,12 @@ func (p *pull) learn(t *target, r *store.ClaimRequest, c *store.Claim, sent time
 		p.isAway(t, c.Err)
 		return
 	}
-	// Any answer shows that the partition is there, also one that brings no task.
+	// Any answer shows that the partition is available, even one without a task.
 	p.isBack(t)
 	p.s.fences.seen(t.partition, c.Fence)
 	before, now := t.due(), t.atNow
 	t.answered(sent, r.Agents, &c.Look)
-	if c.Unstamped { // what is due is taken once the store has what this process relies on
+	if c.Unstamped { // due tasks are claimed once the store has what this process relies on
 		return
 	}
 	// The most that was seen: a later claim looks at a part only, and what it does not see is still
@@ -62,8 +62,8 @@ func (p *pull) sortPatience() time.Duration {
 	return p.end.Sub(p.begun) / 8
 }
 
-// foundNothing notes how far a claim has searched that brought nothing, and when it is worth trying again. What waits for
-// a slot of its kind is worth it as soon as slots come free; what is left for lack of time is so for the whole pull.
+// foundNothing notes how far a claim has searched that brought nothing, and when it is worth trying again. A task that waits for
+// a slot of its kind is worth it as soon as slots come free; one that is left for lack of time stays so for the whole pull.
 func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.Time, g slots.Grant, moved bool) {
 	full, shared := t.suspects(sent), false // kinds without a slot; kinds whose slots another partition was offered
 	for kind, most := range r.Most {
@@ -100,7 +100,7 @@ func (p *pull) tellMoved(c *store.Claim) {
 	}
 }
 
-// fences are the largest fences that this process was given, by partition. Claims tell the store: a master that was promoted
+// fences are the largest fences that this process was given, by partition. Claims report them to the store: a master that was promoted
 // may lack the last writes of the one before, and with them its last fences, and its clock may be behind.
 type fences []atomic.Int64
 
@@ -161,7 +161,7 @@ func (p *pull) look(targets []*target, now time.Time) error {
 	p.outlook.asking(targets)
 	claiming := p.claiming.Err() == nil
 	ctx, cancel := p.call(longestLook)
-	if claiming { // whoever wants the end need not wait for it
+	if claiming { // a caller that wants the end need not wait for it
 		stop := context.AfterFunc(p.claiming, cancel)
 		defer stop()
 	}
@@ -188,8 +188,8 @@ func (p *pull) look(targets []*target, now time.Time) error {
 	return nil
 }
 
-// call is the context of one call of the store within the pull: it has a deadline before the pull's end, whatever the
-// caller's context says, and is not cut off before that, as what a claim has taken would stay under lease.
+// call is the context of one call of the store within the pull: it has a deadline before the pull's end, regardless of the
+// caller's context, and is not cut off before that, as tasks that a claim has taken would stay under lease.
 func (p *pull) call(longest time.Duration) (context.Context, context.CancelFunc) {
 	if !p.end.IsZero() {
 		longest = min(longest, max(p.end.Sub(p.s.config.Clock.Now()), 0)+p.s.config.Margin/2)

@@ -1,6 +1,6 @@
 package core
 
-// Middleware: handlers and submits as what is wrapped around them sees them.
+// Middleware: functions that wrap handlers and submits.
 
 import (
 	"context"
@@ -18,11 +18,11 @@ import (
 // of a batch, and returns an outcome for each; nil for all of them to have succeeded.
 type Handler func(ctx context.Context, runs []*RunInfo) []error
 
-// Use wraps all handlers of the scheduler, whichever are registered before or afterwards: for tracing, logging or metrics of your
+// Use wraps all handlers of the scheduler, registered before or afterwards: for tracing, logging or metrics of your
 // own, or values in their contexts. Of several the first that was given is the outermost. A middleware that returns outcomes
 // without calling next decides how the runs end; one that panics fails them. It is called once for each run, so that what it
-// makes in wrapping is short-lived. Before it calls next it may set the Traceparent of its runs: that is what programs and servers
-// get, and the stored task keeps its own.
+// makes in wrapping is short-lived. Before it calls next it may set the Traceparent of its runs: programs and servers
+// get that one, and the stored task keeps its own.
 func (s *Scheduler) Use(middleware ...func(next Handler) Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,8 +64,8 @@ func OutcomeOf(ctx context.Context, err error) model.Outcome {
 	}
 }
 
-// wrapped calls a handler for some runs, within the middleware, and returns their outcomes, in those that are given if nobody else
-// makes some.
+// wrapped calls a handler for some runs, within the middleware, and returns their outcomes, in the given slice unless a middleware
+// makes another.
 func (s *Scheduler) wrapped(ctx context.Context, h *handler, runs []*run, outcomes []error) []error {
 	s.mu.RLock()
 	around := s.middleware

@@ -1,6 +1,6 @@
 package core
 
-// What users of core hold of the words of a task has its name here too: they are those of package model, and the orders and outcomes beside it.
+// Names in core for what its users need: the types of package model, and the outcomes of package outcome.
 
 import (
 	"context"
@@ -15,31 +15,31 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// What is submitted, set, told and answered.
+// What callers submit, set, send and get in answer.
 type (
-	// Access is what somebody wants to do, and with whose tasks.
+	// Access is what a caller wants to do, and with whose tasks.
 	Access = model.Access
 	// Activity says how tasks of a kind answer to activity.
 	Activity = model.Activity
-	// AlarmError says that a pull has done its work, and that nobody is going to call for the next.
+	// AlarmError reports that a pull has done its work, and that no call is booked for the next.
 	AlarmError = model.AlarmError
 	// Authorizer decides who may do what.
 	Authorizer = model.Authorizer
 	// AuthorizerFunc is a function as an Authorizer.
 	AuthorizerFunc = model.AuthorizerFunc
-	// AwayError says that some partitions of the store did not answer, while all work of the others was done.
+	// AwayError reports that some partitions of the store did not answer, while all work of the others was done.
 	AwayError = model.AwayError
 	// Clock is the one door through which the Go side of duly sees time.
 	Clock = model.Clock
 	// Code says what kind of error an error is.
 	Code = model.Code
-	// Event is a change of a task, or one step in the life of a run, told once it is stored.
+	// Event is a change of a task, or one step in the life of a run, reported once it is stored.
 	Event = model.Event
-	// ForbiddenError says that somebody may not do something.
+	// ForbiddenError reports that a caller may not do something.
 	ForbiddenError = model.ForbiddenError
-	// GateAnswer is what a gate says about a run.
+	// GateAnswer is a gate's decision about a run.
 	GateAnswer = model.GateAnswer
-	// IdleBackoff says how much less often tasks of a kind are asked about whose gate says that there is nothing to do.
+	// IdleBackoff says how much less often the gate of a kind is called after answers that a run has nothing to do.
 	IdleBackoff = model.IdleBackoff
 	// KindConfig are the settings of one kind of task.
 	KindConfig = model.KindConfig
@@ -47,7 +47,7 @@ type (
 	List = inspect.List
 	// NewTask is a task to be submitted.
 	NewTask = model.NewTask
-	// OnTimeout says what becomes of a task that has waited for too long.
+	// OnTimeout says how a task ends or continues that has waited for too long.
 	OnTimeout = outcome.OnTimeout
 	// Order is who paused or cancelled something, and why.
 	Order = model.Order
@@ -65,7 +65,7 @@ type (
 	QuietHours = model.QuietHours
 	// Report says what a pull did.
 	Report = model.Report
-	// RunsError says that handlers failed.
+	// RunsError reports that handlers failed.
 	RunsError = model.RunsError
 	// Signal is what a task waits for.
 	Signal = outcome.Signal
@@ -77,11 +77,11 @@ type (
 	SystemClock = model.SystemClock
 	// TaskInfo is what the tracker knows of a task.
 	TaskInfo = model.TaskInfo
-	// Transition is a change that somebody asks for.
+	// Transition is a change that a caller asks for.
 	Transition = model.Transition
 	// Usage is what a run has used, by units.
 	Usage = model.Usage
-	// VetoError says that a rule of this process has refused a change.
+	// VetoError reports that a rule of this process has refused a change.
 	VetoError = model.VetoError
 )
 
@@ -125,13 +125,13 @@ const (
 	ZoneOfAgent          = model.ZoneOfAgent
 )
 
-// Errors that programs tell apart.
+// Errors that programs distinguish.
 var (
 	// ErrCancelled is the cause of a handler's context when an operator has cancelled its task.
 	ErrCancelled = model.ErrCancelled
 	// ErrCrashed is the error of a task whose process died, or lost its lease, too many times while it ran.
 	ErrCrashed = model.ErrCrashed
-	// ErrNotFound says that there is no such task.
+	// ErrNotFound reports that no such task exists.
 	ErrNotFound = model.ErrNotFound
 	// ErrStopping is the cause of a handler's context when its pull has to end.
 	ErrStopping = model.ErrStopping
@@ -139,8 +139,8 @@ var (
 	ErrTimeout = model.ErrTimeout
 )
 
-// Await saves a checkpoint and has the same occurrence wait until somebody sends a signal ([Scheduler.Signal]), uncharged: with no slot, no
-// lease, and nothing that looks for it. The next run finds the checkpoint with [Task.Checkpoint], and what it was told with
+// Await saves a checkpoint and has the same occurrence wait for a signal ([Scheduler.Signal]), uncharged: with no slot, no
+// lease, and nothing that polls it. The next run finds the checkpoint with [Task.Checkpoint], and what it received with
 // [RunInfo.Heard]. Both stay with it while the run is repeated; they go when it succeeds, fails for good, yields or waits again. A
 // signal that came before is not missed: see [SignalKept].
 func Await(signal Signal, checkpoint any) error {
@@ -170,7 +170,7 @@ func CodeOf(err error) Code {
 }
 
 // JSONObject reads one JSON object, as [CheckJSON] wants it: the names of its members in the order they are written, and their
-// values. Every object that comes from outside is read by it, in core and in the adapters. Unlike encoding/json it tells apart
+// values. Every object from outside is read by it, in core and in the adapters. Unlike encoding/json it distinguishes
 // names that differ in case only, and refuses a name that is given twice: of two values one would be lost silently. The error is
 // an *[InvalidError] about field, which names the object, or about the member.
 func JSONObject(field string, data []byte) (names []string, values map[string]json.RawMessage, err error) {
@@ -183,7 +183,7 @@ func NextIn(d time.Duration) error {
 	return outcome.NextIn(d)
 }
 
-// ParseAmount is the amount of a number that somebody has written, which must be positive and not too large.
+// ParseAmount returns the amount of a number that a user wrote, which must be positive and not too large.
 func ParseAmount(n float64) (store.Amount, error) {
 	return bound.ParseAmount(n)
 }
@@ -199,8 +199,8 @@ func ReadBudget(data []byte) (Budget, error) {
 	return bound.ReadBudget(data)
 }
 
-// ReadLimit reads a limit from JSON, in the form that the file has. A burst of zero is none, and one that is left out the default of
-// [Scheduler.SetLimits]. Whether it makes sense is checked when it is set. Fails with an *[InvalidError].
+// ReadLimit reads a limit from JSON, in the form that the file has. A burst of zero means none, an omitted one the default of
+// [Scheduler.SetLimits]. Whether the limit makes sense is checked when it is set. Fails with an *[InvalidError].
 func ReadLimit(data []byte) (Limit, error) {
 	return bound.ReadLimit(data)
 }
@@ -224,7 +224,7 @@ func Snooze(d time.Duration) error {
 	return outcome.Snooze(d)
 }
 
-// WithPrincipal is a context of what somebody asks for. Adapters make it once they know who it is; without it this process asks.
+// WithPrincipal returns a context for what a principal asks for. Adapters make it once they know the caller; without it this process asks.
 func WithPrincipal(ctx context.Context, who Principal) context.Context {
 	return model.WithPrincipal(ctx, who)
 }
@@ -260,7 +260,7 @@ type (
 	InvalidError = store.InvalidError
 	// ConfigError says which field of a configuration makes no sense, and why.
 	ConfigError = store.ConfigError
-	// ConflictError says that a task exists, or does not allow what was asked.
+	// ConflictError reports that a task exists, or does not allow what was asked.
 	ConflictError = store.ConflictError
 )
 

@@ -16,7 +16,7 @@ import (
 // originKey is the key of the origin that the tasks have which are submitted with a context.
 type originKey struct{}
 
-// originOf is the origin of what is submitted with a context; nil if that is of no run.
+// originOf is the origin of what is submitted with a context; nil if the context belongs to no run.
 func originOf(ctx context.Context) *Origin {
 	o, _ := ctx.Value(originKey{}).(*Origin)
 	return o
@@ -30,8 +30,8 @@ func InRun(ctx context.Context, t *RunInfo) context.Context {
 
 // WithParent is a context with which tasks are submitted in the name of a run of another process: that of the task which parent
 // names, as the program or the server of a run was given it, see [ParentOf]. The task is read from the store, which has its depth and
-// its root: they cannot be chosen. It has to be known, and whoever ctx is of needs the right to submit tasks of its agent, as what is
-// submitted counts for its root.
+// its root: they cannot be chosen. It has to be known, and the caller of ctx needs the right to submit tasks of its agent, as the new
+// tasks count for its root.
 func (s *Scheduler) WithParent(ctx context.Context, parent string) (context.Context, error) {
 	name, err := model.ParseTaskName(parent)
 	if err != nil {
@@ -59,7 +59,7 @@ func ParentOf(ctx context.Context) string {
 	return ""
 }
 
-// below is the origin of what the run of a task submits that has an origin itself, or none. The occurrences of a recurring
+// below is the origin of tasks that are submitted by a run, whose own origin is own or nil. The occurrences of a recurring
 // task share its root, also where each is a task of its own.
 func below(by model.TaskName, recurring string, own *Origin) *Origin {
 	o := &Origin{By: by, Root: by, Depth: 1}
@@ -72,7 +72,7 @@ func below(by model.TaskName, recurring string, own *Origin) *Origin {
 	return o
 }
 
-// Origin says by which run the task of this run was submitted; nil if by none.
+// Origin returns by which run the task of this run was submitted; nil if by none.
 func (t *RunInfo) Origin() *Origin {
 	if t == nil || t.extra == nil {
 		return nil
@@ -84,16 +84,16 @@ func (t *RunInfo) Origin() *Origin {
 // most handlers submit nothing, and should not pay for it.
 type runsContext call
 
-// Deadline is that of the pull.
+// Deadline is the deadline of the pull.
 func (c *runsContext) Deadline() (time.Time, bool) { return c.ctx.Deadline() }
 
 // Done is closed when the runs are to end.
 func (c *runsContext) Done() <-chan struct{} { return c.ctx.Done() }
 
-// Err says that the runs are to end.
+// Err reports that the runs are to end.
 func (c *runsContext) Err() error { return c.ctx.Err() }
 
-// Value is the origin of what is submitted with the context, or what its pull has.
+// Value is the origin of tasks submitted with the context, or the value of its pull.
 func (c *runsContext) Value(key any) any {
 	if key == (originKey{}) {
 		return (*call)(c).origin()
@@ -104,7 +104,7 @@ func (c *runsContext) Value(key any) any {
 // String names the context, as it would be printed with its lock otherwise.
 func (c *runsContext) String() string { return c.ctx.String() }
 
-// origin is that of what the runs of a call submit: that of the deepest.
+// origin is the origin of tasks that the runs of a call submit: that of the deepest run.
 func (c *call) origin() *Origin {
 	var deepest *Origin
 	for _, r := range c.runs {
@@ -116,7 +116,7 @@ func (c *call) origin() *Origin {
 	return deepest
 }
 
-// checked are tasks as they are stored, if nothing stands against that which can be said without asking the store.
+// checked returns tasks in their stored form, or an error for any fault that shows without asking the store.
 func (s *Scheduler) checked(tasks []NewTask, origin *Origin) ([]store.Submission, error) {
 	subs, err := s.base.Prepare(tasks, origin)
 	if err != nil {

@@ -1,6 +1,6 @@
 package core
 
-// The patrol: the pages of an audit that daemons walk through beside their work.
+// The patrol: the pages of an audit that daemons walk through in addition to their work.
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// mostTold is how many faults that no repair mends a process remembers that it has told.
+// mostTold is how many reported faults that no repair mends a process remembers.
 const mostTold = 1000
 
 // patrol is how far a process has come in auditing its store.
@@ -23,8 +23,8 @@ type patrol struct {
 	told   map[store.Fault]bool
 }
 
-// Patrol audits the next page of the store, as [Scheduler.Audit] does, and repairs what it finds, so that what would have stopped
-// silently runs on without anybody asking. Called every few seconds it goes round all partitions, or those that are named. Each
+// Patrol audits the next page of the store, as [Scheduler.Audit] does, and repairs what it finds, so that a task that would have stopped
+// silently runs on without a command. Called every few seconds it goes round all partitions, or those that are named. Each
 // fault is an event, and an error in the log: once when it is repaired, and once if it cannot be. A partition that does not answer
 // begins again when the others have had their turn.
 func (s *Scheduler) Patrol(ctx context.Context, partitions []int) error {
@@ -57,7 +57,7 @@ func (s *Scheduler) Patrol(ctx context.Context, partitions []int) error {
 	return nil
 }
 
-// tellFault tells a fault that was found: each time it was repaired, as that was another one then, else once.
+// tellFault reports a fault that was found: each time it was repaired, as it was another one then, otherwise once.
 func (s *Scheduler) tellFault(ctx context.Context, f store.Fault) {
 	what := "it was repaired"
 	if !f.Code.Repairable() {

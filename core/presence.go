@@ -1,6 +1,6 @@
 package core
 
-// What this process runs, and says of itself.
+// What this process runs, and reports about itself.
 
 import (
 	"cmp"
@@ -18,16 +18,16 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// presence is what this process says of itself, and when it did so last.
+// presence is what this process reports about itself, and when it did so last.
 type presence struct {
 	mu   sync.Mutex
 	said time.Time
-	full bool      // it said that all its slots were in use
-	turn time.Time // when it last said something else about that than before
+	full bool      // it reported that all its slots were in use
+	turn time.Time // when that report last changed
 	left map[string]model.LeftKind
 }
 
-// self is what there is to say of this process.
+// self is the current report about this process.
 func (s *Scheduler) self() model.Process {
 	st := s.slots.Stats()
 	p := model.Process{
@@ -47,8 +47,8 @@ func (s *Scheduler) self() model.Process {
 	return p
 }
 
-// announce says what this process runs, unless it has just done so. That its slots are all in use, or no more, it says at once: who asks
-// why a task waits is told so.
+// announce stores what this process runs, unless it has just done so. That its slots are all in use, or no longer, it stores at once: it
+// explains to callers why a task waits.
 func (s *Scheduler) announce(ctx context.Context, every, keep time.Duration) {
 	if s.config.Presence == nil {
 		return
@@ -76,9 +76,9 @@ func (s *Scheduler) announce(ctx context.Context, every, keep time.Duration) {
 	}
 }
 
-// Announce says what this process runs, unless it has done so within the last 20 seconds: a host that lives on, such as a daemon, calls it
+// Announce stores what this process runs, unless it has done so within the last 20 seconds: a host that lives on, such as a daemon, calls it
 // after each pull, so that it is among [Scheduler.Processes] while it is idle too. It costs one command, and does nothing without Config.Presence.
-// What it has counted since it did so last it adds to what Config.Recent keeps, every five seconds.
+// The runs counted since the last time are added to what Config.Recent keeps, every five seconds.
 func (s *Scheduler) Announce(ctx context.Context) {
 	s.addTallies(ctx, inspect.TallyEvery)
 	if s.config.Presence == nil {
@@ -89,8 +89,8 @@ func (s *Scheduler) Announce(ctx context.Context) {
 	s.announce(ctx, base.LiveEvery, base.AnnounceFor)
 }
 
-// Retire takes back what this process has said of itself: a host that has called Announce calls it when it ends, so that nobody takes the
-// process for an idle one that leaves work undone. It costs one command, and does nothing where nothing was said.
+// Retire takes back what this process has announced: a host that has called Announce calls it when it ends, so that the process is not
+// taken for an idle one that leaves work undone. It costs one command, and does nothing where nothing was announced.
 func (s *Scheduler) Retire(ctx context.Context) {
 	s.addTallies(ctx, 0)
 	s.presence.mu.Lock()
@@ -107,7 +107,7 @@ func (s *Scheduler) Retire(ctx context.Context) {
 	}
 }
 
-// tellLeft says which kinds a pull has left for lack of time.
+// tellLeft announces which kinds a pull has left for lack of time.
 func (p *pull) tellLeft() {
 	now := p.s.config.Clock.Now()
 	p.s.presence.mu.Lock()
@@ -123,7 +123,7 @@ func (p *pull) tellLeft() {
 	p.announce(0, base.LeftTold)
 }
 
-// announce says what the process runs, within the pull.
+// announce stores what the process runs, within the pull.
 func (p *pull) announce(every, keep time.Duration) {
 	if p.s.config.Presence == nil {
 		return
@@ -133,7 +133,7 @@ func (p *pull) announce(every, keep time.Duration) {
 	p.s.announce(ctx, every, keep)
 }
 
-// mostRunning is how many of its runs a process tells of: the oldest, as those are what somebody looks for.
+// mostRunning is how many of its runs a process announces: the oldest, as operators look for those.
 const mostRunning = 10
 
 // openPulls are the pulls under way. They cost a pull two steps, and a task nothing.

@@ -32,7 +32,7 @@ type pull struct {
 
 	outlook   outlook
 	left      int          // tasks that the budget still allows
-	claimed   bool         // whether anything was claimed, so that what the first look said is old
+	claimed   bool         // whether anything was claimed, so that the first look is out of date
 	full      bool         // the last slots were some that are kept for urgent tasks
 	dry       bool         // the last round brought nothing
 	back      atomic.Int64 // partitions that have come back while it ran
@@ -48,7 +48,7 @@ type pull struct {
 	missing   atomic.Bool    // some may be
 	hosted    bool           // it runs what a living process has started at once, and claims nothing
 	leftAlarm atomic.Bool    // it no longer books for what others make due
-	guarded   bool           // somebody comes if this process dies
+	guarded   bool           // an alarm is set in case this process dies
 	ticks     ticks
 	settler   *settler
 	own       settler // its settler, unless it is of a series
@@ -122,7 +122,7 @@ func (p *pull) bound() {
 	)
 }
 
-// close stops the timers of a pull and ends its context, for whatever still uses it.
+// close stops the timers of a pull and ends its context, for everything that still uses it.
 func (p *pull) close() {
 	p.s.pulls.remove(p)
 	for _, stop := range p.timers {
@@ -136,7 +136,7 @@ func (p *pull) close() {
 func (p *pull) run() (Report, error) {
 	err := p.rounds()
 	follows := p.idle()
-	if err == nil && !follows { // what was away may be back, and nobody comes after us
+	if err == nil && !follows { // a partition that was away may be back, and no pull follows
 		err = p.catchUp()
 	}
 	stop := p.bookWhileRunning()
@@ -158,7 +158,7 @@ func (p *pull) run() (Report, error) {
 	}
 	ended := p.claiming.Err() != nil
 	if _, silent := p.outlook.unknown(); ended && (p.ctx.Err() != nil || !silent) {
-		err = nil // the end was asked for, whatever it cut off; but a store that has not answered once is a failure
+		err = nil // the end was asked for, so a call that it cut off is no error; but a store that has not answered once is a failure
 	}
 	if err == nil && !follows && (p.claimed || ended) && p.scope.Agents == nil && p.ctx.Err() == nil {
 		err = p.lookAgain(ended)
@@ -166,8 +166,8 @@ func (p *pull) run() (Report, error) {
 	return p.finish(err)
 }
 
-// lookAgain finds out what is left, for hosts that pull no more before the time that the report names. When the pull had
-// to end there is little time for that: what is not known then may be due.
+// lookAgain finds out what is left, for hosts that do not pull again before the time that the report names. When the pull had
+// to end there is little time for that: anything not known then may be due.
 func (p *pull) lookAgain(ended bool) error {
 	err := p.refresh(0)
 	if err != nil && ended {
@@ -177,14 +177,14 @@ func (p *pull) lookAgain(ended bool) error {
 	return err
 }
 
-// idle tells that the pull claims no more for now, and reports whether another pull follows it.
+// idle reports that the pull claims no more for now, and returns whether another pull follows it.
 func (p *pull) idle() bool {
 	return p.scope.Idle != nil && p.claiming.Err() == nil && p.scope.Idle(p.outlook.next().Time())
 }
 
-// runTick runs tasks that somebody else has claimed: it never asks the store for more.
+// runTick runs tasks that the caller has claimed: it never asks the store for more.
 func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
-	p.outlook = outlook{mu: new(sync.Mutex)} // nothing is asked, so nothing is left to ask
+	p.outlook = outlook{mu: new(sync.Mutex)} // no partition is asked, so none is left to ask
 	p.heart.holdAll(claimed)
 	p.enter(agent, len(claimed))
 	for len(claimed) > 0 {
@@ -249,13 +249,13 @@ func (p *pull) finish(err error) (Report, error) {
 	if p.tally.failed.Count > 0 && (err == nil || err == away) { //nolint:errorlint // it is the one made here
 		err = errors.Join(err, &p.tally.failed)
 	}
-	// They are told also where another error, or the end of the caller's context, hides the RunsError.
+	// They are returned also where another error, or the end of the caller's context, hides the RunsError.
 	r.Failures = p.tally.failed.Failures
 	return r, err
 }
 
 // fits reports whether a run of a kind that is started now would usually end before the pull has to. A pull that has most
-// of its time left takes every kind: if that is too little, waiting for another one helps nobody.
+// of its time left takes every kind: if that is too little, waiting for another pull would not help.
 func (p *pull) fits(kind string, now time.Time) bool {
 	if p.end.IsZero() || p.fresh(now) {
 		return true

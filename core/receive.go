@@ -1,6 +1,6 @@
 package core
 
-// Messages of senders that deliver at least once: each is carried out once, whichever processes get it.
+// Messages of senders that deliver at least once: each is carried out once, even if several processes receive it.
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Message is one delivery of what a sender sends.
+// Message is one delivery of a sender's message.
 type Message struct {
 	Sender, ID string // together the same at each delivery
-	Content    []byte // all of what it asks for: a message keeps its content
+	Content    []byte // everything that it asks for: a message keeps its content
 	// Until is when the proof of its sender runs out, so that it would be refused anyway. By then processes whose clocks differ by
 	// less than ten minutes have forgotten nothing that one of them would take.
 	Until time.Time
@@ -28,10 +28,10 @@ type Reception string
 
 // What may be known of a message.
 const (
-	ReceptionNew       Reception = "new"       // carry it out, then say so by Receipt.End
-	ReceptionDuplicate Reception = "duplicate" // it was carried out: there is nothing left to do
+	ReceptionNew       Reception = "new"       // carry it out, then report that by Receipt.End
+	ReceptionDuplicate Reception = "duplicate" // it was carried out: nothing is left to do
 	ReceptionBusy      Reception = "busy"      // another delivery of it is being carried out
-	ReceptionDiffers   Reception = "differs"   // it has asked for something else before
+	ReceptionDiffers   Reception = "differs"   // it asked for something else before
 )
 
 // wrongClocks is how much longer than necessary a message is remembered, as the clocks of processes differ.

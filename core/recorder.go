@@ -20,8 +20,8 @@ type recorder struct {
 	state codec.State
 	most  int32 // bytes of a result; small, as a run is as large as a size of Go's allocator
 	dirty bool  // progress that no heartbeat has sent yet
-	ended bool  // its outcome is decided; whatever comes later is refused
-	used  Usage // what its handler says that it has used
+	ended bool  // its outcome is decided; anything later is refused
+	used  Usage // what its handler has reported as used
 }
 
 // NewTestRun returns a RunInfo that no scheduler made, with the checkpoint of an earlier run, as JSON; nil for none. It is for
@@ -74,7 +74,7 @@ func (r *recorder) record(what string, v any, keep func(data []byte)) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	data = bytes.ToValidUTF8(data, []byte("\ufffd")) // a json.RawMessage is taken as it is
+	data = bytes.ToValidUTF8(data, []byte("\ufffd")) // a json.RawMessage is taken unchanged
 	if len(data) > int(r.most) {
 		return check.Invalid(what, "is %d bytes long: the limit is %d", len(data), r.most)
 	}

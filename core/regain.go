@@ -1,6 +1,6 @@
 package core
 
-// Leases that were lost though their process lives: their runs are taken back, unless somebody else has begun them.
+// Leases that were lost though their process lives: their runs are taken back, unless another process has begun them.
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func (p *pull) awaitsNotice() bool {
 	return !p.over()
 }
 
-// regain takes the runs of a lost lease back that nobody else has begun. The others end: their handlers are told.
+// regain takes back the runs of a lost lease that no other process has begun. The others end: their handlers are cancelled.
 func (h *heart) regain(held *heldClaim) {
 	h.mu.Lock()
 	var runs []*Claimed

@@ -1,6 +1,6 @@
 package core
 
-// What the rooms above the base need of what runs tasks, and what users ask of it that the base answers.
+// What the packages above the base need from core, and what users ask of core that the base answers.
 
 import (
 	"context"
@@ -78,7 +78,7 @@ func (s *Scheduler) Authorize(ctx context.Context, what Access) error {
 	return s.base.Authorize(ctx, what)
 }
 
-// FlushEvents returns once the events of this process so far were handed to the store for those who listen, or ctx is done; a store that does not
-// answer is waited for half a second. A host whose process stands still between calls, such as a function, calls it at the end of each, and a
-// program before it ends. It costs nothing while nobody listens.
+// FlushEvents returns once the events of this process so far were handed to the store for its subscribers, or ctx is done; a store that does not
+// answer is waited for half a second. A host whose process is frozen between calls, such as a function, calls it at the end of each, and a
+// program before it ends. It costs nothing without subscribers.
 func (s *Scheduler) FlushEvents(ctx context.Context) { s.base.FlushEvents(ctx) }

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// rounds claims and starts what it gets until nothing is to be had for now: nothing is due, or nothing that this pull
+// rounds claims and starts tasks until none is left for now: nothing is due, or nothing that this pull
 // takes.
 func (p *pull) rounds() error {
 	defer p.startAll()
@@ -29,14 +29,14 @@ func (p *pull) rounds() error {
 	return nil
 }
 
-// round fills free slots once. It reports whether there may be more to do. It waits for a slot first and asks who has
-// waited longest then: whatever fell due meanwhile, in whatever partition, is in it.
+// round fills free slots once. It reports whether more may be left to do. It waits for a slot first and asks which tasks have
+// waited longest then: that includes everything that fell due meanwhile, in any partition.
 func (p *pull) round() (bool, error) {
 	// The budget counts claims, not ends: what is claimed is going to run.
 	if p.left == 0 || p.over() || p.gaveBack.Load() {
 		return false, nil
 	}
-	age := p.maxAge() // as it is before this round takes the slots that are free
+	age := p.maxAge() // read before this round takes the free slots
 	if err := p.refresh(age); err != nil {
 		return false, err
 	}
@@ -44,24 +44,24 @@ func (p *pull) round() (bool, error) {
 	switch {
 	case len(due) == 0 && again.IsZero():
 		return p.lingers() || p.awaitsDue() || p.gathers() || p.awaitsNotice(), nil
-	case len(due) == 0: // what is due waits for slots
+	case len(due) == 0: // due tasks wait for slots
 		p.s.slots.Await(p.claiming, p.s.slots.Newest(), again)
 		return true, nil
 	}
 	p.paced()
 	if p.s.slots.Full() {
-		p.announce(base.AnnounceEvery, base.AnnounceFor) // whoever waits can be told why
+		p.announce(base.AnnounceEvery, base.AnnounceFor) // so that callers can learn why a task waits
 	}
 	g := p.s.slots.Take(p.claiming, min(p.left, len(due)*store.MaxClaim), p.urgentAt(due))
 	if g.Err != nil {
-		p.announce(base.AnnounceEvery, base.LeftTold) // that it claims nothing is to be seen from outside
+		p.announce(base.AnnounceEvery, base.LeftTold) // that it claims nothing is to be visible to others
 	}
 	if g.N == 0 {
 		return false, g.Err
 	}
 	p.full = g.Urgent
 	// Looked up again with the slots in hand: the wait for them may have been long, and others may have
-	// taken what was due.
+	// taken the due tasks.
 	err := p.refresh(age)
 	if err == nil {
 		due, _ = p.ready(g.News)
@@ -114,7 +114,7 @@ func (p *pull) urgentDue(due []*target) []*target {
 	return due
 }
 
-// leftFor is how long what was left for lack of time stays so: nothing but the end of the pull changes that.
+// leftFor is how long a task that was left for lack of time stays so: nothing but the end of the pull changes that.
 const leftFor = time.Second
 
 // longestCall bounds a claim.
@@ -127,8 +127,8 @@ func (p *pull) claim(due []*target, g slots.Grant) error {
 	all := len(due)
 	requests, due := p.requests(due, g)
 	sent := p.s.config.Clock.Now()
-	// Before the call, not after it: what settlements say while it is under way the answer may not
-	// know.
+	// Before the call, not after it: its answer may not include
+	// settlements that arrive while it is under way.
 	p.outlook.asking(due)
 	if p.scope.Series != nil {
 		p.scope.Series.begins(sent)
@@ -165,7 +165,7 @@ func (p *pull) claim(due []*target, g slots.Grant) error {
 	return p.lost(claims)
 }
 
-// lost stores again what this process declares, if a claim says that the store has lost it. What cannot be stored ends the pull: nothing
+// lost stores again what this process declares, if a claim reports that the store has lost it. A failure to store it ends the pull: nothing
 // may start without it.
 func (p *pull) lost(claims []store.Claim) error {
 	for i := range claims {
@@ -178,8 +178,8 @@ func (p *pull) lost(claims []store.Claim) error {
 
 // smallestShare is how few tasks a partition is asked for while others have work too and claims follow one another
 // closely: asking few partitions for many tasks each costs Redis less than asking all of them for a few, and the others,
-// which have waited longest then, have the next turn. When slots come free seldom, or claims are kept apart, all that are due have
-// their share at once.
+// which have waited longest then, have the next turn. If slots free up slowly or claims are paced, every due partition is asked in
+// one claim.
 const smallestShare = 16
 
 // requests asks the first of the targets, which have waited longest, for an equal share each of the tasks that a grant
@@ -200,8 +200,8 @@ func (p *pull) requests(due []*target, g slots.Grant) ([]store.ClaimRequest, []*
 	p.outlook.mu.Lock()
 	defer p.outlook.mu.Unlock()
 	for i, t := range due {
-		// What does not divide evenly goes to the later ones, so that every slot is offered to
-		// somebody.
+		// The remainder goes to the later ones, so that every slot is offered to
+		// a partition.
 		share := min(n/(len(due)-i), store.MaxClaim)
 		n -= share
 		requests[i] = store.ClaimRequest{
@@ -215,7 +215,7 @@ func (p *pull) requests(due []*target, g slots.Grant) ([]store.ClaimRequest, []*
 		// may want.
 		case g.Urgent:
 			requests[i].After = t.urgent.on(passing, now)
-		case t.suspects(now): // they may be many, with others behind them
+		case t.suspects(now): // they may be many, with other tasks behind them
 			requests[i].After = t.rest.on(passing+"?", now)
 		case passing != "":
 			requests[i].After = t.rest.on(passing, now)
@@ -246,7 +246,7 @@ func (p *pull) share(g slots.Grant, i, n int) map[string]int {
 	return most
 }
 
-// kinds are the kinds to claim, and those to leave because a run would usually not fit into what is left of the time.
+// kinds are the kinds to claim, and those to leave because a run would usually not fit into the remaining time.
 func (p *pull) kinds() (take, leave []string) {
 	now := p.s.config.Clock.Now()
 	for _, kind := range p.s.handled() {
@@ -259,7 +259,7 @@ func (p *pull) kinds() (take, leave []string) {
 	return take, leave
 }
 
-// leases are how long claims hold tasks of some kinds: as long as those of the first, but for those kinds that have another lease. The
+// leases are how long claims hold tasks of some kinds: as long as the lease of the first, except for kinds that have another lease. The
 // notice of leases that are over is that of the shortest.
 func (p *pull) leases(kinds []string) (lease time.Duration, others map[string]time.Duration, notice time.Duration) {
 	whole := p.s.config.Default.Lease
@@ -325,8 +325,8 @@ func byAgent(tasks []Claimed) iter.Seq2[string, []Claimed] {
 	}
 }
 
-// refuse releases tasks of an agent that was not asked for: a tenant's tasks never run in another's name, whatever the
-// store says.
+// refuse releases tasks of an agent that was not asked for: a tenant's tasks never run in another's name, even if the store
+// returns them.
 func (p *pull) refuse(agent string, tasks []Claimed) {
 	p.s.config.Logger.ErrorContext(p.ctx, "the store returned tasks of an agent that was not asked for", slog.String("agent", agent))
 	for i := range tasks {
@@ -377,7 +377,7 @@ func (p *pull) tick(agent string, tasks []Claimed) {
 func (p *pull) releaseAll(tasks []Claimed) {
 	for i := range tasks {
 		r := &run{claimed: &tasks[i], pull: p}
-		// What cannot be read is given back as it is: whoever starts it says what is wrong with it.
+		// An unreadable body is released unchanged: the process that starts it reports what is wrong with it.
 		r.body, _ = codec.DecodeBody(tasks[i].Body)
 		r.state, _ = record.DecodeState(tasks[i].State)
 		r.describe()

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// zoneOf is the zone of a task's times as its handler is told it.
+// zoneOf is the zone of a task's times that its handler gets.
 func (s *Scheduler) zoneOf(c *Claimed, b *codec.Body) string {
 	if b.Zone != ZoneOfAgent {
 		return b.CronZone()
@@ -33,7 +33,7 @@ type run struct {
 	body    codec.Body
 	info    RunInfo
 
-	order atomic.Pointer[[]byte] // what was said when its task was told to end
+	order atomic.Pointer[[]byte] // the message that came with the order to end its task
 
 	verdict decide.Verdict // on how it has ended
 	tally   store.RunStat
@@ -41,7 +41,7 @@ type run struct {
 	call call    // of its handler, unless it shares one
 	self [1]*run // it alone, for that
 
-	// Small fields stand together: a run is as large as a size of Go's allocator, and a byte more costs 256.
+	// Small fields are kept together: a run is as large as a size class of Go's allocator, and a byte more costs 256.
 	rides bool         // it has no slot: the first of its batch has one for all
 	owes  bool         // its goroutine stores its outcome
 	left  *inheritance // of children that have failed; nil for none
@@ -56,7 +56,7 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	h := p.s.handlers[c.Kind]
 	p.s.mu.RUnlock()
 	var fault error
-	// Read in place: what is read is as large as all the rest of a run.
+	// Decoded in place: the body is as large as all the rest of a run.
 	if err := r.body.Decode(c.Body); err != nil {
 		fault = &outcome.FatalError{Reason: "malformed", Err: fmt.Errorf("decode task: %w", err)}
 	} else if err := r.state.Decode(c.State); err != nil {
@@ -101,7 +101,7 @@ func (p *pull) settledEarly(r *run) bool {
 	return early
 }
 
-// describe fills in what the handler and the events are told about the run.
+// describe fills in what the handler and the events get to know about the run.
 func (r *run) describe() {
 	c, b := r.claimed, &r.body
 	r.info = RunInfo{
@@ -127,14 +127,14 @@ func (r *run) event(t model.EventType) Event {
 	}
 }
 
-// tell reports an event about the run, of a type. It is not even made where nobody listens.
+// tell reports an event about the run, of a type. It is not even made without listeners.
 func (r *run) tell(t model.EventType) {
 	if s := r.pull.s; s.base.Tells() {
 		s.base.Emit(r.event(t))
 	}
 }
 
-// start runs tasks, in one call of their handler, beside whatever else runs.
+// start runs tasks, in one call of their handler, concurrently with all others.
 func (p *pull) start(h *handler, runs []*run) {
 	if runs = p.held(runs); len(runs) == 0 {
 		return
@@ -158,7 +158,7 @@ func (p *pull) start(h *handler, runs []*run) {
 	}
 	p.calls.Add(1)
 	p.s.calls.Add(1)
-	// Whatever is asked before, the runs start when it has let them through: those that it turns away have never run.
+	// With checks before them, the runs start when they have passed: those that are turned away have never run.
 	if !c.admits() {
 		p.started(h, runs)
 	}
@@ -184,14 +184,14 @@ func (p *pull) held(runs []*run) []*run {
 		}
 		if lost {
 			r.conclude(ErrLeaseLost, 0, false)
-		} else { // it has not begun, so nothing is lost if nobody has taken it
+		} else { // it has not begun, so nothing is lost if no other process has taken it
 			p.release(r)
 		}
 		return true
 	})
 	switch {
 	case len(runs) > 0 && runs[0] == first:
-	case len(runs) > 0 && runs[0].rides: // the slot of the batch is that of another now
+	case len(runs) > 0 && runs[0].rides: // another run has the slot of the batch now
 		p.s.slots.Pass(first.claimed, runs[0].claimed)
 		runs[0].rides = false
 	default:
@@ -218,8 +218,8 @@ func fill(outcomes []error, err error) {
 	}
 }
 
-// because joins a handler's plain error with the reason why its context was done. What a handler says on purpose, and
-// success, stand as they are.
+// because joins a handler's plain error with the reason why its context was done. An outcome that the handler chose, and
+// success, are left unchanged.
 func because(err, cause error) error {
 	if errors.Is(err, ErrLeaseLost) && !errors.Is(cause, ErrLeaseLost) {
 		err = errors.New(err.Error()) // some other task's: this one is held, and has failed
@@ -238,7 +238,7 @@ func (p *pull) timeout(runs []*run) time.Duration {
 		if t == 0 {
 			t = p.s.base.Kind(r.claimed.Kind).Timeout
 		}
-		if t <= 0 { // negative: none, whatever its kind has
+		if t <= 0 { // negative: none, even if its kind has one
 			return 0
 		}
 		longest = max(longest, t)
@@ -261,7 +261,7 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 	if errors.Is(err, ErrLeaseLost) {
 		// Nothing is written: the task is another process's by now, or will be, and the fence would
 		// refuse it.
-		p.heart.release(r.claimed) // else its lease would be extended while the pull lasts, and nobody would run it
+		p.heart.release(r.claimed) // otherwise its lease would be extended while the pull lasts, and no process would run it
 		p.tally.add(func(rep *Report) { rep.Lost++ })
 		e := r.event(model.EventLost)
 		e.Duration, e.Status = took, "" // another process may have it by now

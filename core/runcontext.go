@@ -1,6 +1,6 @@
 package core
 
-// The context of a run: a cancellable one, which is only made once somebody waits for it.
+// The context of a run: a cancellable one, which is only made once a handler waits for it.
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 )
 
 // runContext is the context that a handler gets: that of its pull, and ended by itself when its run is. It is what
-// context.WithCancelCause returns, but made at the first call of Done, or when it is cancelled: until then nobody can tell it from
-// its parent, and most handlers never look.
+// context.WithCancelCause returns, but made at the first call of Done, or when it is cancelled: until then it cannot be distinguished
+// from its parent, and most handlers never look.
 type runContext struct {
 	parent context.Context //nolint:containedctx // it is a context
 
@@ -49,7 +49,7 @@ func (c *runContext) cancel(cause error) {
 	}
 }
 
-// Deadline is that of the parent: a run is cancelled, and has no deadline of its own.
+// Deadline is the parent's: a run is cancelled, and has no deadline of its own.
 func (c *runContext) Deadline() (time.Time, bool) { return c.parent.Deadline() }
 
 // Done is closed when the run is to end.
@@ -59,7 +59,7 @@ func (c *runContext) Done() <-chan struct{} {
 	return c.made().Done()
 }
 
-// Err says that the run is to end.
+// Err reports that the run is to end.
 func (c *runContext) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +73,7 @@ func (c *runContext) Err() error {
 	}
 }
 
-// Value is that of the parent. The real context is asked where it may have been cancelled otherwise than its parent, as
+// Value is the parent's. The real context is asked where it may have been cancelled otherwise than its parent, as
 // [context.Cause] finds the cause so.
 func (c *runContext) Value(key any) any {
 	c.mu.Lock()

@@ -1,6 +1,6 @@
 package core
 
-// RunDue and what it is asked for: whose tasks, and how much of them.
+// RunDue and its scope: whose tasks, and how much of them.
 
 import (
 	"context"
@@ -26,8 +26,8 @@ type Scope struct {
 	// with another pull: if not, this one still takes the occurrences of its own runs that become tasks of their own, and
 	// looks again in the end.
 	Idle func(next time.Time) (follows bool)
-	// Join, if set, is asked whenever the pull is about to claim which agents it is to serve from then on, as if they had
-	// been among Agents, and which no more. It must return at once.
+	// Join, if set, is called whenever the pull is about to claim. It returns which agents the pull is to serve from then on, as if they had
+	// been among Agents, and which no longer. It must return at once.
 	Join func() (in, out []string)
 	// OnDue, if set, is called when a task that the pull has run is due again. It must not block.
 	OnDue func(agent string, due time.Time)

@@ -42,7 +42,7 @@ type Scheduler struct {
 	slots   *slots.Slots
 	tallies tallies
 	nonce   string                                                              // what the nonces of this process begin with
-	cron    func(spec codec.CronSpec, after store.Millis) (store.Millis, error) // that of crons, made once
+	cron    func(spec codec.CronSpec, after store.Millis) (store.Millis, error) // the calculation of crons, made once
 	calls   atomic.Int64                                                        // of handlers, under way
 
 	mu       sync.RWMutex
@@ -159,7 +159,7 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 	if s.base.Tells() {
 		s.tellPlaced(ctx, tasks, out, was)
 	}
-	if start != nil { // it is told of after it was stored
+	if start != nil { // its event comes after it was stored
 		go start()
 	} else {
 		s.startListed(ctx, subs, placed)
@@ -183,7 +183,7 @@ func notTooLarge(subs []store.Submission) error {
 // store. Hosts sleep by it, so that their own clock does not matter.
 func (s *Scheduler) Until(t time.Time) time.Duration { return t.Sub(s.base.StoreNow().Time()) }
 
-// Slots says how the slots of this process are used.
+// Slots returns how the slots of this process are used.
 func (s *Scheduler) Slots() model.SlotStats { return s.slots.Stats() }
 
 // Ready is nil while the process can claim all there is, as far as its pulls know: it calls no store. Otherwise it is an
@@ -202,7 +202,7 @@ func (s *Scheduler) Waker() store.Waker { return s.waker }
 // Partitions is the number of partitions of the store; see [store.PartitionOf].
 func (s *Scheduler) Partitions() int { return s.store.Partitions() }
 
-// Kinds are the kinds that have a handler here, sorted. No other kind is ever run here, whatever is submitted.
+// Kinds are the kinds that have a handler here, sorted. Tasks of other kinds are never run here.
 func (s *Scheduler) Kinds() []string {
 	return slices.Clone(s.handled())
 }

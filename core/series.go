@@ -21,14 +21,14 @@ const (
 )
 
 // Series ties the pulls of a host together that follow one another, such as those of a daemon: see [Scope.Series]. It knows when
-// each partition is due, from what claims, looks, settlements and wake-ups have said, keeps claims apart while much falls due, and
+// each partition is due, from claims, looks, settlements and wake-ups, keeps claims apart while much falls due, and
 // lets the outcomes of one pull travel with the claim of the next. At most one of its pulls may claim at a time, the others may
 // still run what they have claimed. It is safe for concurrent use.
 type Series struct {
 	s       *Scheduler
 	every   time.Duration
 	settler settler
-	earlier chan struct{} // has room for one signal: a second one would say nothing new
+	earlier chan struct{} // has room for one signal: a second one would add nothing
 
 	mu        sync.Mutex // also of the outlooks of its pulls
 	seen      map[int]*seen
@@ -39,7 +39,7 @@ type Series struct {
 	settledAt time.Time    // when outcomes were sent last
 }
 
-// NewSeries makes a series whose pulls look again at a partition that has said nothing for so long: thus they find what nobody
+// NewSeries makes a series whose pulls look again at a partition that has reported nothing for so long: so they find what no process
 // announces, such as the tasks of a process that died.
 func (s *Scheduler) NewSeries(every time.Duration) *Series {
 	s.alarm.Lives()
@@ -73,8 +73,8 @@ func (q *Series) forget() {
 	}
 }
 
-// Next is when something is due next, as far as the series knows; the zero time for never. Should something fall due before
-// that, Earlier tells.
+// Next is when something is due next, as far as the series knows; the zero time for never. If something falls due before
+// that, Earlier signals.
 func (q *Series) Next() time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -94,12 +94,12 @@ func (q *Series) next() store.Millis {
 // Earlier has a value when something has become due before what Next has returned last.
 func (q *Series) Earlier() <-chan struct{} { return q.earlier }
 
-// noticed signals that something is due at a time, if nobody knows that. The mutex is held.
+// noticed wakes the host if something is due before what Next last returned. The mutex is held.
 func (q *Series) noticed(at store.Millis) {
 	if at == 0 || q.alarm != 0 && at >= q.alarm {
 		return
 	}
-	q.alarm = at // one signal says it
+	q.alarm = at // one signal is enough
 	select {
 	case q.earlier <- struct{}{}:
 	default:
@@ -131,7 +131,7 @@ func (q *Series) begins(at time.Time) {
 	q.claimedAt, q.full = at, false
 }
 
-// filled notes that a claim has brought all that it asked for, or could not ask everybody: the next one need not wait.
+// filled notes that a claim has brought all that it asked for, or could not ask every partition: the next one need not wait.
 func (q *Series) filled() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -192,7 +192,7 @@ func (p *pull) lingers() bool {
 	}
 	wait := q.Pause()
 	next, now := p.outlook.next(), p.s.base.StoreNow()
-	if wait <= 0 || next <= now || next > now.Add(wait) { // what is due already is not for this pull, or it would have it
+	if wait <= 0 || next <= now || next > now.Add(wait) { // what is due already is not for this pull, or it would have claimed it
 		return false
 	}
 	p.pauseFor(wait)
@@ -214,7 +214,7 @@ func (p *pull) pauseFor(d time.Duration) {
 }
 
 // maxAge is how old an answer may be from which the pull claims. A pull that other pulls follow knows what becomes due, but where
-// work waits for slots it asks as often as any: whoever has waited longest has the next one.
+// work waits for slots it asks as often as any: the agent that has waited longest has the next one.
 func (p *pull) maxAge() time.Duration {
 	q := p.scope.Series
 	if q == nil || p.scope.Agents != nil || p.s.slots.Full() {

@@ -18,8 +18,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// holdBusy holds the limit keys of runs that were told to come back later, for all agents: of each key once, until the
-// latest time that was asked for. It is tried once. Without it the other tasks of the key are told the same one by one.
+// holdBusy holds the limit keys of runs that returned RetryAfter, for all agents: each key once, until the
+// latest time that was asked for. It is tried once. Without it the other tasks of the key get the same answer one by one.
 func (t *settler) holdBusy(ctx context.Context, batch []*run) {
 	var holds []store.Hold
 	for i := range batch {
@@ -50,8 +50,8 @@ func (t *settler) holdBusy(ctx context.Context, batch []*run) {
 	}
 }
 
-// settler stores the outcomes of runs: of one pull, or of all pulls of a series. Whatever was added while one batch is under way
-// goes with the next: batches grow with the load. In a series an outcome also waits for company, but only where some is to be
+// settler stores the outcomes of runs: of one pull, or of all pulls of a series. Outcomes that are added while one batch is under way
+// go with the next: batches grow with the load. In a series an outcome also waits for others, but only where some are to be
 // expected, and hardly longer than the pace: another handler that runs, or a claim that it can travel with.
 type settler struct {
 	s       *Scheduler
@@ -77,7 +77,7 @@ func (t *settler) add(r *run) {
 	switch {
 	case t.working:
 	case len(t.waiting) >= enoughToSettle || !t.gathers(r):
-		// Whoever has run the handler has nothing else to do, and is awake.
+		// The goroutine that ran the handler has nothing else to do, and is awake.
 		if t.owed = t.owed || r.owes; !r.owes {
 			t.begin()
 		}
@@ -117,7 +117,7 @@ func (t *settler) due() {
 	}
 }
 
-// begin stores what waits, beside whoever calls. The mutex is held.
+// begin stores what waits, in a goroutine of its own. The mutex is held.
 func (t *settler) begin() {
 	t.calm()
 	t.owed, t.working = false, true
@@ -158,7 +158,7 @@ func (t *settler) take() []*run {
 	return batch
 }
 
-// store settles a batch. What the store does not answer for is tried again beside the settler, so that a partition that is
+// store settles a batch. Outcomes that the store does not answer for are tried again in the background, so that a partition that is
 // away keeps the outcomes of the others waiting once at most.
 func (t *settler) store(batch []*run) {
 	runs := settlements(batch)
@@ -186,20 +186,20 @@ func settlements(batch []*run) []store.Settlement {
 	return runs
 }
 
-// quiet reports whether nobody has to be woken for what a settlement makes due again: another pull of this process follows that
+// quiet reports whether no process has to be woken for what a settlement makes due again: another pull of this process follows that
 // knows it from the answer, and has a slot for it as far as one can see. An agent that was named may be another process's next.
 func (r *run) quiet() bool {
 	p := r.pull
 	return p.outlook.series != nil && !p.over() && r.verdict.Settlement.Verb != store.VerbRelease && !p.s.slots.Scarce()
 }
 
-// try settles once, and then what had to be decided a second time. It returns what the store did not answer for, and why.
+// try settles once, and then what had to be decided a second time. It returns the runs that the store did not answer for, and why.
 func (t *settler) try(ctx context.Context, batch []*run, runs []store.Settlement) ([]*run, []store.Settlement, error) {
 	var failed []*run
 	var left []store.Settlement
 	var lost error
 	for len(batch) > 0 {
-		// Whoever is told of an end has a delivery before there is one.
+		// A callback's delivery is stored before the end that it reports.
 		now, err := t.s.foretell(ctx, batch)
 		if err != nil {
 			var of []store.Settlement
@@ -225,13 +225,13 @@ func sortOut(batch []*run, runs []store.Settlement, results []store.Settled) ([]
 	var left []store.Settlement
 	var err error
 	for i := range batch {
-		// The partition did not answer, so nobody knows whether the outcome is stored: it is sent
+		// The partition did not answer, so it is not known whether the outcome is stored: it is sent
 		// again.
 		if failed, ok := errors.AsType[*store.Error](results[i].Err); ok {
 			again, left, err = append(again, batch[i]), append(left, runs[i]), failed
 			continue
 		}
-		// Somebody has taken the lease while the store was out of reach, and has not begun the task.
+		// Another process has taken the lease while the store was out of reach, and has not begun the task.
 		if errors.Is(results[i].Err, ErrLeaseLost) {
 			regained, failed := batch[i].regained()
 			if regained || failed != nil {
@@ -296,7 +296,7 @@ func (r *run) stored(result store.Settled) {
 		p.again(c, result.Due)
 		r.bring(result)
 	}
-	if result.Freed && !v.Released { // what was given back would come again, and again
+	if result.Freed && !v.Released { // a task that was released would come again, and again
 		p.brought.Store(true)
 		p.again(c, p.s.base.StoreNow())
 		p.outlook.freed(c.Partition)
@@ -311,7 +311,7 @@ func (r *run) stored(result store.Settled) {
 	}
 }
 
-// bring notes what the end of the run has made due besides its task: that of a signal that came before, or the delivery of a callback.
+// bring notes what the end of the run has made due besides its task: for a signal that came before, or the delivery of a callback.
 func (r *run) bring(result store.Settled) {
 	p, s := r.pull, &r.verdict.Settlement
 	if a := s.Await; a != nil && a.Key != "" && result.Due < s.Due.At {

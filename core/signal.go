@@ -1,6 +1,6 @@
 package core
 
-// Signals: a task that waits for somebody, and what it is told.
+// Signals: a task that waits for one, and what it receives.
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ import (
 // Bounds of signals.
 const (
 	MaxSignalPayload = 64 << 10       // bytes
-	SignalKept       = 24 * time.Hour // how long a signal is kept that nobody waits for yet
+	SignalKept       = 24 * time.Hour // how long a signal is kept that no task waits for yet
 )
 
 // ErrNoSignal is the failure of a run that has waited for its signal for too long.
@@ -29,11 +29,11 @@ var ErrNoSignal = errors.New("nobody has sent the signal that it waited for")
 // Heard is what a task has waited for.
 type Heard struct {
 	Key string
-	// Told says that somebody has sent the signal, with the payload. If not, the task was told to run before, unless TimedOut.
+	// Told reports that the signal was sent, with the payload. If not, a caller had the task run before, unless TimedOut.
 	Told     bool
 	Payload  json.RawMessage
-	TimedOut bool // nobody came in time
-	// How it was sent, and by whom: the name of a credential, the task of a run (agent/id), or a process. A page has no name: whoever has its
+	TimedOut bool // no signal came in time
+	// How it was sent, and by whom: the name of a credential, the task of a run (agent/id), or a process. A page has no name: anyone with its
 	// address may answer.
 	How Means
 	By  string
@@ -52,7 +52,7 @@ const (
 	ByProcess    Means = "process"    // a process that has the store, such as a command, or one that asks for no credential
 )
 
-// Heard returns what the run was told that its task has waited for; false if it has not waited. See [Await].
+// Heard returns what the run received for the wait of its task; false if it has not waited. See [Await].
 func (t *RunInfo) Heard() (Heard, bool) {
 	if t == nil || t.extra == nil || t.extra.heard == nil {
 		return Heard{}, false
@@ -60,7 +60,7 @@ func (t *RunInfo) Heard() (Heard, bool) {
 	return *t.extra.heard, true
 }
 
-// heard is what it was told; nil if it has not waited.
+// heard is what it received; nil if it has not waited.
 func (t *RunInfo) heard() *Heard {
 	if t.extra == nil {
 		return nil
@@ -90,8 +90,8 @@ func (s *Scheduler) Open(ctx context.Context, q Question) error {
 	return err
 }
 
-// Answer sends the answer of a person to a question, which the page of the question has verified. It is told to the one wait that the question is of,
-// and kept for no other: without it the call fails as [Scheduler.Open] does.
+// Answer sends the answer of a person to a question, which the page of the question has verified. It goes to the one wait that the question is of,
+// and is kept for no other: without it the call fails as [Scheduler.Open] does.
 func (s *Scheduler) Answer(ctx context.Context, q Question, payload json.RawMessage) error {
 	payload, err := signalPayload(payload)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Scheduler) Answer(ctx context.Context, q Question, payload json.RawMess
 	return model.ErrNotOpen // it has begun to wait meanwhile
 }
 
-// sender is who sends a signal, and whether that counts as an approval. A run approves nothing, whatever the rights of its process are.
+// sender is who sends a signal, and whether that counts as an approval. A run approves nothing, even if its process may.
 func (s *Scheduler) sender(ctx context.Context, agent string) (record.Sender, bool) {
 	approves := s.base.Authorize(ctx, Access{Action: model.ActionApprove, Agent: agent}) == nil
 	if model.PrincipalOf(ctx) != nil {
@@ -126,11 +126,11 @@ func (s *Scheduler) sender(ctx context.Context, agent string) (record.Sender, bo
 	return record.Sender{How: string(ByProcess), By: s.config.Name}, approves
 }
 
-// Signal tells all tasks of an agent that wait for a key to continue, each with the payload, which is JSON or nothing. They are due now; one
+// Signal has all tasks of an agent that wait for a key continue, each with the payload, which is JSON or nothing. They are due now; one
 // that is paused waits for the end of that, and so does one whose agent has quiet hours. If none waits the signal is kept for the
 // first that does; if one is kept already it fails with a *[model.SignalTakenError], and if all that wait want an approval, which the caller
 // may not give, with [model.ErrUnapproved]. After an error that is not about the input the outcome is
-// unknown: sent again, tasks that were told are not told twice, but the signal may be kept for the next that waits.
+// unknown: sent again, tasks that received it do not receive it twice, but the signal may be kept for the next that waits.
 func (s *Scheduler) Signal(ctx context.Context, agent, key string, payload json.RawMessage) (model.Signalled, error) {
 	if err := check.ValidID("agent_id", agent); err != nil {
 		return model.Signalled{}, err
@@ -183,7 +183,7 @@ func signalPayload(payload json.RawMessage) (json.RawMessage, error) {
 	return b.Bytes(), nil
 }
 
-// hear asks what a run was told, if it has waited. Without an answer it is tried again in a while: its task waits on.
+// hear reads what a run received, if it has waited. Without an answer it is tried again in a while: its task waits on.
 func (p *pull) hear(ctx context.Context, r *run, w *record.Await) error {
 	if w == nil {
 		return nil
@@ -213,5 +213,5 @@ func (p *pull) hear(ctx context.Context, r *run, w *record.Await) error {
 	return nil
 }
 
-// hearAgain is how long a run waits that could not find out what it was told.
+// hearAgain is how long a run waits that could not read what it received.
 const hearAgain = 5 * time.Second

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Each occurrence of a task whose overlap policy lets runs overlap is a task of its own. What is left of the recurring
-// task is to make them: its handler never runs for it, but for its children.
+// Each occurrence of a task whose overlap policy lets runs overlap is a task of its own. The recurring
+// task only makes them: its handler never runs for it, but for its children.
 
 // spawner runs in place of the handler of such a task. Running it again makes nothing twice: the id of a child follows
 // from the occurrence.
@@ -40,7 +40,7 @@ func (r *run) spawn(ctx context.Context) error {
 	child := r.body
 	child.Every, child.FromStart, child.Cron, child.Zone, child.MatchAll, child.GapSkip = 0, false, "", r.body.CronZone(), false, false
 	child.Jitter, child.Overlap, child.Misfire, child.PauseAfter, child.MinInterval = 0, "", "", 0, 0
-	child.Callback = nil // it is told how the recurring task ends
+	child.Callback = nil // it is called when the recurring task ends
 	child.Parent, child.Occurrence = r.claimed.ID, occurrence
 	if child.MaxAttempts == 0 {
 		child.MaxAttempts = 1 // the next occurrence is the retry

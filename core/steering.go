@@ -21,7 +21,7 @@ import (
 // Policy decides by figures how soon tasks run: agents that are busy rise, others sink. It is used by many goroutines at once, and
 // must not block. What it cannot decide, as it panics, stays as it was. Embed [NoPolicy] for what yours leaves alone.
 type Policy interface {
-	// Place is called for each task that is submitted, once its preset is filled in and before it is checked. What it says counts for
+	// Place is called for each task that is submitted, once its preset is filled in and before it is checked. The returned placement counts for
 	// a task that is created or replaced; one that exists, and stays unchanged, keeps what it has.
 	Place(f Figures, t NewTask) Placement
 	// Again is called when an occurrence of a task with every or cron has ended, for good or as failed, and says how the next one runs: when it is due
@@ -31,7 +31,7 @@ type Policy interface {
 	Again(f Figures, e Ended) Placement
 }
 
-// Placement is what a policy says about a task that is submitted. What is zero stays as it is.
+// Placement is what a policy returns for a task that is submitted. Zero fields change nothing.
 type Placement struct {
 	Level    Level
 	LimitKey string
@@ -51,7 +51,7 @@ type Ended struct {
 	Due             time.Time     // when the next is due
 }
 
-// NoPolicy leaves everything as it is.
+// NoPolicy changes nothing.
 type NoPolicy struct{}
 
 // Place changes nothing.
@@ -60,7 +60,7 @@ func (NoPolicy) Place(Figures, NewTask) Placement { return Placement{} }
 // Again changes nothing.
 func (NoPolicy) Again(Figures, Ended) Placement { return Placement{} }
 
-// steered are tasks as the policy places them. The caller's are left as they are, and so is what somebody edits.
+// steered are tasks as the policy places them. The caller's own are not changed, nor is a task that a user edits.
 func (s *Scheduler) steered(ctx context.Context, tasks []NewTask) []NewTask {
 	if ctx.Value(operate.SeenKey{}) != nil {
 		return tasks
@@ -81,7 +81,7 @@ func (s *Scheduler) steered(ctx context.Context, tasks []NewTask) []NewTask {
 	return tasks
 }
 
-// apply changes a task by what the policy says.
+// apply changes a task by the policy's placement.
 func (p *Placement) apply(t *NewTask) {
 	if p.Level != 0 {
 		t.Level = p.Level
@@ -145,7 +145,7 @@ func (r *run) steer(d *decide.Decision) {
 		return
 	}
 	at := min(store.MillisOf(due), d.Now.Add(check.MaxDelay))
-	if d.Body.Fixed() { // earlier than its time would be a run that nobody planned
+	if d.Body.Fixed() { // earlier than its time would be a run that was not planned
 		at = max(at, planned)
 	}
 	v.Settlement.Due = d.Delay(v, store.When{At: max(at, d.Now)})
@@ -173,8 +173,8 @@ func (p *pull) moves(e *Ended, next *Placement) {
 	}
 }
 
-// move carries out what the policy has said about the tasks whose runs have ended. One that runs again, or is gone, stays as it is: the end of
-// its next run is asked about too.
+// move carries out the placements that the policy returned for the tasks whose runs have ended. One that runs again, or is gone, is not moved: the
+// policy is called after its next run too.
 func (p *pull) move() {
 	p.doubtsMu.Lock()
 	all := p.moved

@@ -64,7 +64,7 @@ func (s *Scheduler) describeExisting(ctx context.Context, out []Submitted, subs 
 	return nil
 }
 
-// describe fills in what a task that was there before is like.
+// describe fills in the fields of a task that existed before.
 func describe(s *model.Submitted, t *store.Stored, sub *store.Submission, steered bool) {
 	if s.Created || t.Status == "" {
 		return
@@ -75,8 +75,8 @@ func describe(s *model.Submitted, t *store.Stored, sub *store.Submission, steere
 	}
 }
 
-// differs reports whether a task has another definition than what is submitted, as far as that is kept. What a policy may have
-// steered is not compared: the same submit is the same, whatever the figures were.
+// differs reports whether a task has another definition than what is submitted, as far as that is kept. Fields that a policy may have
+// steered are not compared: the same submit is the same, regardless of the figures.
 func differs(sub *store.Submission, t *store.Stored, steered bool) bool {
 	if t.Dropped { // nothing is kept to compare with
 		return false
@@ -101,7 +101,7 @@ func same(sub *store.Submission, t *store.Stored, b *codec.Body) bool {
 		(b.Cron != "" || b.Manual || b.Every != 0 && sub.Due == store.When{After: model.Jitter(b.Jitter, sub.Agent, sub.ID, 0)})
 }
 
-// sameBody reports whether two bodies are the same, whichever runs have submitted them, in whichever trace.
+// sameBody reports whether two bodies are the same, regardless of the runs that submitted them and of their traces.
 func sameBody(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -149,7 +149,7 @@ func (s *Scheduler) takeOverAll(ctx context.Context, subs []store.Submission, re
 		}
 		old += subs[i].OldLen
 	}
-	if old > model.MaxSubmitBytes && len(replacing) > 1 { // the store compares each with what was read here
+	if old > model.MaxSubmitBytes && len(replacing) > 1 { // the store compares each with the definition read here
 		return check.Invalid("tasks", "replace tasks of %d bytes in all: the limit is %d a call; submit them in several calls", old, model.MaxSubmitBytes)
 	}
 	return nil

@@ -27,7 +27,7 @@ type tallies struct {
 	seq     int64
 }
 
-// countRun counts a run whose end is stored, if it counts and anybody wants to know.
+// countRun counts a run whose end is stored, if it counts and Config.Recent is set.
 func (s *Scheduler) countRun(r *store.RunStat) {
 	if r == nil || s.config.Recent == nil {
 		return
@@ -70,7 +70,7 @@ func (t *tallies) next(process string, now time.Time, every time.Duration) *stor
 	return t.unknown
 }
 
-// addTallies adds what was counted, unless that was done a moment ago. Without Config.Recent it does nothing.
+// addTallies adds the counts, unless it did so a moment ago. Without Config.Recent it does nothing.
 func (s *Scheduler) addTallies(ctx context.Context, every time.Duration) {
 	if s.config.Recent == nil || !s.tallies.adding.TryLock() {
 		return
@@ -92,7 +92,7 @@ func (s *Scheduler) addTallies(ctx context.Context, every time.Duration) {
 }
 
 // tellRecovered counts, logs and reports the runs that a claim has taken back, with the processes that they were of. Their names are known
-// as long as what they have said of themselves is kept.
+// as long as their announcements are kept.
 func (p *pull) tellRecovered(c *store.Claim) {
 	s := p.s
 	ctx, cancel := p.call(longestLook)

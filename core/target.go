@@ -13,7 +13,7 @@ import (
 )
 
 // A pull never works from one old look: what it knows of a partition is at most lookEvery old when it fills a slot, so
-// that the slot goes to whoever has waited longest, in whatever partition.
+// that the slot goes to the agent that has waited longest, in any partition.
 const lookEvery = 50 * time.Millisecond
 
 // searchPace is how long after its begin a search begins again at those who have waited longest, for each claim that it
@@ -24,37 +24,37 @@ const searchPace = 20 * time.Millisecond
 type target struct {
 	partition int
 	agents    []string                // nil for all
-	dues      map[string]store.Millis // of agents: when each is due next, as the last answer said
+	dues      map[string]store.Millis // of agents: when each is due next, by the last answer
 
 	*seen
 
 	away   error // why it did not answer last time
 	looked bool  // this pull has looked at it, rather than claimed from it
 
-	room        bool          // it is due whatever the clock says: a run has made room in it since it was asked last
+	room        bool          // it is due regardless of the clock: a run has made room in it since it was asked last
 	left        int           // tasks that it was seen to leave for lack of time
 	nextSort    time.Duration // until another sort of these has its turn
 	suspected   time.Time     // when a claim last left tasks whose last runs died with their process
 	rest        search        // of claims that leave some kinds
 	urgent      search        // of claims for urgent tasks
 	urgentAsked time.Time     // when the last of these was made that found none
-	barren      time.Time     // until when nothing in it is for this pull, as far as the last claim says
+	barren      time.Time     // until when nothing in it is for this pull, by the last claim
 	because     uint64        // if not zero: unless slots have come free since, see slots.news
 }
 
-// seen is what the last answer of a partition has said, and what has been heard since. The pulls of a series share it.
+// seen is the last answer of a partition, and the news since. The pulls of a series share it.
 type seen struct {
-	asked   time.Time    // when the last answer was asked for; zero: never
-	next    store.Millis // when it is due next, as the last answer said
+	asked   time.Time    // when the last answer was requested; zero: never
+	next    store.Millis // when it is due next, by the last answer
 	settled store.Millis // when the earliest of the tasks is due that were settled or announced since
-	atNow   bool         // it said that something was due at that very moment, or later
-	// overdue says that next was over when it answered, by its own clock: that of another partition, or of an answer that was long under
+	atNow   bool         // it answered that something was due at that very moment, or later
+	// overdue reports that next was over when it answered, by its own clock: the clock of another partition, or of an answer that was long under
 	// way, may be behind it, and then nothing would seem to be due.
 	overdue bool
 	doubted bool // the last claim found nothing, as if others were faster: a look costs them and us less
 }
 
-// suspects reports whether claims have left tasks lately whose last runs died with their process. A search that is behind them sees none.
+// suspects reports whether claims have left tasks lately whose last runs died with their process. A search that has passed them sees none.
 func (t *target) suspects(now time.Time) bool {
 	return !t.suspected.IsZero() && now.Sub(t.suspected) < slots.SuspectsLinger
 }
@@ -62,8 +62,8 @@ func (t *target) suspects(now time.Time) bool {
 // due is when something is due in the partition, as far as is known.
 func (s *seen) due() store.Millis { return base.Earlier(s.next, s.settled) }
 
-// search is how far claims that pass over tasks have come. What falls due, or comes to an agent that has nothing else, is
-// behind whatever was searched before; what comes to an agent that was passed over is found when the search begins again.
+// search is how far claims that pass over tasks have come. Tasks that fall due, or come to an agent that has nothing else, are
+// behind everything that was searched before; a task of an agent that was passed over is found when the search begins again.
 type search struct {
 	of     string // what they pass over
 	after  store.Millis
@@ -94,7 +94,7 @@ func (s *search) found(passed, now store.Millis) {
 // outlook is what a pull knows of its partitions: from looks, claims and settlements.
 type outlook struct {
 	mu      *sync.Mutex // the series', if there is one
-	series  *Series     // nil for a pull that nobody follows, and one that names agents
+	series  *Series     // nil for a pull that no pull follows, and one that names agents
 	targets []*target
 	byIndex map[int]*target
 	agents  int // named in them
@@ -186,7 +186,7 @@ func (o *outlook) drop(now store.Millis) {
 	}
 }
 
-// target is what the pull knows of a partition; nothing yet for one that it has not met.
+// target is what the pull knows of a partition; still empty for a new one.
 func (o *outlook) target(partition int) *target {
 	t := o.byIndex[partition]
 	if t == nil {
@@ -220,8 +220,8 @@ func (o *outlook) ready(now time.Time, storeNow store.Millis, news uint64) (due 
 		switch {
 		case t.away != nil || !t.room && (at == 0 || at > storeNow && !t.overdue):
 		case now.Before(t.barren) && (t.because == 0 || t.because == news):
-			// Only what waits for slots is worth another look in this pull; what is left for lack of
-			// time is not.
+			// Only tasks that wait for slots are worth another look in this pull; those left for lack of
+			// time are not.
 			if t.because != 0 && (again.IsZero() || t.barren.Before(again)) {
 				again = t.barren
 			}
@@ -291,7 +291,7 @@ func (o *outlook) missed() (left int, away []int, err error) {
 }
 
 // old are the targets whose last answer is older than an age, and those whose claims find nothing though it said they would. In a
-// series those come along that soon will be, so that one look serves all. Named agents that were never asked for are worth a
+// series targets that soon will be are included, so that one look serves all. Named agents that were never asked for are worth a
 // claim at once.
 func (o *outlook) old(now time.Time, storeNow store.Millis, age time.Duration) []*target {
 	o.mu.Lock()
@@ -320,8 +320,8 @@ func (o *outlook) olderThan(now time.Time, storeNow store.Millis, age time.Durat
 func (o *outlook) settle(partition int, at store.Millis) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	// The earliest is kept, never replaced by a later one: the next answer corrects it, a task that is
-	// overlooked nobody would.
+	// The earliest is kept, never replaced by a later one: the next answer corrects it, but nothing would
+	// correct an overlooked task.
 	if t := o.byIndex[partition]; t != nil && at != 0 {
 		t.settled = base.Earlier(t.settled, at)
 		if o.series != nil {
@@ -330,9 +330,9 @@ func (o *outlook) settle(partition int, at store.Millis) {
 	}
 }
 
-// freed notes that the end of a run has made room in a partition for what was due there, under a limit or beside its agent, or that its own task
-// is due at once: whatever a claim has found there before, or finds that is under way, another one is worth it, unless there is no time
-// for what is left.
+// freed notes that the end of a run has made room in a partition for what was due in it, under a limit or beside its agent, or that its own task
+// is due at once: after any earlier claim, and any that is under way, another one is worth it, unless too little time is
+// left.
 func (o *outlook) freed(partition int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -346,8 +346,8 @@ func (o *outlook) freed(partition int) {
 	}
 }
 
-// asking notes that targets are asked now: what settlements have said so far the answer knows too; what they say while it
-// is under way is kept.
+// asking notes that targets are asked now: the answer includes all settlements so far; those that come while it
+// is under way are kept.
 func (o *outlook) asking(targets []*target) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -16,7 +16,7 @@ type Tick struct {
 	Duration time.Duration // how long it took, once it has ended
 }
 
-// ticks are the ticks of a pull that are under way. They are kept only if somebody wants to know.
+// ticks are the ticks of a pull that are under way. They are kept only if OnTick is set.
 type ticks struct {
 	mu   sync.Mutex
 	open map[string]*openTick
@@ -64,7 +64,7 @@ func (p *pull) leave(agent string) {
 	}
 }
 
-// ticking reports whether anybody wants to hear of ticks.
+// ticking reports whether OnTick is set.
 func (p *pull) ticking() bool { return p.scope.OnTick != nil || p.s.config.OnTick != nil }
 
 // tellTick reports a tick, to the caller of the pull and to the program.

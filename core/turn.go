@@ -9,7 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// claimWith claims. In a series the outcomes that wait for company travel with the claim, whichever pull they are of.
+// claimWith claims. In a series the outcomes that wait for others travel with the claim, from any of its pulls.
 func (p *pull) claimWith(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	batch := p.settler.board()
 	if len(batch) == 0 {
@@ -30,7 +30,7 @@ func (t *settler) board() []*run {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// It is on its way, and may have to hold tasks first; or somebody is to be told of an end, for which more is stored than that.
+	// A batch is already being stored, or one of its runs needs a callback, which takes an extra write.
 	if t.working || slices.ContainsFunc(t.waiting, (*run).tells) {
 		return nil
 	}
