@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Bookings is what a store remembers of the alarms of hosts without a process of their own: which ones a clock outside has confirmed, and which ones
-// are owed, as it has not. It is for the whole store together, so that a hundred processes book one alarm, and whoever comes next pays what one that
-// died has left.
+// Bookings is what a store remembers of the alarms of hosts without a process of their own: which ones an external clock has confirmed, and which ones
+// are owed, as it has not. It is for the whole store together, so that a hundred processes book one alarm, and the next caller settles the debt of a
+// process that died.
 type Bookings interface {
 	// Book owes an alarm, unless a confirmed one serves it, or another process is setting such a one; see [Booked]. The caller may get
 	// to set another one that is owed, whose process had its time and has not confirmed it. Without At nothing new is owed, and without For either nothing is
@@ -33,12 +33,12 @@ type Booking struct {
 type Booked struct {
 	Now  Millis
 	Next Millis // the first alarm to come that a clock has confirmed; zero for none
-	// By is the confirmed alarm that serves what was asked for; zero for none. One that is to come within SureAfter serves nothing later than itself: it
+	// By is the confirmed alarm that serves the request; zero for none. One that is to come within SureAfter serves nothing later than itself: it
 	// may have rung already.
 	By   Millis
 	Owed Millis // the earliest time of those that are owed; zero for none
-	// Set is what the caller has to set and confirm, within the time that it has asked for; zero for nothing. It may have passed. It may be sooner
-	// than what was asked for, if an alarm was confirmed just now: the call that comes books for all that was made due by then.
+	// Set is the alarm that the caller has to set and confirm, within the time that it has asked for; zero for nothing. It may have passed. It may be
+	// sooner than requested, if an alarm was confirmed just now: the call that comes books for all that was made due by then.
 	Set Millis
 	// Fleet says that the hosts of the store are called by alarms: one was booked within FleetFor.
 	Fleet bool

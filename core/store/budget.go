@@ -13,12 +13,12 @@ import (
 )
 
 // Budget bounds what the runs of some tasks use within each hour, day or month of a zone: starts, or units that the runs report, such
-// as tokens or money. A run is charged when it ends, with what it says that it has used, in the period that it ends in; its start is
-// charged when it is claimed. Once a budget is used up nothing that it is about starts before the period is over, or before the
-// budget is raised: it waits in line, where it costs claims nothing. A claim keeps for a run what runs of its kind have used: the most of the last
-// [UsualOf], or what the claim expects. A run starts beside others only if what nine in ten of those have used fits beside what is kept, so that
-// runs of equal use exceed no budget but with the last run, and others by what one used beyond that. The first run of a kind of which nothing
-// is known starts beside no other such. What spans partitions keeps the same for runs of whatever kind.
+// as tokens or money. A run is charged when it ends, with what it reports as used, in the period that it ends in; its start is
+// charged when it is claimed. Once a budget is used up none of its tasks starts before the period is over, or before the
+// budget is raised: they wait in line, where they cost claims nothing. A claim reserves for a run what runs of its kind have used: the most of the
+// last [UsualOf], or what the claim expects. A run starts beside others only if what nine in ten of those have used fits beside what is reserved, so
+// that runs of equal use exceed no budget but with the last run, and others by what one used beyond that. The first run of a kind without known
+// use starts beside no other such run. A budget that spans partitions reserves the same for runs of every kind.
 type Budget struct {
 	About  BudgetTarget
 	Amount Amount
@@ -26,7 +26,7 @@ type Budget struct {
 	// Clock is how far Zone is ahead of UTC. It is made when the budget is set, so that stores need no zones.
 	Clock Clock
 	Then  Then
-	Note  []byte // ThenPause: what the pause says, opaque
+	Note  []byte // ThenPause: the note of the pause, opaque
 }
 
 // BudgetTarget says which runs a budget is about, which of them it counts together, and what it counts. No two budgets have the same.
@@ -55,7 +55,7 @@ const (
 // Then is what becomes of the tasks of a budget that is used up.
 type Then string
 
-// What becomes of them: they wait for the next period, they are paused until somebody resumes them, or they run on and it is told.
+// How a budget treats its tasks once it is used up: they wait for the next period, they are paused until resumed, or they run on and it is reported.
 const (
 	ThenHold   Then = "hold"
 	ThenPause  Then = "pause"
@@ -107,7 +107,7 @@ type Ahead struct {
 	By    time.Duration // whole seconds
 }
 
-// clockYears is how far ahead the changes of a clock are known. What is set by a file is set anew whenever a process starts.
+// clockYears is how far ahead the changes of a clock are known. Budgets from a file are set again whenever a process starts.
 const clockYears = 10
 
 // ClockOf is the clock of a zone, from a time on for ten years.
@@ -208,7 +208,7 @@ type BudgetUse struct {
 	// and Waiting the tasks that it holds back; as far as a bounded search has found them.
 	Used   Amount
 	UsedUp int
-	// Reserved is what is kept for runs under way, of a budget that a task waits for.
+	// Reserved is what is reserved for runs under way, of a budget that a task waits for.
 	Reserved Amount
 	Waiting  int64
 	Ends     Millis // when the period ends

@@ -9,12 +9,12 @@ type ClaimRequest struct {
 	Partition int
 	Nonce     string   // NonceLen bytes, new for each request and the same when the request is repeated
 	Agents    []string // whose tasks to take, each named once; nil for any agent
-	Kinds     []string // kinds to take; tasks of a kind in neither list are parked until somebody asks for it
+	Kinds     []string // kinds to take; tasks of a kind in neither list are parked until a claim asks for it
 	// Most bounds how many tasks of some of Kinds are taken; with 0 they are left where they are. Kinds that are not in
 	// it have no bound but Limit.
 	Most  map[string]int
 	Leave []string // kinds to leave where they are, and to count as Left
-	// Urgent takes tasks of level 1 only. What has waited for so long that it counts as level 1 stays where it is.
+	// Urgent takes tasks of level 1 only. Tasks that have waited for so long that they count as level 1 stay in their places.
 	Urgent bool
 	// Serial takes one task of an agent, and none while a task of it runs that was taken so.
 	Serial bool
@@ -24,8 +24,8 @@ type ClaimRequest struct {
 	Limit    int           // most tasks, 1 to MaxClaim
 	PerAgent int           // most tasks of one agent; 0 for as many as there is room for
 	Lease    time.Duration // how long the claim holds its tasks
-	// Leases are the kinds of Kinds whose tasks are held for another time. A claim has one lease: it takes what is held as long as
-	// the first task that it takes, and leaves the others in their places.
+	// Leases are the kinds of Kinds whose tasks are held for another time. A claim has one lease: it takes the tasks that are held as long as
+	// the first one that it takes, and leaves the others in their places.
 	Leases map[string]time.Duration
 	// Notice is how long the holder of a lease that is over is given to extend it, from the first claim that finds it so: a process
 	// that lives keeps its runs when the store has been away for longer than a lease. Zero takes their tasks back at once.
@@ -37,16 +37,16 @@ type ClaimRequest struct {
 	MaxCrashes int
 	// New is a task that is stored first, as [Queue].Submit stores it. The claim is made only if that creates it, and then for its
 	// agent: Agents is nil, Kinds has its kind. Where nothing else of the agent is due and nothing is out of the ordinary, both are
-	// one step, in which nobody else can take it. Claim.Submitted says what became of it.
+	// one step, in which no other claim can take it. Claim.Submitted has the outcome.
 	New *Submission
-	// Fence is the largest fence that the caller has seen of the partition; 0 for none. That of this claim is larger, even if
+	// Fence is the largest fence that the caller has seen of the partition; 0 for none. This claim's own is larger, even if
 	// the store has forgotten its last writes and its clock is behind, as after a failover.
 	Fence Fence
-	Tell  bool // say which tasks it parks
+	Tell  bool // return which tasks it parks
 	// Expect is what runs are expected to use of which nothing is known yet: see [Budget].
 	Expect []Expected
 	// Stamp, if it is set, names definitions that have to be stored before the caller starts anything: see [Bounds]. A partition without
-	// that stamp leases nothing to it, and says so.
+	// that stamp leases nothing to it, and reports that.
 	Stamp string
 }
 
@@ -58,8 +58,8 @@ func SuspectSort(crashes int) int { return min(crashes, SuspectSorts) - 1 }
 
 // NonceLen is the length of a claim's nonce; MaxClaim the most tasks that one request can take, so that no step of the
 // store is long. For the same reason a request looks at a task whose body has 4 KiB or more only while the bodies of those that
-// it has looked at before have less than ClaimBytes: else the task stays where it is, with what its agent has behind it. What is
-// parked and can be put back is bounded in the same way.
+// it has looked at before have less than ClaimBytes: otherwise the task stays in its place, with what its agent has behind it. Parked
+// tasks that can be put back are bounded in the same way.
 const (
 	NonceLen   = 16
 	MaxClaim   = 50
@@ -73,7 +73,7 @@ type LookRequest struct {
 	Kinds     []string // a parked task of these kinds is due now
 }
 
-// Look is what one partition says of when it is due.
+// Look is the report of one partition on when it is due.
 type Look struct {
 	Partition int
 	Now       Millis // the store's clock at the step
@@ -85,11 +85,11 @@ type Look struct {
 	Err       error // why this partition could not answer, while others of the call did
 }
 
-// Claim is the answer of one partition: what a look says of what is left, and what was taken.
+// Claim is the answer of one partition: a look at what is left, and what was taken.
 type Claim struct {
 	Look
 
-	// Passed says that a picky request (see ClaimRequest.After) had to stop its search before it had looked at every due
+	// Passed is set if a picky request (see ClaimRequest.After) had to stop its search before it had looked at every due
 	// agent: of those that have waited since this time or before, none has anything left for it, but for what another claim
 	// or a settlement has put there since, and for agents of the very same millisecond. Zero: it has looked at all.
 	Passed   Millis
@@ -107,8 +107,8 @@ type Claim struct {
 	Crossed []Crossing // budgets of starts that are used up by this claim
 	// Submitted is what became of the New of the request; nil if it had none, or failed.
 	Submitted *Submitted
-	// Unstamped says that nothing was leased as the partition lacks the Stamp of the request: the store has lost what it stands for. A claim
-	// that finds nothing due need not say so.
+	// Unstamped reports that nothing was leased as the partition lacks the Stamp of the request: the store has lost those definitions. A claim
+	// that finds nothing due need not report it.
 	Unstamped bool
 }
 
@@ -118,13 +118,13 @@ type Aside struct {
 	Why       Why
 }
 
-// MostAside is how many parked tasks a claim tells.
+// MostAside is how many parked tasks a claim returns.
 const MostAside = 50
 
 // Why a task is parked.
 type Why byte
 
-// Why a task is parked: it is held, no kind that is asked for is its own, or a limit or a budget has no room.
+// Why a task is parked: it is held, its kind is not among those asked for, or a limit or a budget has no room.
 const (
 	WhyHeld      Why = 'h'
 	WhyNoHandler Why = 'k'
@@ -154,16 +154,16 @@ type Claimed struct {
 	Due       Millis
 	Submitted Millis
 	// Crashes is how many runs of this task in a row have died with their process: those whose leases ended without notice of a
-	// [Extension.Leave], and that nobody has taken back by [Extension.Back]. A settlement with a state clears it.
+	// [Extension.Leave], and that no process has taken back by [Extension.Back]. A settlement with a state clears it.
 	Crashes int
 	Body    []byte // as submitted
 	State   []byte // as last settled, nil at first
 	// Cancelled is set when the task was cancelled while a run that has crashed held it: it is to be settled with
-	// VerbCancel, and Order is what the command said.
+	// VerbCancel, and Order is the note of the command.
 	Cancelled bool
 	Order     []byte
 	Profile   []byte // that its agent has now; empty for none
-	// Lined says that it comes out of the line for a limit or a budget: it is late as it had to wait there. A claim that is repeated
-	// may not know it any more.
+	// Lined reports that it comes out of the line for a limit or a budget: it is late as it had to wait there. A claim that is repeated
+	// may have lost that.
 	Lined bool
 }

@@ -1,6 +1,6 @@
 package store
 
-// The errors of stores, and of what they are given.
+// The errors of stores, and of their input.
 
 import (
 	"errors"
@@ -10,19 +10,19 @@ import (
 // The errors without data.
 var (
 	// ErrLeaseLost is the cause of a handler's context, and the refusal of its result, when its lease ran out or
-	// was taken by somebody else.
+	// was taken by another process.
 	ErrLeaseLost = errors.New("lease lost: another run may hold the task")
-	// ErrFull says that the store is out of memory. Tasks that run can be settled all the same.
+	// ErrFull reports that the store is out of memory. Running tasks can still be settled.
 	ErrFull = errors.New("the store is out of memory: let it drain, or give Redis a larger maxmemory")
-	// ErrReplaced says that a settlement ignores that its task was replaced during the run: see Settlement.Renewed.
+	// ErrReplaced reports that a settlement ignores that its task was replaced during the run: see Settlement.Renewed.
 	ErrReplaced = errors.New("the task was replaced while it ran")
-	// ErrChanged says that a task has changed since the caller read it: read it again.
+	// ErrChanged reports that a task has changed since the caller read it: read it again.
 	ErrChanged = errors.New("the task has changed since it was read: try again")
 )
 
 // InvalidError says which field of the input is wrong, and why.
 type InvalidError struct {
-	Field  string // as it is called in JSON
+	Field  string // its name in JSON
 	Reason string
 }
 
@@ -32,14 +32,14 @@ func (e *InvalidError) Error() string { return e.Field + " " + e.Reason }
 // ConfigError says which field of a configuration makes no sense, and why: of a scheduler, a store or a handler.
 type ConfigError struct {
 	Field  string // path of the field in Go, such as Concurrency or Kinds["digest"].Activity.Quiet
-	Value  any    // what the field has; nil for what is secret or missing
+	Value  any    // of the field; nil if it is secret or missing
 	Reason string // goes with the field in front of it, and names other settings by ordinary words: "must be at least the backoff (1s), not 0s"
 }
 
 // Error is the field and the reason.
 func (e *ConfigError) Error() string { return e.Field + " " + e.Reason }
 
-// LimitError says that an agent has as many live tasks as the store allows, or would have more bytes of them.
+// LimitError reports that an agent has as many live tasks as the store allows, or would have more bytes of them.
 type LimitError struct {
 	Agent string
 	Limit int  // tasks, or bytes
@@ -55,7 +55,7 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("agent %q has %d live tasks, which is the limit: wait until some have finished, or raise it", e.Agent, e.Limit)
 }
 
-// ConflictError says that a task already exists, or does not allow what was asked.
+// ConflictError reports that a task already exists, or does not allow what was asked.
 type ConflictError struct {
 	Agent, ID string
 	Reason    string
@@ -69,15 +69,15 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("task %q of agent %q %s", e.ID, e.Agent, e.Reason)
 }
 
-// EndingError says that a task was cancelled while it ran.
+// EndingError reports that a task was cancelled while it ran.
 type EndingError struct {
-	Order []byte // what the command said, opaque
+	Order []byte // the note of the command, opaque
 }
 
-// Error says so.
+// Error is the message.
 func (*EndingError) Error() string { return "the task was cancelled while it ran" }
 
-// Error is what a store could not do. Unless it says otherwise the outcome is unknown, and doing the same again is
+// Error is a failure of a store. Unless it says otherwise the outcome is unknown, and repeating the call is
 // safe.
 type Error struct {
 	Verb string // the Store's verb

@@ -1,6 +1,6 @@
 package store
 
-// What the servers of a store say about themselves, for whoever looks after them.
+// What the servers of a store report about themselves, for their operators.
 
 import (
 	"context"
@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Servers is implemented by stores that can say how their servers are set up. Nothing depends on it but what people are told.
+// Servers is implemented by stores that can report how their servers are set up. Only reports depend on it.
 type Servers interface {
 	// Facts asks every server that has tasks, or may have once a master is lost. One that does not answer is left out; it fails if none does.
 	Facts(ctx context.Context) ([]Facts, error)
 }
 
-// Facts are what one server says about itself. What it does not say is empty or zero.
+// Facts are what one server reports about itself. Unreported fields are empty or zero.
 type Facts struct {
 	Node       string // its address; the URL's name where there is one server
 	Version    string
@@ -36,7 +36,7 @@ type Loss int
 // The losses, the gravest last.
 const (
 	LosesNothing Loss = iota // or a second of writes
-	LosesUnknown             // it does not say
+	LosesUnknown             // it does not report it
 	LosesSome                // records of finished tasks; writes since the last snapshot
 	LosesTasks
 )

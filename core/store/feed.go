@@ -1,6 +1,6 @@
 package store
 
-// The events of a whole store: kept while somebody listens, and read by their ids.
+// The events of a whole store: kept while it has subscribers, and read by their ids.
 
 import (
 	"context"
@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Feed is implemented by stores that hand the events of all processes to whoever listens. Nothing depends on it but what people see, and it
-// costs nothing while nobody listens: a process learns from the answers to its other calls that somebody does.
+// Feed is implemented by stores that deliver the events of all processes to subscribers. Only displays depend on it, and it
+// costs nothing without subscribers: a process learns from the answers to its other calls that there are some.
 type Feed interface {
-	// Listened reports whether events are worth a Publish, as far as this process knows. It asks nobody.
+	// Listened reports whether events are worth a Publish, as far as this process knows. It makes no call.
 	Listened() bool
-	// Publish keeps events in order, behind as many that were lost in front of them. It reports whether somebody listens; if not, nothing
+	// Publish keeps events in order, after as many that were lost before them. It reports whether there are subscribers; if not, nothing
 	// is kept.
 	Publish(ctx context.Context, lost int, events [][]byte) (bool, error)
-	// Follow says that somebody listens from now on, and returns what was published.
+	// Follow subscribes from now on, and returns the published events.
 	Follow(ctx context.Context, f Follow) (FeedPage, error)
 	// FeedSecret is made once by the store, of FeedSecretLen random bytes, and is the same for all processes: the ids of those who may not see all events
 	// are sealed with it.
@@ -38,24 +38,24 @@ const (
 type Follow struct {
 	After string        // the Next of the page before, or the ID of an event; empty for those from now on. Another text is a *[FeedIDError]
 	Limit int           // most events
-	For   time.Duration // somebody listens for so long, unless this is called again
+	For   time.Duration // the subscription lasts so long, unless this is called again
 }
 
-// FeedPage is what was published, in order.
+// FeedPage is a page of published events, in order.
 type FeedPage struct {
 	Items []FeedItem
 	Next  string // After of the next page
 	More  bool   // there may be more now
 }
 
-// FeedItem is an event, or says that some were lost where it is.
+// FeedItem is an event, or marks where some were lost.
 type FeedItem struct {
-	ID   string // of the event, or where to go on behind those that were lost
+	ID   string // of the event, or where to continue after those that were lost
 	Data []byte // nil if events were lost
-	Lost int    // how many were; LostUnknown where nobody knows
+	Lost int    // how many were; LostUnknown where that is not known
 }
 
-// LostUnknown is how many events were lost that nobody has counted, as nobody listened.
+// LostUnknown is the number of lost events that were never counted, as there were no subscribers.
 const LostUnknown = -1
 
 // FeedIDError refuses a text as the id of an event.
@@ -64,7 +64,7 @@ type FeedIDError struct{ ID string }
 // Error quotes the text.
 func (e *FeedIDError) Error() string { return fmt.Sprintf("%q is not the id of an event", e.ID) }
 
-// feedID is the id of an event: a number within a time in which somebody listened without a break.
+// feedID is the id of an event: a number within a time without a break in the subscriptions.
 type feedID struct{ epoch, n int64 }
 
 func (i feedID) String() string { return fmt.Sprintf("%d-%d", i.epoch, i.n) }
@@ -97,8 +97,8 @@ func FeedIDLess(a, b string) bool {
 	return errors.Join(err1, err2) == nil && x.less(y)
 }
 
-// NewFeedPage makes the answer to a Follow of entries, which are the first behind f.After that are kept: each has the ID of an event and its
-// Data, or of the last of some that were lost, and none. Numbers that are missing are of events that were lost. epoch is that of now, and
+// NewFeedPage makes the answer to a Follow of entries, which are the first after f.After that are kept: each has the ID of an event and its
+// Data, or of the last of some that were lost, and none. Missing numbers are of events that were lost. epoch is the current one, and
 // last the id of the last entry; empty if none is kept.
 func NewFeedPage(f Follow, epoch int64, last string, entries []FeedItem) (FeedPage, error) {
 	newest, now := feedID{}, feedID{epoch: epoch}
@@ -134,7 +134,7 @@ func NewFeedPage(f Follow, epoch int64, last string, entries []FeedItem) (FeedPa
 	return p, nil
 }
 
-// add adds an entry behind an id, and returns its own.
+// add adds an entry after an id, and returns its own.
 func (p *FeedPage) add(at feedID, entry *FeedItem) (feedID, error) {
 	id, err := parseFeedID(entry.ID)
 	if err != nil {
@@ -155,7 +155,7 @@ func (p *FeedPage) add(at feedID, entry *FeedItem) (feedID, error) {
 	return id, nil
 }
 
-// lose says that events were lost up to an id, together with those in front of them.
+// lose records that events were lost up to an id, together with those before them.
 func (p *FeedPage) lose(id feedID, lost int) {
 	if n := len(p.Items); n > 0 && p.Items[n-1].Data == nil {
 		last := &p.Items[n-1]

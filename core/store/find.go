@@ -12,7 +12,7 @@ const (
 	// PlaceRunning are tasks that run, by the end of their leases: each has its Lease and Holder.
 	PlaceRunning Place = 'r'
 	// PlaceOverdue are tasks that are due and could be claimed, agent by agent: first the one that has waited longest since its
-	// turn, or since its only task was due. What is held, in line for a limit, or without a handler is not among them.
+	// turn, or since its only task was due. Tasks that are held, in line for a limit, or without a handler are not among them.
 	PlaceOverdue Place = 'w'
 )
 

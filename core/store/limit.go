@@ -1,6 +1,6 @@
 package store
 
-// Limits: how many tasks of a sort run at once and start within a time, whatever process runs them.
+// Limits: how many tasks of a sort run at once and start within a time, over all processes.
 
 import (
 	"cmp"
@@ -21,7 +21,7 @@ type Limit struct {
 	Rate  int
 	Per   time.Duration // whole milliseconds
 	Burst int
-	// Adaptive finds out by itself how much what the runs ask bears: once one of them is told to come back later, nothing starts until then;
+	// Adaptive finds out by itself how much load the called service bears: once a run returns RetryAfter, nothing starts until then;
 	// one goes first, and behind it half as many at once as before, no faster than was served between this refusal and the one before.
 	// From then on there are more of them, and faster, until the next refusal. It starts with one run; Concurrency is the most it
 	// comes to, and there is no Rate.
@@ -70,7 +70,7 @@ type Learned struct {
 	Runs      int     `json:"concurrency"`  // that there may be at once
 	PerMinute float64 `json:"per_minute"`   // starts; zero while nothing was refused
 	HeldUntil Millis  `json:"-"`            // when the first run may ask again; zero if it may now
-	Probing   bool    `json:"probing"`      // one run asks again, and the others wait for what it is told
+	Probing   bool    `json:"probing"`      // one run asks again, and the others wait for its answer
 }
 
 // OfOneAgent reports whether all that is counted together is of one agent, and so in one partition.
@@ -104,7 +104,7 @@ func (t LimitTarget) String() string {
 	return cmp.Or(text, "everything")
 }
 
-// RateText is the rate of a limit as it is written everywhere, such as "60/1m"; empty if any number may start.
+// RateText is the rate of a limit in its usual notation, such as "60/1m"; empty if any number may start.
 func (l *Limit) RateText() string {
 	if l.Rate == 0 {
 		return ""

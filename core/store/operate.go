@@ -27,7 +27,7 @@ type Cancellation struct {
 // Deletion is a task that is to be forgotten.
 type Deletion struct{ Agent, ID, Group string }
 
-// Hold keeps the tasks of a target from being claimed, those that were told to run in spite of an earlier hold too. One that lasts
+// Hold keeps the tasks of a target from being claimed, including those that were ordered to run in spite of an earlier hold. A hold that lasts
 // already begins again with another note and end.
 type Hold struct {
 	Target Target
@@ -40,8 +40,8 @@ type Hold struct {
 // AuditPage is a page of a partition's live tasks that is to be looked at.
 type AuditPage struct {
 	Partition int
-	Cursor    string // where the page begins: that of the page before; empty for the first
-	Repair    bool   // to put back what is found
+	Cursor    string // where the page begins: from the page before; empty for the first
+	Repair    bool   // to put back lost tasks
 }
 
 // Effect is what a request of an operator did.
@@ -64,7 +64,7 @@ type Fault struct {
 	Code  FaultCode `json:"code"`
 }
 
-// FaultCode tells faults apart.
+// FaultCode distinguishes faults.
 type FaultCode string
 
 // The faults. All but the last two can be repaired.
@@ -72,12 +72,12 @@ const (
 	FaultLost     FaultCode = "lost"     // a task that neither waits nor runs nor is parked
 	FaultStranded FaultCode = "stranded" // a task that is parked where nothing puts it back
 	FaultDoubled  FaultCode = "doubled"  // a task that runs and waits, or is parked, as well: it would run twice at once
-	// FaultMiscounted is a count that is not of what exists: of what is parked, of an agent's tasks, of the tasks of a group,
+	// FaultMiscounted is a count that differs from what exists: of parked tasks, of an agent's tasks, of the tasks of a group,
 	// with its agent, of those of a kind, or of all. Counts of groups, kinds and all are compared if nothing has changed while
 	// the audit counted, and nothing else was wrong.
 	FaultMiscounted FaultCode = "miscounted"
 	FaultAsleep     FaultCode = "asleep"     // an agent or a partition that would be looked at too late
-	FaultUnreadable FaultCode = "unreadable" // a record that is not what was written
+	FaultUnreadable FaultCode = "unreadable" // a record that differs from what was written
 	FaultGone       FaultCode = "gone"       // an index entry whose task no longer exists
 )
 
@@ -89,7 +89,7 @@ func Faults() []FaultCode {
 // Repairable reports whether a repair mends such a fault.
 func (c FaultCode) Repairable() bool { return c != FaultUnreadable && c != FaultGone }
 
-// EffectCode tells the effects apart.
+// EffectCode distinguishes the effects.
 type EffectCode byte
 
 // The effects.

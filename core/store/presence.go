@@ -1,18 +1,18 @@
 package store
 
-// What processes say of themselves.
+// What processes report about themselves.
 
 import (
 	"context"
 	"time"
 )
 
-// Presence is implemented by stores that remember for a while what processes say of themselves. Nothing depends on it but
-// what people are told.
+// Presence is implemented by stores that remember for a while what processes report about themselves. Only
+// displays depend on it.
 type Presence interface {
-	// Announce keeps what a process says of itself, under a tag of its own, until ttl has passed or it says more.
+	// Announce keeps the report of a process, under a tag of its own, until ttl has passed or it reports again.
 	Announce(ctx context.Context, tag string, info []byte, ttl time.Duration) error
-	// Processes returns what was said and has not passed, by tag: of at most MaxProcesses.
+	// Processes returns the reports that have not passed, by tag: of at most MaxProcesses.
 	Processes(ctx context.Context) (map[string][]byte, error)
 }
 

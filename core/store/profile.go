@@ -8,7 +8,7 @@ type ProfileChange struct {
 	Agent string
 	Was   []byte // as it was read; empty for none: one that is another by now stays
 	Now   []byte // empty to delete it
-	// Limits and Budgets are what its tasks are bounded by besides, About the Agent and none Each; the profile says what they are, so that
+	// Limits and Budgets are further bounds of its tasks, About the Agent and none Each; the profile defines them, so that
 	// others are only ever set with another profile.
 	Limits  []Limit
 	Budgets []Budget
@@ -38,7 +38,7 @@ type Replan struct {
 	State     []byte // empty for none; its crashes stay counted
 }
 
-// Remains are what an agent leaves behind whose tasks were deleted: it is about its groups without live tasks, and the ids of tasks whose
+// Remains are what an agent leaves behind whose tasks were deleted: its groups without live tasks, and the ids of tasks whose
 // records were dropped before their time.
 type Remains struct {
 	Agent  string

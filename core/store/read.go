@@ -9,7 +9,7 @@ type Get struct {
 	Explain bool // also find out who holds each task, and how many agents come before it
 }
 
-// Found are the tasks that were asked for.
+// Found are the requested tasks.
 type Found struct {
 	Now   Millis
 	Tasks []Stored
@@ -79,9 +79,9 @@ type Stored struct {
 	Record    []byte // finished: as settled
 	Dropped   bool   // finished: its record was dropped before its time; Status and Finished are all that is known
 	Resting   bool   // an activity task that nothing has happened for
-	Order     []byte // what was said when it was cancelled while it ran, until that run has ended
+	Order     []byte // the note of its cancel while it ran, until that run has ended
 	// Updated is when it last changed: when it was submitted, replaced, claimed, settled or taken back, when its run stored progress, when it was
-	// paused or resumed by itself, told to run, cancelled or told a signal, planned again or touched, or when it ended. Not when what it shares with
+	// paused or resumed by itself, ordered to run, cancelled or sent a signal, planned again or touched, or when it ended. Not when what it shares with
 	// others changed, such as a pause of its agent, or where it waits. A settlement with VerbAgain and a state of a run that has begun is not among
 	// them either, and makes the changes before it unknown: that state says when the run ended, and each byte of such a settlement costs.
 	Updated      Millis
@@ -96,13 +96,13 @@ type Stored struct {
 	Lease  Millis // when its lease ends
 	Fence  Fence
 	Holder string // what its nonce begins with, half of it: who made it
-	Line   Line   // Explain, waiting: the line that it stands in, if any
+	Line   Line   // Explain, waiting: the line that it waits in, if any
 	Ahead  int64  // Explain, waiting: how many tasks, and agents with many, its partition looks at before it
 }
 
 // Line is where a task waits that a limit or a budget holds back.
 type Line struct {
-	Limit   LimitUse   // of the agent or the key of the task alone where each counts by itself; nobody waits if it stands in none
+	Limit   LimitUse   // of the agent or the key of the task alone where each counts by itself; Waiting is zero if it is in no line
 	Budget  *BudgetUse // in place of Limit: of the agent, key or task alone
 	Of      string     // the agent, the key, or the task as agent:id, where each counts by itself
 	StartAt Millis     // when there is room for another start; zero: when a run ends

@@ -1,16 +1,16 @@
 package store
 
-// Messages: what senders deliver at least once, and what is to count once.
+// Messages: deliveries of senders that send at least once, each of which is to count once.
 
 import (
 	"context"
 	"time"
 )
 
-// Messages is what a store remembers of messages, whichever process gets them.
+// Messages is what a store remembers of messages, for all processes.
 type Messages interface {
-	// Receive notes what became of a message, in one atomic step. ReceiptBegun takes it for a delivery, unless another one has: it returns
-	// what is known of that, and changes nothing then. ReceiptDone keeps in mind that it was carried out, and ReceiptDropped forgets
+	// Receive notes the state of a message, in one atomic step. ReceiptBegun takes it for a delivery, unless another one has: it returns
+	// what is known of that, and changes nothing then. ReceiptDone records that it was carried out, and ReceiptDropped forgets
 	// it if the same delivery has taken it. The same request again changes nothing more.
 	Receive(ctx context.Context, r Receipt) (Received, error)
 }
@@ -30,7 +30,7 @@ type Received struct {
 	Content string
 }
 
-// ReceiptState says what became of a message. It is a letter, as it is stored.
+// ReceiptState is the state of a message. It is a letter, as it is stored.
 type ReceiptState byte
 
 // The states of a message.

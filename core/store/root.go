@@ -15,14 +15,14 @@ type Root struct {
 	Most int
 }
 
-// A store counts in spans of RootSpan, so that what it keeps of a root is bounded. No hour of any begin has more than Most; what has been
-// counted is forgotten RootWindow after the end of its span.
+// A store counts in spans of RootSpan, so that what it keeps of a root is bounded. No hour, wherever it begins, has more than Most; counts
+// are forgotten RootWindow after the end of their span.
 const (
 	RootWindow = time.Hour
 	RootSpan   = 5 * time.Minute
 )
 
-// BreakerError says that a run may not submit tasks, as it is too far from its root, or as too many were submitted for that. Nothing
+// BreakerError reports that a run may not submit tasks, as it is too far from its root, or as too many were submitted for that. Nothing
 // was written.
 type BreakerError struct {
 	Agent, ID string // of the root
@@ -44,7 +44,7 @@ func (e *BreakerError) Error() string {
 // RootSlot is the number of the span that a time lies in.
 func RootSlot(at Millis) int64 { return int64(at) / RootSpan.Milliseconds() }
 
-// RootSlotEnds is when what was counted in a span is forgotten.
+// RootSlotEnds is when the counts of a span are forgotten.
 func RootSlotEnds(slot int64) Millis {
 	return Millis((slot+1)*RootSpan.Milliseconds() + RootWindow.Milliseconds())
 }

@@ -24,14 +24,14 @@ func (v Verb) Ends() bool { return v == VerbComplete || v == VerbFail || v == Ve
 type Settlement struct {
 	Run
 	Verb Verb
-	// Renewed says that the state takes into account that the task was replaced: see ErrReplaced.
+	// Renewed declares that the state takes into account that the task was replaced: see ErrReplaced.
 	Renewed bool
-	// Quiet stands here to take no room. It says that whoever settles knows from the answer when the task is due again, and is going to take it: a store
-	// that wakes others for what has become due earlier need not do it for this.
+	// Quiet is placed here to take no room. It declares that the caller knows from the answer when the task is due again, and is going to take it: a
+	// store that wakes others for what has become due earlier need not do it for this.
 	Quiet bool
 	Due   When   // VerbAgain: when the task is due again; VerbRelease: Due.At is when it was due; VerbRest: when it has rested
 	State []byte // VerbAgain, VerbRest, VerbRelease: the new state; nil leaves the old one; VerbRelease keeps its crashes counted
-	// Unrun says that the run has not begun, so that crashes stay counted for the other verbs too.
+	// Unrun declares that the run has not begun, so that crashes stay counted for the other verbs too.
 	Unrun   bool
 	Record  []byte   // VerbComplete, VerbFail, VerbCancel: what the tracker keeps
 	Group   string   // the task's group, as it was claimed or cancelled; see Submission.OldGroup
@@ -64,11 +64,11 @@ type RunStat struct {
 // Spent is what a run has used, for the budgets that it counts in, and how it was answered: adaptive limits learn from that.
 type Spent struct {
 	Used []Used
-	Busy time.Duration // for how long it was told to stay away by what it asked
-	Idle bool          // it has asked nothing; one that is released tells nothing either
+	Busy time.Duration // how long the called service asked it to stay away
+	Idle bool          // it has called no service; one that is released teaches nothing either
 }
 
-// ScheduleType tells the schedules apart.
+// ScheduleType distinguishes the schedules.
 type ScheduleType string
 
 // The types of a schedule.
@@ -83,7 +83,7 @@ const (
 // Settled is the outcome of a settlement.
 type Settled struct {
 	Due Millis // VerbAgain, VerbRelease, VerbRest: when the task is due again
-	// Freed says that a claim is worth it now: tasks wait in line for what the run had of a limit, or its agent, which has one run at
+	// Freed reports that a claim is worth it now: tasks wait in line for the run's share of a limit, or its agent, which has one run at
 	// a time, has another that is due.
 	Freed   bool
 	Crossed *Crossed // budgets that are used up by this run; nil for none, as for nearly all
@@ -101,11 +101,11 @@ type Extension struct {
 	Fence     Fence
 	Lease     time.Duration
 	Progress  []Progress
-	// Leave says that the process is about to end: what its claim still holds when the lease is over is released, and counts as no
+	// Leave announces that the process is about to end: what its claim still holds when the lease is over is released, and counts as no
 	// crash.
 	Leave bool
-	// Back are the runs of a lost lease that their process still has, sent again with Nonce, which is as long as that of a claim: the
-	// crashes that were counted for them are taken back, and those that nobody has claimed since are leased again under a new fence.
+	// Back are the runs of a lost lease that their process still has, sent again with Nonce, which is as long as a claim's: the
+	// crashes that were counted for them are taken back, and those that were not claimed since are leased again under a new fence.
 	// It is for leases whose Extended was not Held. With a Lease of zero none is leased again.
 	Back  []Run
 	Nonce string
@@ -123,7 +123,7 @@ type Extended struct {
 type Ended struct {
 	Index   int
 	Deleted bool   // the task is gone, and with it the run's lease
-	Order   []byte // what the command said, if the task was cancelled
+	Order   []byte // the note of the command, if the task was cancelled
 }
 
 // Progress is a new state of a task whose run continues. Its partition and fence are those of the extension it comes with.

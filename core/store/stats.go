@@ -41,7 +41,7 @@ type Stats struct {
 	Kinds       []KindStats // by name
 }
 
-// CountResting is for stores: it takes what rests, by the counters of kinds, out of what waits.
+// CountResting is for stores: it subtracts resting tasks, by the counters of kinds, from the waiting ones.
 func (s *Stats) CountResting() {
 	for i := range s.Kinds {
 		s.Resting += s.Kinds[i].Resting

@@ -5,9 +5,9 @@ package store
 import "context"
 
 // Store remembers tasks; the scheduler of package core decides what happens to them. It has the verbs of a [Queue], of an
-// [Operator], of a [Reader], of [Tenants], of [Bounds], of [Bookings], of [Signals] and of [Messages]. Nearly every verb takes a batch, and returns one answer for each request, in order. What it says
-// is atomic holds for each partition by itself: a partition is the slice of all agents that one step of the store can change at
-// once.
+// [Operator], of a [Reader], of [Tenants], of [Bounds], of [Bookings], of [Signals] and of [Messages]. Nearly every verb takes a batch, and returns
+// one answer for each request, in order. Atomic means within each partition by itself: a partition is the slice of all agents that one step of the
+// store can change at once.
 //
 // The store's clock is the only one that decides whether something is due or a lease has run out. Time in this package is
 // [Millis] of that clock.
@@ -32,25 +32,25 @@ type Queue interface {
 	// Partitions is the number of partitions, a power of two that never changes. [PartitionOf] places an agent.
 	Partitions() int
 
-	// Submit stores new tasks, all or none of them. What becomes of a task whose (agent, id) is live, or finished and
-	// still remembered, its Conflict says. Fails with a *[LimitError] if an agent would have more live tasks than the store
+	// Submit stores new tasks, all or none of them. The Conflict of a task decides what is done if its (agent, id) is live, or finished and
+	// still remembered. Fails with a *[LimitError] if an agent would have more live tasks than the store
 	// allows, with a *[ConflictError] where a Conflict demands it or a task to be replaced runs and was cancelled
-	// ([ConflictEnding]), with [ErrChanged] if a task to be replaced is not as it was seen, and with a *[BreakerError] if too many
+	// ([ConflictEnding]), with [ErrChanged] if a task to be replaced has changed since it was read, and with a *[BreakerError] if too many
 	// tasks were submitted for the Root of one. With several partitions this is
 	// checked in all of them first; a failure after that may leave a part stored, and the same call again completes it.
 	Submit(ctx context.Context, tasks []Submission) ([]Submitted, error)
 
 	// Touch notes that something happened for the subjects of activity tasks. Each touch counts by itself: it books the
-	// task's next run, or makes the task if there is none, which may fail with a *[LimitError].
+	// task's next run, or makes the task if it does not exist, which may fail with a *[LimitError].
 	Touch(ctx context.Context, touches []Touch) ([]Touched, error)
 
-	// Look says when partitions are due, and takes nothing. When some fail and others do not, the error is in their Look.
+	// Look returns when partitions are due, and takes nothing. When some fail and others do not, the error is in their Look.
 	Look(ctx context.Context, requests []LookRequest) ([]Look, error)
 
 	// Claim leases due tasks. Each request is one atomic step in its partition: it takes back the tasks of expired leases,
 	// visits the agents that have waited longest, takes an equal share from each, and leases what it took under one new
 	// fence. A request with a nonce that was seen before returns the tasks of that claim that still run, but for those that
-	// were replaced meanwhile: nobody has begun to run them, so they are requeued with their new definitions. When some
+	// were replaced meanwhile: no process has begun to run them, so they are requeued with their new definitions. When some
 	// fail and others do not, the error is in the Claim of their partition, so that no claimed task is dropped and no healthy
 	// partition waits.
 	Claim(ctx context.Context, requests []ClaimRequest) ([]Claim, error)
@@ -63,10 +63,10 @@ type Queue interface {
 
 	// Turn is Settle and Claim in one call, for a scheduler that has outcomes to store when it claims: in each partition the
 	// runs end before the claim is made, but for those that have to be tried again. A half that fails loses nothing of the
-	// other: the error is in its items then, and that of the call only if nothing was carried out.
+	// other: the error is in its items then, and the call fails only if nothing was carried out.
 	Turn(ctx context.Context, runs []Settlement, requests []ClaimRequest) ([]Settled, []Claim, error)
 
-	// Extend moves the ends of leases and stores the progress of their runs. It says whether each lease is still held, and
+	// Extend moves the ends of leases and stores the progress of their runs. It returns whether each lease is still held, and
 	// which of its runs are to end. When some partitions fail and others do not, the error is in their Extended.
 	Extend(ctx context.Context, leases []Extension) ([]Extended, error)
 }
@@ -75,11 +75,11 @@ type Queue interface {
 // step for each partition that it is about; the same request again changes nothing more.
 //
 // Orders for a task that runs are kept until its run ends, or dies:
-//   - A cancel is final: whatever the run returns, the task ends as cancelled, unless its end was settled before the
+//   - A cancel is final: regardless of the run's result the task ends as cancelled, unless its end was settled before the
 //     cancel was stored. Until then the task is neither replaced nor made due again: both are refused. Its process
 //     being dead, the next claim that may take its kind returns it as Cancelled, also if it is held.
 //   - Of several definitions that replace it the last one counts. It is not disturbed by how the run ends, and is due
-//     when it says. What was cancelled afterwards is that definition, and the task with it.
+//     when it says. A later cancel cancels that definition, and the task with it.
 //   - An order to run again makes a definition that replaces the task later no earlier; one that comes after it
 //     makes the definition due when the run ends.
 type Operator interface {
@@ -108,9 +108,9 @@ type Operator interface {
 	Audit(ctx context.Context, pages []AuditPage) ([]Audited, error)
 }
 
-// Reader shows what is stored. Each call takes a bounded time, however many tasks there are.
+// Reader shows what is stored. Each call takes a bounded time, regardless of the number of tasks.
 type Reader interface {
-	// Get returns tasks of one agent by their ids, one for each, with an empty Status where there is none.
+	// Get returns tasks of one agent by their ids, one for each, with an empty Status if it does not exist.
 	Get(ctx context.Context, query Get) (Found, error)
 
 	// List returns the next page of an agent's tasks. Pages go through the places where tasks are: first those that wait, by
@@ -121,8 +121,8 @@ type Reader interface {
 	List(ctx context.Context, query List) (Page, error)
 
 	// Find returns the next page of the tasks of all agents that are at a place, in the order of [Place]. A task that is there from
-	// the first page to the last is in at least one of them; of what comes and goes meanwhile a page may have nothing. A page has at
-	// most Limit tasks and PageBytes bytes and may have none though there are more, as what is looked at for one is bounded.
+	// the first page to the last is in at least one of them; tasks that come and go meanwhile may be missing. A page has at
+	// most Limit tasks and PageBytes bytes and may have none although more follow, as the search for one page is bounded.
 	Find(ctx context.Context, query Find) (Page, error)
 
 	// Group returns how many tasks of a group there are, by where they are.
@@ -148,7 +148,7 @@ type Tenants interface {
 	// (EffectRunning), and one that is not as it was seen (EffectChanged) stay unchanged.
 	Replan(ctx context.Context, tasks []Replan) ([]Effect, error)
 
-	// Forget drops a page of what an agent leaves behind whose tasks were deleted, and returns where the next page begins: empty after
+	// Forget drops a page of the remains of an agent whose tasks were deleted, and returns where the next page begins: empty after
 	// the last one.
 	Forget(ctx context.Context, r Remains) (next string, err error)
 
@@ -159,24 +159,24 @@ type Tenants interface {
 	Profiles(ctx context.Context, page PageOf) (ProfilePage, error)
 }
 
-// Bounds is what tasks may run at all, whatever process runs them. Both sorts together there may be [MostLimits] of.
+// Bounds limit which tasks may run at all, over all processes. A store has at most [MostLimits] of both sorts together.
 type Bounds interface {
-	// Limit sets and lifts limits. What one lets go is claimed from the next claim on; runs under way stay. EffectNone says that
+	// Limit sets and lifts limits. Tasks that one lets go are claimed from the next claim on; runs under way stay. EffectNone reports that
 	// a limit was so already.
 	Limit(ctx context.Context, changes []LimitChange) ([]Effect, error)
 
 	// Limits are the limits in force, ordered by kind, key and Each, and how much of each is used.
 	Limits(ctx context.Context) ([]LimitUse, error)
 
-	// Budget sets and lifts budgets, from the next claim on. What was used in the period that is now counts in a budget that is set
-	// again; of what ran before there was one, nothing does. EffectNone says that a budget was so already.
+	// Budget sets and lifts budgets, from the next claim on. What was used in the current period counts in a budget that is set
+	// again; runs before its first setting do not count. EffectNone reports that a budget was so already.
 	Budget(ctx context.Context, changes []BudgetChange) ([]Effect, error)
 
 	// Budgets are the budgets in force, ordered by what they are about, and how much of each is used.
 	Budgets(ctx context.Context) ([]BudgetUse, error)
 
-	// Stamp notes in every partition that the definitions which a stamp names are stored: limits, budgets, and whatever else a process
-	// needs to have stored before it starts anything. The last [MostStamps] are known; what loses the definitions loses the stamp. A
+	// Stamp notes in every partition that the definitions which a stamp names are stored: limits, budgets, and everything else that a process
+	// needs to have stored before it starts anything. The last [MostStamps] are known; a store that loses the definitions loses the stamp. A
 	// stamp has [StampLen] digits and capital letters. It works when the store is full.
 	Stamp(ctx context.Context, stamp string) error
 
@@ -190,14 +190,14 @@ const (
 	MostStamps = 32
 )
 
-// Waker is implemented by stores that can tell when work falls due earlier than the last look said.
+// Waker is implemented by stores that can signal when work falls due earlier than the last look reported.
 type Waker interface {
 	// Wakeups subscribes until ctx is done, then closes the channel. A wake-up may be lost, for instance while
 	// the connection is down: it saves waiting, and nothing depends on it.
 	Wakeups(ctx context.Context) (<-chan Wakeup, error)
 }
 
-// Wakeup says that a partition has work that falls due at a time.
+// Wakeup announces that a partition has work that falls due at a time.
 type Wakeup struct {
 	Partition int
 	Due       Millis

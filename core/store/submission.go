@@ -16,15 +16,15 @@ type Submission struct {
 	// Hold, if not nil, holds the task from the step on that creates it, until Until, or for good if that is zero: no claim ever finds
 	// it without its hold. Its Target and Prolong mean nothing. A task that exists is not held by it.
 	Hold *Hold
-	// Version and OldGroup are those of the task that ConflictReplace is to replace, live or finished, as it was read; empty for none. Whoever has not
-	// seen an end may not undo it: what follows from it, a delivery, could not be told from one that never came to pass.
+	// Version and OldGroup are those of the task that ConflictReplace is to replace, live or finished, as it was read; empty for none. A caller that has
+	// not seen an end may not undo it: its consequence, a delivery, could not be distinguished from one whose end never happened.
 	// A store counts a task in the group that it has itself; what others take for its group, here, in a request of an operator or in a
 	// Settlement, only matters for a task that a version without that knowledge has stored.
 	Version, OldGroup string
 	// Root is set for a task that a run of another task has submitted; nil for all others.
 	Root *Root
-	// Owed stores a task when the store is full too, and with ConflictKeep whatever its agent has: it follows from one that it was allowed, which ends
-	// then. Where others are submitted in the same call it has to find room as they do.
+	// Owed stores a task when the store is full too, and with ConflictKeep regardless of its agent's other tasks: it follows from one that was allowed,
+	// which ends then. Where others are submitted in the same call it has to find room as they do.
 	Owed   bool
 	OldLen int // bytes of the body that ConflictReplace is to replace: a store bounds what it reads in one step by it
 }
@@ -51,8 +51,8 @@ type Submitted struct {
 	Profile  []byte // that its agent has now, if anything was changed; empty for none
 }
 
-// Touch says that something happened for the subject of an activity task. If there is no such task it is made, of what else the
-// touch has.
+// Touch records that something happened for the subject of an activity task. If no such task exists it is made, from the other fields of the
+// touch.
 type Touch struct {
 	Agent, ID, Kind string
 	Level           Level
@@ -74,7 +74,7 @@ type Pulse struct {
 	Debounce       bool
 }
 
-// Reason says why a touch did what it did.
+// Reason is why a touch did what it did.
 type Reason string
 
 // The reasons of a touch.

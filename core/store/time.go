@@ -43,7 +43,7 @@ type When struct {
 	After time.Duration
 }
 
-// ShortDuration is a duration as Go writes it, without zeros behind the last unit that counts: 1h, not 1h0m0s.
+// ShortDuration is a duration as Go writes it, without trailing zero units: 1h, not 1h0m0s.
 func ShortDuration(d time.Duration) string {
 	text := d.String()
 	for _, zeros := range []string{"m0s", "h0m"} {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Recent is implemented by stores that keep counters of the runs of the last day. Nothing depends on them but what people are told.
+// Recent is implemented by stores that keep counters of the runs of the last day. Only displays depend on them.
 type Recent interface {
 	// Tally adds what a process has counted to the slot of now. A tally whose Seq is not above the last one of its process in this slot is
 	// one that was sent again, and adds nothing.
@@ -34,8 +34,8 @@ type Slot struct {
 const (
 	SlotTime  = 5 * time.Minute
 	KeptSlots = int(24 * time.Hour / SlotTime)
-	// MostCounters is how many counters a slot has. Kinds beyond are not counted in it: whoever makes up kinds without end is not to
-	// fill a Redis by that. A kind has some ten.
+	// MostCounters is how many counters a slot has. Kinds beyond are not counted in it: a caller that invents kinds without end is not to
+	// fill a Redis with them. A kind has some ten.
 	MostCounters = 5000
 )
 
@@ -123,7 +123,7 @@ type WindowTable struct {
 	Recovered map[string]int64
 }
 
-// Add adds a counter of a slot; it passes over what is none.
+// Add adds a counter of a slot; it passes over other names.
 func (t *WindowTable) Add(name string, n int64) {
 	if name == "" || name[0] == '@' { // the last tally of a process
 		return
