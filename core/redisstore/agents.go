@@ -26,7 +26,7 @@ func (s *Store) Agents(ctx context.Context, q store.PageOf) (store.AgentPage, er
 
 // Holds returns a page of the holds in force; see [store.Reader]. A hold on a kind, on a limit key or
 // on everything is stored in every partition, as claims read their own partition alone: only the copy
-// in the first one is returned, so that nobody sees such a hold once for each partition.
+// in the first one is returned, so that such a hold is not listed once for each partition.
 func (s *Store) Holds(ctx context.Context, q store.PageOf) (store.HoldPage, error) {
 	var page store.HoldPage
 	var err error
@@ -43,10 +43,10 @@ func (s *Store) Holds(ctx context.Context, q store.PageOf) (store.HoldPage, erro
 // mostPaged is how many things one step of a page looks at, about: a page of thousands is several steps.
 const mostPaged = 150
 
-// pages asks a script for what it has, partition by partition, until there is enough for a page, and returns where the next one
-// begins. add is given the fields of each thing, and says how many the page has then.
-// A cursor is "PARTITION.SCAN": the partition that the page ended in and the cursor of Redis in there.
-// It outlives the process that gave it out, so that any process can serve the next page.
+// pages asks a script for its entries, partition by partition, until there is enough for a page, and returns where the next one
+// begins. add gets the fields of each entry, and returns how many the page has then.
+// A cursor is "PARTITION.SCAN": the partition that the page ended in and the cursor of Redis in it.
+// It outlives the process that returned it, so that any process can serve the next page.
 func (s *Store) pages(
 	ctx context.Context, script *script, q store.PageOf, add func(partition int, fields []any) (int, error),
 ) (string, error) {
@@ -64,7 +64,7 @@ func (s *Store) pages(
 				return "", wrap("read", err)
 			}
 		}
-		// SCAN says "0" at its end: this partition has no more, and the next
+		// SCAN returns "0" at its end: this partition has no more, and the next
 		// one starts at its own beginning.
 		if cursor = next; cursor == "0" {
 			at++

@@ -14,7 +14,7 @@ type arguments []string
 // number appends a number.
 func (a arguments) number(n int64) arguments { return append(a, strconv.FormatInt(n, 10)) }
 
-// stamped appends a fence and the stamp behind it, which the scripts tell by the length of both.
+// stamped appends a fence and the stamp after it, which the scripts distinguish by the length of both.
 func (a arguments) stamped(fence store.Fence, stamp string) arguments {
 	return append(a, strconv.FormatInt(int64(fence), 10)+stamp)
 }

@@ -15,7 +15,7 @@ import (
 // costs up to 60 us.
 const auditPageSize = 40
 
-// Audit looks at pages of live tasks; see [store.Operator]. A cursor is one of Redis, behind the letter of the hash that it is
+// Audit looks at pages of live tasks; see [store.Operator]. A cursor is one of Redis, after the letter of the hash that it is
 // for.
 func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Audited, error) {
 	calls := make([]call, len(pages))
@@ -49,7 +49,7 @@ func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Aud
 }
 
 // auditCursor reports whether a cursor, which comes from a client, is one of the script: a letter, a cursor of Redis, and the name of
-// a round behind an @. A script that met another would fail in the middle.
+// a round after an @. A script that met another would fail in the middle.
 func auditCursor(cursor string) bool {
 	if cursor == "" {
 		return true

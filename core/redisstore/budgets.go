@@ -18,7 +18,7 @@ var (
 	thenOf   = map[store.Then]string{store.ThenHold: "h", store.ThenPause: "p", store.ThenNotify: "n"}
 )
 
-// isBudget tells names of budgets from those of limits.
+// isBudget distinguishes names of budgets from those of limits.
 func isBudget(name string) bool { return strings.Contains(name, "$") }
 
 // budgetName is the name of a budget in the scripts: kind|key|each$unit$period.
@@ -52,7 +52,7 @@ func (s *Store) budgetText(b *store.Budget) string {
 	return fmt.Sprintf("%d|%s|%s|%s|%s", b.Amount, then, b.Clock, b.Zone, b.Note)
 }
 
-// ofOne tells budgets of the profile of an agent.
+// ofOne reports whether a budget belongs to the profile of an agent.
 func ofOne(name string) bool { return strings.Contains(name, "|"+ofProfile+"$") }
 
 // parseBudget reads a budget. One that was lifted while a task still waits for it has no text, and no amount.

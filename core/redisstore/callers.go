@@ -12,7 +12,7 @@ import (
 
 // callers names the calls of a store that keep their answers in Redis (scripts/answers.lua). A name is that of the process
 // and a number, the smallest that no other call under way has: so a process leaves as many answers behind as it had calls
-// under way at once, and each call that changes something writes over an answer that nobody waits for.
+// under way at once, and each call that changes something overwrites an answer that no call waits for.
 type callers struct {
 	// process is drawn at random for each store, so that two processes never share a name by accident.
 	// Ten characters of base 32 are 50 bits.
@@ -22,7 +22,7 @@ type callers struct {
 	// used has a bit for each number that a call under way has. It never shrinks: it is as long as the
 	// most calls that were under way at once, divided by 64.
 	used []uint64 // a bit for each number
-	// nonce counts the calls of this process, so that a script can tell a repetition
+	// nonce counts the calls of this process, so that a script can distinguish a repetition
 	// from the next call of the same caller.
 	nonce uint64
 }

@@ -28,7 +28,7 @@ type call struct {
 	caller    caller
 	repeated  bool // it was sent before, and may have been carried out
 	later     bool // it is not sent: another takes its place
-	// full is set for a plain script: what is sent instead if that finds something out of the ordinary.
+	// full is set for a plain script: the call to send instead if that finds something out of the ordinary.
 	full func() call
 	// plain is the memory of its partition for such scripts.
 	plain *plainness
@@ -52,15 +52,15 @@ func (c *call) failed(err error) bool {
 		return true
 	}
 	c.repeated = true
-	if c.full != nil { // it says what was carried out already
+	if c.full != nil { // its answer shows what was carried out already
 		c.makeFull()
 	}
 	return false
 }
 
 // Attempts at a call whose answer did not arrive, and the first pause between them: about 20, 40 and 80
-// ms, which is short beside any lease. Every script can be repeated safely: by task id, fence or nonce,
-// or as it keeps what it has answered to each caller.
+// ms, which is short compared with any lease. Every script can be repeated safely: by task id, fence or nonce,
+// or as it keeps its last answer to each caller.
 const (
 	attempts = 4
 	pause    = 20 * time.Millisecond
@@ -110,8 +110,8 @@ type evaluation struct {
 	errs    []error
 }
 
-// run runs the calls in todo, by the nodes that have their partitions now, and repeats what may pass.
-// What is repeated is split by node again, as a partition may have moved to another node in between.
+// run runs the calls in todo, by the nodes that have their partitions now, and repeats those whose failure may pass.
+// Repeated calls are split by node again, as a partition may have moved to another node in between.
 func (e *evaluation) run(ctx context.Context, todo []int, attempt int) {
 	groups := e.store.byNode(ctx, len(todo), func(k int) int { return e.calls[todo[k]].partition })
 	atOnce(len(groups), func(g int) {
@@ -130,7 +130,7 @@ func (e *evaluation) run(ctx context.Context, todo []int, attempt int) {
 			return
 		}
 		e.store.cluster.learn(ctx, e.errs[failed[0]])
-		// What is final stays in errs; what may pass goes into the next attempt.
+		// Final errors stay in errs; those that may pass go into the next attempt.
 		again := slices.DeleteFunc(failed, func(i int) bool { return !passing(e.errs[i]) })
 		if len(again) > 0 && attempt < attempts && wait(ctx, attempt) {
 			e.run(ctx, again, attempt+1)
@@ -156,7 +156,7 @@ type doer interface {
 
 // command is the i-th call as a command, with the whole script or its hash.
 // EVALSHA sends 40 characters in place of a script of several KiB; Redis knows the script from the
-// first EVAL on, until it restarts or somebody flushes its scripts.
+// first EVAL on, until it restarts or its scripts are flushed.
 func (e *evaluation) command(i int, whole bool) []any {
 	script, keys, argv := e.calls[i].script, e.store.keysOf(&e.calls[i]), e.calls[i].argv()
 	args := make([]any, 0, 3+len(keys)+len(argv))
@@ -226,7 +226,7 @@ func wait(ctx context.Context, attempt int) bool {
 func passing(err error) bool {
 	var network net.Error
 	// These are the caller's own decisions. They may look like network
-	// errors, so they are asked for first.
+	// errors, so they are checked first.
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redis.ErrClosed) {
 		return false
 	}

@@ -1,6 +1,6 @@
 package redisstore
 
-// Claim: its arguments, and what its reply says.
+// Claim: its arguments, and how its reply is read.
 
 import (
 	"context"
@@ -125,7 +125,7 @@ func expected(all []store.Expected) string {
 // The reply of claim.lua: a head, then fields for each task.
 const (
 	unstamped    = "?" // in place of the fence
-	claimSpans   = 12  // in it: what is said of buckets that span partitions
+	claimSpans   = 12  // in it: the news of buckets that span partitions
 	claimNoticed = 14
 	claimFrom    = 15
 	claimHead    = 16
@@ -140,7 +140,7 @@ func parseClaim(partition int, reply []any) (store.Claim, error) {
 	if err := parseClaimHead(&c, reply); err != nil {
 		return c, err
 	}
-	ended, _ := reply[6].([]any) // pairs of a task's place, from 1, and what was said
+	ended, _ := reply[6].([]any) // pairs of a task's place, from 1, and the note of its cancel
 	orders := make(map[int64][]byte, len(ended)/2)
 	for i := 0; i+1 < len(ended); i += 2 {
 		orders[number(ended[i])] = []byte(text(ended[i+1]))
@@ -168,7 +168,7 @@ func parseClaim(partition int, reply []any) (store.Claim, error) {
 	return c, addProfiles(&c, reply[10])
 }
 
-// parseClaimHead reads what a claim says of its partition.
+// parseClaimHead reads what a claim reports about its partition.
 func parseClaimHead(c *store.Claim, reply []any) error {
 	c.Now = store.Millis(number(reply[0]))
 	c.Recovered, c.Left, c.Suspects = int(number(reply[4])), int(number(reply[7])), int(number(reply[13]))
@@ -203,7 +203,7 @@ func parseClaimHead(c *store.Claim, reply []any) error {
 	return nil
 }
 
-// bothParked is what two claims have parked: how many, and which if they say so.
+// bothParked is how many tasks two claims have parked, and which if they return them.
 func bothParked(a, b any) any {
 	x, y := parkedIn(a), parkedIn(b)
 	return append(append([]any{number(x[0]) + number(y[0])}, x[1:]...), y[1:]...)

@@ -63,9 +63,9 @@ func (s *Store) Masters(ctx context.Context) (int, error) {
 	return int(n.Load()), nil
 }
 
-// learn asks who has which slots if an error may mean that another node has some now. By itself go-redis asks once a minute
-// and when a node says that it has not got a slot, but not when a node is dead. The answer comes later, unless a
-// node has said so itself: the call that failed is repeated anyway.
+// learn asks for the nodes of the slots if an error may mean that they have moved. By itself go-redis asks once a minute
+// and when a node answers that it has not got a slot, but not when a node is dead. The answer comes later, unless a
+// node has reported the move itself: the call that failed is repeated anyway.
 // A nil cluster is a single server, which has nothing to learn: callers
 // do not have to ask which they have.
 func (c *cluster) learn(ctx context.Context, err error) {
@@ -102,7 +102,7 @@ func (s *Store) byNode(ctx context.Context, n int, partition func(i int) int) []
 	// so equal pointers are equal nodes.
 	at := map[redis.UniversalClient]int{}
 	for i := range n {
-		node := s.client // which says so if nobody is known who could be asked
+		node := s.client // whose error reports it if no known node can be asked
 		// Every key of a partition has the same hash tag, so any of them finds the node.
 		// agenda is one that every partition has.
 		if master, err := s.cluster.client.MasterForKey(ctx, s.parts[partition(i)].key("agenda")); err == nil {

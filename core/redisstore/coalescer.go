@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 )
 
-// coalescer joins single requests of many goroutines into batches, without a timer: whoever finds nobody at work takes
-// all that is waiting and works it off; what comes meanwhile waits for the next batch. It has no goroutine of its own.
+// coalescer joins single requests of many goroutines into batches, without a timer: a caller that finds no other at work takes
+// all that is waiting and works it off; requests that come meanwhile wait for the next batch. It has no goroutine of its own.
 type coalescer[Q, A any] struct {
 	// run carries out one batch and returns as many outcomes as it was
 	// given questions, in the same order.
@@ -21,7 +21,7 @@ type coalescer[Q, A any] struct {
 	mu sync.Mutex
 	// waiting are the questions that no batch has taken yet, in the order in which they were asked.
 	waiting []*ask[Q, A]
-	// working says that some caller leads now, or has been told to lead next.
+	// working is set while some caller leads, or has been asked to lead next.
 	working bool
 }
 
@@ -38,7 +38,7 @@ type ask[Q, A any] struct {
 	question Q
 	// outcome is written before done is sent, which is what lets its caller read it without the lock.
 	outcome outcome[A]
-	news    chan news // room for both, so that nobody waits to send
+	news    chan news // room for both, so that no sender waits
 	batch   *joined   // that has it, if one has; the coalescer's mutex guards it
 }
 
@@ -47,7 +47,7 @@ type news byte
 
 const (
 	lead news = iota // it is this caller's turn to work
-	done             // the outcome is there
+	done             // the outcome has arrived
 )
 
 // joined is what is under way for several callers.
@@ -76,7 +76,7 @@ func newCoalescer[Q, A any](run func(context.Context, []Q) []outcome[A]) *coales
 // may or may not have been asked.
 func (c *coalescer[Q, A]) do(ctx context.Context, question Q) (A, error) {
 	a := &ask[Q, A]{ctx: ctx, question: question, news: make(chan news, 2)}
-	// Whether somebody leads and who waits change together under the lock: a
+	// Whether a caller leads and who waits change together under the lock: a
 	// question is never left without a leader.
 	c.mu.Lock()
 	c.waiting = append(c.waiting, a)
@@ -104,7 +104,7 @@ func (c *coalescer[Q, A]) do(ctx context.Context, question Q) (A, error) {
 	return none, context.Cause(ctx)
 }
 
-// heard goes on where a caller has been sent news.
+// heard continues where a caller has received news.
 func (c *coalescer[Q, A]) heard(a *ask[Q, A], n news) (A, error) {
 	if n == lead {
 		return c.lead(a)
@@ -190,7 +190,7 @@ func (c *coalescer[Q, A]) leave(a *ask[Q, A]) {
 	// The head is copied, as a batch that is under way may still read the same array.
 	c.waiting = append(c.waiting[:i:i], c.waiting[i+1:]...)
 	select {
-	case <-a.news: // it was just told to lead: the next one does
+	case <-a.news: // it was just asked to lead: the next one does
 		c.handOver()
 	default:
 	}

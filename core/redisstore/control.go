@@ -25,8 +25,8 @@ func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effec
 	}
 	return s.effects(ctx, calls, func(reply []any) (store.Effect, error) {
 		due := number(reply[1])
-		// 0 is the script's word for a task that is not dead, whatever it
-		// is instead: nothing has changed.
+		// 0 is the script's answer for a task in any state but dead:
+		// nothing has changed.
 		if due <= 0 {
 			return store.Effect{}, nil
 		}
@@ -76,7 +76,7 @@ func (s *Store) Delete(ctx context.Context, tasks []store.Deletion) ([]store.Eff
 	return s.effects(ctx, calls, parseEffect)
 }
 
-// order is the call that gives an order for one task. how is the version to cancel, or says whether to queue a run.
+// order is the call that gives an order for one task. how is the version to cancel, or whether to queue a run.
 // All three have the same arguments, so that the script unpacks them once; those
 // that an order does not need are empty.
 func (s *Store) order(name, agent, id, group, how string, rec, note []byte) call {
@@ -85,7 +85,7 @@ func (s *Store) order(name, agent, id, group, how string, rec, note []byte) call
 	}}
 }
 
-// effects carries out calls, and returns what each did. What is left of an answer behind the time is for parse.
+// effects carries out calls, and returns what each did. parse gets the rest of an answer, after the time.
 // One malformed reply fails the whole call, although Redis has carried out the commands: the caller
 // learns that the outcome is unknown, not that nothing happened.
 func (s *Store) effects(ctx context.Context, calls []call, parse func(reply []any) (store.Effect, error)) ([]store.Effect, error) {
@@ -188,7 +188,7 @@ func (s *Store) inScopes(ctx context.Context, n int, ask func(i int) (store.Targ
 }
 
 // scopeArg names a scope as the scripts do.
-// The letter says what the rest is: t a task, a an agent, k a kind, s a limit key, *
+// The letter is the type of the rest: t a task, a an agent, k a kind, s a limit key, *
 // everything. Ids and keys are encoded, as they may have a colon; a task's id is last and a kind
 // has no colon, so both are written unchanged.
 func scopeArg(s store.Target) string {

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ofHolds are the streams of what is held and what is parked.
+// ofHolds are the streams of held and parked tasks.
 func (m *mover) ofHolds(p partition) []*stream {
 	return []*stream{
 		{form: 'h', key: p.key("holds"), each: func(b batch, scope, value string) { m.hold(b, p, scope, value) }},
@@ -21,7 +21,7 @@ func (m *mover) ofHolds(p partition) []*stream {
 			m.bay(p, "@"+scope)
 		}},
 		{form: 'h', key: p.key("parked"), each: func(_ batch, kind, _ string) {
-			if kind == "@" { // how many are held: where they are the holds say
+			if kind == "@" { // how many are held: the holds record where they are
 				m.bay(p, "@t")
 			} else {
 				m.bay(p, kind)

@@ -16,7 +16,7 @@ import (
 // Pages are small enough for Redis to serve others between two of them.
 const (
 	pageEntries = 500
-	pageBytes   = 256 << 10 // about: the first page of a hash tells how large its entries are
+	pageBytes   = 256 << 10 // approximate: the first page of a hash shows how large its entries are
 	firstPage   = 16        // entries of it
 	atATime     = 32        // keys that are read side by side
 )
@@ -89,7 +89,7 @@ func (st *stream) takeFields(reply []any, b batch) (bool, error) {
 	return st.cursor == "0", nil
 }
 
-// batch gathers what is to be written: by command and key, its arguments.
+// batch gathers the writes: by command and key, their arguments.
 type batch map[[2]string][]any
 
 func (b batch) add(command, key string, args ...any) {
@@ -157,7 +157,7 @@ func (m *mover) pages(ctx context.Context, some []*stream) ([]*stream, error) {
 func (m *mover) home(name string) string {
 	agent, err := decode(name)
 	if err != nil {
-		agent = name // not ours: the audit of the copy says so
+		agent = name // not ours: the audit of the copy reports it
 	}
 	return m.copies.parts[store.PartitionOf(agent, len(m.copies.parts))].base
 }
@@ -216,8 +216,8 @@ func (m *mover) ofBudgets(p partition) []*stream {
 	return out
 }
 
-// copyPartitions copies all that belongs to agents, and what is parked and held. The first partition comes last: where they
-// disagree on a hold of all of them, it is the one that is shown.
+// copyPartitions copies all that belongs to agents, and what is parked and held. The first partition comes last: where copies
+// disagree on a hold of all of them, its own is the one that is shown.
 func (m *mover) copyPartitions(ctx context.Context) error {
 	m.holds, m.parked = map[string]string{}, map[string]map[string]int64{}
 	for _, p := range slices.Backward(m.old.parts) {
@@ -248,7 +248,7 @@ func (m *mover) first(form byte, name string) *stream {
 	return st
 }
 
-// ofAgents are the streams of what agents and their tasks have.
+// ofAgents are the streams of agents and their tasks.
 func (m *mover) ofAgents(p partition) []*stream {
 	byName := func(agent string) string { return agent }
 	byList := func(line string) string { return line[strings.LastIndexByte(line, ':')+1:] } // of 'ends:' A, 'dead:' A, and A

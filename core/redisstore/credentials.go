@@ -18,7 +18,7 @@ import (
 type Credentials func(ctx context.Context, renew bool) (user, password string, err error)
 
 // renewPause is how long one renewal serves all: while the credentials are wrong for good, every call is refused, and
-// the place where they are kept should not be asked by each of them.
+// not each of them should ask the secret store.
 const renewPause = time.Second
 
 // renewal hands out credentials, and has them renewed when the server refuses them.
@@ -78,7 +78,7 @@ func hooked(client redis.UniversalClient, h redis.Hook) {
 	client.AddHook(h)
 }
 
-// DialHook leaves dialling as it is: credentials are sent later.
+// DialHook does not change dialling: credentials are sent later.
 func (*renewal) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
 }

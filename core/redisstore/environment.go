@@ -8,7 +8,7 @@ import (
 )
 
 // The variables of the environment that name a Redis. An empty one counts as one that is not set, as templates set them all.
-// These variables outrank what the configuration says: the environment
+// These variables take precedence over the configuration: the environment
 // is where a platform keeps secrets.
 const (
 	EnvURL    = "DULY_REDIS_URL"

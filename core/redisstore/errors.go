@@ -18,7 +18,7 @@ func misconfigured(field string, value any, format string, args ...any) error {
 // wrongURL is the error of Config.URL, whose value is never shown as it may hold a password.
 func wrongURL(format string, args ...any) error { return misconfigured("URL", nil, format, args...) }
 
-// UnreachableError says that no Redis answers at the configured address: nothing is
+// UnreachableError reports that no Redis answers at the configured address: nothing is
 // listening, the name is not known, or the network is down. A Redis that answers and refuses
 // is another error, with what to do about it.
 type UnreachableError struct {
@@ -34,7 +34,7 @@ func (e *UnreachableError) Error() string {
 // Unwrap is the reason.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// As makes it a *[store.Error] too, so that whoever goes by codes takes it for a store that is unavailable.
+// As makes it a *[store.Error] too, so that callers that act on codes take it for a store that is unavailable.
 func (e *UnreachableError) As(target any) bool {
 	of, ok := target.(**store.Error)
 	if ok {

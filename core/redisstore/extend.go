@@ -83,7 +83,7 @@ func parseExtended(out []store.Extended, reply []any, members []int, _ int) bool
 		if at < 0 || at >= n {
 			return false
 		}
-		// "x" is a cancel, with what its operator said; anything else says
+		// "x" is a cancel, with its operator's note; anything else means
 		// that the task no longer exists.
 		said, cancelled := strings.CutPrefix(text(ended[k+2]), "x")
 		e := &out[members[at]].Ended

@@ -15,11 +15,11 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Facts are what one server says about itself.
+// Facts are what one server reports about itself.
 type Facts = store.Facts
 
-// Facts asks every server that has tasks, or may have once a master is lost. A server that does not answer is left out; the error is
-// that of the first if none answers.
+// Facts asks every server that has tasks, or may have once a master is lost. A server that does not answer is left out; the first
+// error is returned if none answers.
 func (s *Store) Facts(ctx context.Context) ([]Facts, error) {
 	if s.cluster == nil {
 		f, err := factsOf(ctx, s.client, s.name)
@@ -60,7 +60,7 @@ func factsOf(ctx context.Context, server redis.UniversalClient, name string) (Fa
 	}
 	v := parseInfo(info)
 	number := func(key string) int64 {
-		n, _ := strconv.ParseInt(v[key], 10, 64) // what is not said is zero
+		n, _ := strconv.ParseInt(v[key], 10, 64) // a missing value is zero
 		return n
 	}
 	f := Facts{
@@ -123,7 +123,7 @@ func IdleTick(ctx context.Context, config Config) (Tick, error) {
 // counting counts what a client sends.
 type counting struct{ sent atomic.Int64 }
 
-// DialHook leaves dialling as it is.
+// DialHook does not change dialling.
 func (*counting) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
 }

@@ -1,6 +1,6 @@
 package redisstore
 
-// The events of all processes, for whoever listens.
+// The events of all processes, for subscribers.
 
 import (
 	"cmp"
@@ -22,11 +22,11 @@ var _ store.Feed = (*Store)(nil)
 
 // feed is what a process knows of those who listen.
 type feed struct {
-	listened atomic.Int64 // 1 if somebody does, as an answer has said
-	said     atomic.Int64 // when this process has said in all partitions that somebody does, Unix ms
+	listened atomic.Int64 // 1 if an answer has shown that there are subscribers
+	said     atomic.Int64 // when this process last announced subscribers in all partitions, Unix ms
 }
 
-// heard is the answer of a script, whose time is negative if somebody listens to events.
+// heard is the answer of a script, whose time is negative if events have subscribers.
 func (s *Store) heard(reply []any) []any {
 	if len(reply) > 0 && number(reply[0]) < 0 {
 		reply[0] = -number(reply[0])
@@ -35,7 +35,7 @@ func (s *Store) heard(reply []any) []any {
 	return reply
 }
 
-// Listened reports whether an answer has said that somebody listens; see [store.Feed].
+// Listened reports whether an answer has shown that there are subscribers; see [store.Feed].
 func (s *Store) Listened() bool { return s.feed.listened.Load() == 1 }
 
 // Publish keeps events in partition 0, which every layout has; see [store.Feed].
@@ -57,7 +57,7 @@ func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, e
 	return listened == 1, nil
 }
 
-// Follow returns what was published; see [store.Feed].
+// Follow returns the published events; see [store.Feed].
 func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, error) {
 	after, err := store.FeedID(f.After)
 	if err != nil {
@@ -80,13 +80,13 @@ func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, err
 	if errs[0] != nil {
 		return store.FeedPage{}, lacking(errs[0])
 	}
-	if due && cmp.Or(errs...) == nil { // a partition that is away is told with the next call
+	if due && cmp.Or(errs...) == nil { // a partition that is away learns it with the next call
 		s.feed.said.Store(begun)
 	}
 	return followed(f, replies[0])
 }
 
-// FeedSecret is kept in the first partition; see [store.Feed]. Whoever asks first makes it.
+// FeedSecret is kept in the first partition; see [store.Feed]. The first call makes it.
 func (s *Store) FeedSecret(ctx context.Context) ([]byte, error) {
 	secret := make([]byte, store.FeedSecretLen)
 	_, _ = rand.Read(secret) // it never fails

@@ -35,12 +35,12 @@ func (s *Store) Find(ctx context.Context, q store.Find) (store.Page, error) {
 	return f.page, f.fill(ctx)
 }
 
-// findMark is where a page ends: behind a task, or behind an entry that had none.
+// findMark is where a page ends: after a task, or after an entry that had none.
 type findMark struct {
 	score     int64
 	partition int
 	member    string // of the set that the walk goes through
-	inner     string // how far it has come with the tasks that the member stands for; empty behind all of them
+	inner     string // how far it has come with the tasks of the member; empty after all of them
 }
 
 // String is the mark as a cursor.
@@ -49,7 +49,7 @@ func (m findMark) String() string {
 		base64.RawURLEncoding.EncodeToString([]byte(m.member)), base64.RawURLEncoding.EncodeToString([]byte(m.inner)))
 }
 
-// parseFindMark reads a cursor, which comes from a client: false if it is none. The empty one is the beginning.
+// parseFindMark reads a cursor, which comes from a client: false if it is invalid. The empty one is the beginning.
 func parseFindMark(cursor string, partitions int) (*findMark, bool) {
 	if cursor == "" {
 		return nil, true
@@ -79,7 +79,7 @@ type found struct {
 type findLine struct {
 	found []found
 	end   findMark // how far it has looked
-	over  bool     // there is nothing behind it
+	over  bool     // nothing follows it
 }
 
 // finding is a page that is being made.
@@ -114,8 +114,8 @@ func (f *finding) ask(ctx context.Context) error {
 	return nil
 }
 
-// begin is where a partition goes on: behind a score, when all, nothing or some of what has that score has been. again says that it is not
-// through with the member.
+// begin is where a partition continues: after a score, when all, none or some of the entries with that score have been shown. again reports that the
+// member is not finished.
 func (f *finding) begin(partition int) (from any, ties, member string, again bool) {
 	switch {
 	case f.at == nil && f.down() && f.q.Until > 0:

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// merged are the tasks that the page may have, in order, and where all of them have been: nil at the end. Behind the place to which a partition
-// has looked nothing of the others counts, as something of it may come before.
+// merged are the tasks that the page may have, in order, and where all of them have been: nil at the end. Tasks after the place to which a partition
+// has looked do not count, as that partition may have some before them.
 func (f *finding) merged() (all []found, end *findMark) {
 	for i := range f.lines {
 		if l := &f.lines[i]; !l.over && (end == nil || f.compare(&l.end, end) < 0) {
@@ -31,7 +31,7 @@ func (f *finding) merged() (all []found, end *findMark) {
 	return all, end
 }
 
-// fill reads what was found, as far as the page has room, and says where the next one begins.
+// fill reads the found tasks, as far as the page has room, and sets where the next one begins.
 func (f *finding) fill(ctx context.Context) error {
 	all, end := f.merged()
 	for len(all) > 0 && f.open() {
@@ -49,7 +49,7 @@ func (f *finding) fill(ctx context.Context) error {
 		all = all[n:]
 	}
 	switch {
-	case f.page.Next != "": // in the middle of what was read
+	case f.page.Next != "": // in the middle of the tasks that were read
 	case len(all) > 0:
 		f.page.Next = f.page.Tasks[len(f.page.Tasks)-1].Cursor
 	case end != nil:
@@ -120,7 +120,7 @@ func (f *finding) add(t *store.Stored, at *found) {
 	case store.PlaceRunning:
 		there = t.Status == store.StatusInProgress
 		t.Lease, t.Holder = at.lease, at.holder
-		fence, _ := strconv.ParseInt(at.mark.member, 10, 64) // it is what was found
+		fence, _ := strconv.ParseInt(at.mark.member, 10, 64) // the search found it, so it is a number
 		t.Updated = max(t.Updated, claimedAt(store.Fence(fence)))
 	case store.PlaceOverdue:
 		there = t.Status == store.StatusWaiting && !t.Parked && t.Due <= f.page.Now
@@ -144,7 +144,7 @@ func (f *finding) queue(ctx context.Context, of *found) error {
 	}
 	for i := range page.Tasks {
 		t := &page.Tasks[i]
-		// The list goes on with what runs and what is parked, some of which is about to be put back.
+		// The list continues with running and parked tasks, some of which are about to be put back.
 		if t.Due > f.page.Now || !strings.HasPrefix(t.Cursor, "w") {
 			return nil
 		}

@@ -1,6 +1,6 @@
 package redisstore
 
-// Folding: what is counted of all partitions goes into the first copy, and how much is stored is counted.
+// Folding: the counts of all partitions go into the first copy, and the amount stored is counted.
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func (s *Store) counters(ctx context.Context) ([]map[string]string, error) {
 	return all, nil
 }
 
-// folded adds up the counters of partitions. Those of what is live now are left to the audit, which counts.
+// folded adds up the counters of partitions. Counts of live tasks are left to the audit, which counts.
 func folded(counters []map[string]string) map[string]int64 {
 	sum := map[string]int64{}
 	for _, of := range counters {
@@ -97,7 +97,7 @@ func packRuns(k *store.KindStats) []byte {
 	return out
 }
 
-// counted is what is stored, with the entries in lists of ends: these are the one thing that grows if it is written twice.
+// counted is how much is stored, with the entries in lists of ends: these are the one thing that grows if it is written twice.
 type counted struct {
 	Moved
 	listed int64

@@ -1,6 +1,6 @@
 package redisstore
 
-// Home: what the home of a bucket that spans partitions says of it, for whoever asks why a task waits.
+// Home: what the home of a bucket that spans partitions knows of it, to explain why a task waits.
 
 import (
 	"context"
@@ -41,16 +41,16 @@ func (s *Store) linesAtHome(ctx context.Context, reply []any) {
 	}
 }
 
-// readFields is how many fields read.lua has for each task, behind the time.
+// readFields is how many fields read.lua has for each task, after the time.
 const readFields = 13
 
-// spanningBudget tells a budget that spans partitions by its letter.
+// spanningBudget recognises a budget that spans partitions by its letter.
 func spanningBudget(bucket, said string) bool {
 	_, then, _ := strings.Cut(said, "|")
 	return isBudget(bucket) && then != "" && then[0] >= 'A' && then[0] <= 'Z'
 }
 
-// scoreText is a score as scripts write it, in whichever protocol it came; empty for none.
+// scoreText is a score as scripts write it, from either protocol; empty for none.
 func scoreText(score any) string {
 	if n, ok := score.(float64); ok {
 		return strconv.FormatFloat(n, 'f', -1, 64)

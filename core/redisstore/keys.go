@@ -77,7 +77,7 @@ func crc16(s string) uint16 {
 	return crc
 }
 
-// groupKey is what the scripts put behind "group:" for a group of an agent; empty for no group.
+// groupKey is what the scripts put after "group:" for a group of an agent; empty for no group.
 // Agent and group are encoded apart, so that the colon between them is the only one.
 func groupKey(agent, group string) string {
 	if group == "" {
@@ -98,7 +98,7 @@ func groupOf(agent, group string) string {
 // placeLen is the length of a place: level and sequence number, which say where in the queues of its agent a task is.
 const placeLen = 1 + seqLen
 
-// runRef is what a claim says of a run for when it ends: the encoded agent, a colon, and the place of the task.
+// runRef is what a claim notes of a run for when it ends: the encoded agent, a colon, and the place of the task.
 func runRef(agent, task string) string {
 	return agent + ":" + task[seqLen:placeLen] + task[:seqLen]
 }

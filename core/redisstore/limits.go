@@ -22,7 +22,7 @@ var eachOf = map[store.Each]string{"": "", store.EachAgent: "a", store.EachKey: 
 // ofProfile is the letter of what belongs to the profile of one agent; see layout.lua.
 const ofProfile = "o"
 
-// limitName is the name of a limit in the scripts: kind|key|each. The star at the end of a key stays, as it is none of the key.
+// limitName is the name of a limit in the scripts: kind|key|each. A star at the end of a key is not encoded: it is not part of the key.
 func limitName(t store.LimitTarget) string {
 	key, star := strings.CutSuffix(t.Key, "*")
 	name := t.Kind + "|" + encode(key)
@@ -55,7 +55,7 @@ func parseLimitName(name string) (store.LimitTarget, error) {
 	return t, err
 }
 
-// limitText is what a limit allows, as the scripts read it: runs|starts|per|burst, and behind another | an a if it adapts, and an s if it
+// limitText is what a limit allows, as the scripts read it: runs|starts|per|burst, and after another | an a if it adapts, and an s if it
 // spans partitions.
 func (s *Store) limitText(l *store.Limit) string {
 	text, letters := fmt.Sprintf("%d|%d|%d|%d", l.Concurrency, l.Rate, l.Per.Milliseconds(), l.Burst), ""
@@ -249,10 +249,10 @@ func countsOf(fields []string) map[string]int64 {
 	return out
 }
 
-// lineFields are what read.lua says of a line: bucket, text, flight, lines, rate, spent, end, learned, reserved.
+// lineFields are the fields of a line from read.lua: bucket, text, flight, lines, rate, spent, end, learned, reserved.
 type lineFields [9]string
 
-// parseLine reads the line that a task stands in.
+// parseLine reads the line that a task waits in.
 func parseLine(v any) (store.Line, error) {
 	fields, _ := v.([]any)
 	if len(fields) == 0 {

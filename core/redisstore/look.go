@@ -15,8 +15,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Look says when partitions are due; see [store.Queue]. Where any agent counts it costs two commands, however
-// many partitions, agents and tasks there are: the time, and one read of all partitions. Where agents are named it costs
+// Look returns when partitions are due; see [store.Queue]. For all agents it costs two commands, regardless of the number
+// of partitions, agents and tasks: the time, and one read of all partitions. For named agents it costs
 // one script for each partition.
 func (s *Store) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
 	// Requests with and without agents need different calls, but share the slice of answers.
@@ -121,7 +121,7 @@ func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, request
 		now, hints, errs := s.readDue(ctx, node, keys)
 		s.askForKinds(ctx, node, requests, which, hints, errs)
 		var failed []int
-		// One error stands for all when it comes to waiting and asking the
+		// One error is enough to decide on waiting and on asking the
 		// cluster again: they have the same node.
 		var first error
 		for k, i := range which {
@@ -147,7 +147,7 @@ func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, request
 func (s *Store) readDue(ctx context.Context, node redis.UniversalClient, keys []string) (store.Millis, []any, []error) {
 	pipe := node.Pipeline()
 	now := pipe.Do(ctx, "TIME")
-	// One server has all keys, whatever slots they hash to, and one MGET reads them.
+	// One server has all keys, in any slot, and one MGET reads them.
 	if s.cluster == nil {
 		args := make([]any, 0, 1+len(keys))
 		args = append(args, "MGET")
@@ -229,7 +229,7 @@ func named(hint string, kinds []string, counts []any) string {
 	return strings.Join(parts, "|")
 }
 
-// parseTime is the answer to TIME, seconds and microseconds; zero if it is none.
+// parseTime is the answer to TIME, seconds and microseconds; zero if it is invalid.
 func parseTime(answer *redis.Cmd) store.Millis {
 	parts, err := answer.StringSlice()
 	if err != nil || len(parts) != 2 {
@@ -259,7 +259,7 @@ func (s *Store) timeOf(now *redis.Cmd) store.Millis {
 }
 
 // hint turns the `due` key of a partition into a look: the time, then the parked kinds. A parked
-// task of a kind that is asked for is due now.
+// task of a requested kind is due now.
 func hint(r store.LookRequest, now store.Millis, value string) store.Look {
 	c := store.Look{Partition: r.Partition, Now: now}
 	// The value is "MS" or "MS|KIND|KIND": see `due` in layout.lua.

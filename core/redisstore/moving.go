@@ -1,6 +1,6 @@
 package redisstore
 
-// What the layout key says of a prefix that is being moved to another number of partitions, and who may open it meanwhile.
+// The layout key of a prefix that is being moved to another number of partitions, and which process may open it meanwhile.
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 const (
 	copying  = "copying"
 	undoing  = "undoing"  // the copies are dropped: a move begins with that too
-	dropping = "dropping" // what was copied
-	placing  = "placing"  // the copies, where what was copied was
+	dropping = "dropping" // the originals
+	placing  = "placing"  // the copies, in place of the originals
 )
 
 // moving is the field of the same name of the layout key, while duly repartition has not ended.
@@ -23,8 +23,8 @@ type moving struct {
 	From    int    `json:"from"`
 	To      int    `json:"to"`
 	Phase   string `json:"phase"`
-	Version string `json:"version"` // of the layout: its own field says that nobody may open the prefix
-	Attempt int64  `json:"attempt"` // the last one, which alone may go on; numbers only grow
+	Version string `json:"version"` // of the layout: its own field keeps every process from opening the prefix
+	Attempt int64  `json:"attempt"` // the last one, which alone may continue; numbers only grow
 	Copy    int64  `json:"copy"`    // the attempt that has made the copies
 	Moved   Moved  `json:"moved"`   // known once the copies are whole
 
@@ -38,7 +38,7 @@ type Moved struct {
 	Records int64 `json:"records"`
 }
 
-// movingOf reads what a layout key says of a move; false if there is none.
+// movingOf reads the state of a move from a layout key; false if there is none.
 func movingOf(layout map[string]string) (m *moving, moves bool, err error) {
 	text := layout["moving"]
 	if text == "" {
@@ -79,7 +79,7 @@ func (m *moving) tooFar() bool { return m.Phase == dropping || m.Phase == placin
 // errOvertaken ends an attempt that a later one has taken over from. It has changed nothing since.
 var errOvertaken = errors.New("another duly repartition has taken over: let that one end")
 
-// turnLayout changes the layout key if nobody else has changed it since it was read: two attempts at the same time never both go on.
+// turnLayout changes the layout key if no other attempt has changed it since it was read: two attempts at the same time never both continue.
 // ARGV are the field moving as it was, as it becomes, then version, the partitions that were, and those that become.
 const turnLayout = `
 redis.call('HDEL', KEYS[1], '') -- the first write is one that is allowed when memory is full
@@ -88,7 +88,7 @@ redis.call('HSET', KEYS[1], 'moving', ARGV[2], 'version', ARGV[3], 'partitions',
 if ARGV[2] == '' then redis.call('HDEL', KEYS[1], 'moving') end
 return 1`
 
-// closed is what the field version says during a move. Older binaries refuse it, as it is no number, and show it.
+// closed is the value of the field version during a move. Older binaries refuse it, as it is no number, and show it.
 func (m *moving) closed() string {
 	return fmt.Sprintf("%s, being moved to %d partitions: run duly repartition --to %d --yes to its end", m.Version, m.To, m.To)
 }

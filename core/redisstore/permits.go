@@ -17,7 +17,7 @@ type permits struct {
 	met atomic.Bool // whether there are any, as far as is known
 	mu  sync.Mutex
 	of  map[bucketIn]*line
-	// clocks is when each partition has said last what time it was.
+	// clocks has the last time that each partition reported.
 	clocks map[int]clockReading
 }
 
@@ -29,22 +29,22 @@ type bucketIn struct {
 
 // line is what waits in one partition for permits of a bucket.
 type line struct {
-	wants    int64     // how many may start but for them
+	wants    int64     // how many could start with them
 	number   int64     // of the last permit that the partition knows
 	back     int64     // of the last one that it has given back
-	reported int64     // of the last one that the home was told to be given back
-	unused   string    // what it was told last of permits that were not used
+	reported int64     // of the last one that was reported to the home as returned
+	unused   string    // what the home last received about permits that were not used
 	after    time.Time // when to ask again
-	asking   bool      // somebody does
+	asking   bool      // a call is asking
 }
 
-// clockReading is what a clock of a server said, and when it had said it for sure.
+// clockReading is the time on the clock of a server, and a time by which it had certainly been read.
 type clockReading struct {
 	store store.Millis
 	at    time.Time
 }
 
-// report is what the home of a bucket is told, and asked: see permit.lua.
+// report is what is sent to the home of a bucket, and asked of it: see permit.lua.
 type report struct {
 	bucketIn
 
@@ -88,8 +88,8 @@ func (p *permits) forget() {
 // spannedFields is how many fields a claim has for each bucket that spans partitions.
 const spannedFields = 5
 
-// claimed learns from what a claim says of such buckets (see span.told), and adds to reports what their homes have to know. It returns whether
-// tasks wait for permits. One that brought none speaks of lines of which it is time to ask.
+// claimed learns from what a claim reports about such buckets (see span.told), and adds to reports what their homes have to know. It returns whether
+// tasks wait for permits. If the claim came without any, those lines may ask at once.
 func (p *permits) claimed(partition int, said []any, reports []report, brought bool) ([]report, bool) {
 	if len(said) == 0 {
 		return reports, false
@@ -119,7 +119,7 @@ func (p *permits) claimed(partition int, said []any, reports []report, brought b
 // settledFields is how many fields a settlement has for each run and bucket.
 const settledFields = 5
 
-// settled adds to reports what a settlement says of such buckets; see after_run.
+// settled adds to reports what a settlement reports about such buckets; see after_run.
 func (p *permits) settled(partition int, said []any, reports []report) []report {
 	if len(said) == 0 {
 		return reports
@@ -140,7 +140,7 @@ func (p *permits) settled(partition int, said []any, reports []report) []report 
 	return reports
 }
 
-// waiting are the requests for partitions in which somebody waits for permits that may be asked for now.
+// waiting are the requests for partitions in which tasks wait for permits that may be asked for now.
 func (p *permits) waiting(requests []store.ClaimRequest) []int {
 	if !p.met.Load() {
 		return nil
@@ -198,7 +198,7 @@ func (p *permits) told(in bucketIn, wait time.Duration) {
 	p.line(in).after = time.Now().Add(wait) //nolint:forbidigo // as in waiting
 }
 
-// woken notes that somebody in a partition may have permits now.
+// woken notes that tasks in a partition may have permits now.
 func (p *permits) woken(in bucketIn, wants int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,7 +206,7 @@ func (p *permits) woken(in bucketIn, wants int64) {
 	l.wants, l.after = max(l.wants, wants, 1), time.Time{}
 }
 
-// heard notes what time it was in a partition.
+// heard notes the time in a partition.
 func (p *permits) heard(partition int, now store.Millis) {
 	if !p.met.Load() || now == 0 {
 		return
@@ -217,8 +217,8 @@ func (p *permits) heard(partition int, now store.Millis) {
 	p.clocks[partition] = clockReading{store: now, at: time.Now()} //nolint:forbidigo // how much later it is now, not what time
 }
 
-// until is by when, on the clock of a partition, something is over that is good for a while from some time on, at the latest: whatever the servers'
-// clocks differ by. It is long over where that is not known.
+// until is by when, on the clock of a partition, something is over that is good for a while from some time on, at the latest: for any difference
+// between the servers' clocks. It is long over where that is not known.
 func (p *permits) until(partition int, from time.Time, good time.Duration) store.Millis {
 	p.mu.Lock()
 	defer p.mu.Unlock()

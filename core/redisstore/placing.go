@@ -111,7 +111,7 @@ func (m *mover) dropCopies(ctx context.Context) error {
 	return m.dropAll(ctx, func(name string) bool { return strings.HasPrefix(name, anyCopy) })
 }
 
-// placeAll gives the copies their names. What the audit of the copies has left is nobody's: it ends by itself.
+// placeAll gives the copies their names. Keys that the audit of the copies has left belong to none: they expire by themselves.
 func (m *mover) placeAll(ctx context.Context) error {
 	return m.untilNone(ctx, "place", func(name string) (string, bool) { return strings.CutPrefix(name, copyOf(m.state.Copy)) })
 }
@@ -148,7 +148,7 @@ func (m *mover) choose(found map[string][]string, chosen func(name string) (stri
 	return names, some
 }
 
-// trial tries the rarer commands on a key of its own: a user who lacks one is to be told before anything is closed.
+// trial tries the rarer commands on a key of its own: a user who lacks one is refused before anything is closed.
 func (m *mover) trial(ctx context.Context) error {
 	key := m.old.probePartition(newNonce()).key("trial")
 	for _, command := range [][]any{
@@ -170,7 +170,7 @@ func (m *mover) trial(ctx context.Context) error {
 	return nil
 }
 
-// Names of the keys that a partition has, with and without something behind a colon. What a later version has added would be lost.
+// Names of the keys that a partition has, with and without a part after a colon. Keys that a later version has added would be lost.
 var (
 	knownNames = namesIn("agents tasks agenda state claims leases serial ended finished failed stale bytes gone orders holds open parked pulse suspects notices " +
 		"kinds groups counters answers processes mover due limits bounds granted permits uses flight rates lined lines profiles periods spent usual reserved reserves learned alarms owed awaits " +

@@ -7,12 +7,12 @@ import (
 	"sync/atomic"
 )
 
-// Submit, claim and settle have two scripts each. A plain one goes straight through the common case: what is rare it recognises,
-// changes nothing, and answers with the time alone. Then the other one is sent, which knows everything, and costs two to three
+// Submit, claim and settle have two scripts each. A plain one goes straight through the common case: if it finds a rare one it
+// changes nothing, and answers with the time alone. Then the other one is sent, which handles every case, and costs two to three
 // times as much. See docs/decisions/0025-plain-scripts.md.
 
 // plainness is how a partition has answered the plain scripts of a verb: where one was not enough, the next few calls do
-// without, twice as many each time, so that a partition in which something rare is in force for long hardly pays for being asked.
+// without, twice as many each time, so that a partition with a lasting rare case hardly pays for being asked.
 type plainness struct {
 	skip atomic.Int32 // calls that still do without
 	last atomic.Int32 // how many did the last time

@@ -47,7 +47,7 @@ func ownLeases(r *store.ClaimRequest) string {
 	return string(b)
 }
 
-// inline is in front of the only task of an agent, which the script returns as it is stored.
+// inline is in front of the only task of an agent, which the script returns in its stored form.
 const inline = "S"
 
 // parsePlainClaim reads the reply of plainclaim.lua.

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// plainSettlement reports whether the plain script can carry a settlement out, as far as it says itself.
+// plainSettlement reports whether the plain script can carry a settlement out, as far as the settlement itself shows.
 func plainSettlement(r *store.Settlement) bool {
 	switch r.Verb {
 	case store.VerbAgain, store.VerbComplete, store.VerbFail, store.VerbCancel:
@@ -206,10 +206,10 @@ func addKind(kinds []kindSums, r *store.Settlement) []kindSums {
 	return kinds
 }
 
-// recordHeadLen is how many bytes a head of a record has beside the id.
+// recordHeadLen is how many bytes a head of a record has without the id.
 const recordHeadLen = 3
 
-// appendRecordHead appends what stands in front of a record: the id behind its length, and the verb. The script puts the time between.
+// appendRecordHead appends the head of a record: the length of the id, the id, and the verb. The script puts the time between.
 func appendRecordHead(b []byte, id string, verb store.Verb) []byte {
 	b = binary.BigEndian.AppendUint16(b, uint16(min(len(id), math.MaxUint16)))
 	return append(append(b, id...), byte(verb))

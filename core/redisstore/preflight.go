@@ -28,7 +28,7 @@ const inAgenda = 32
 
 // preflight checks that the Redis can be relied on, and learns or sets the number of partitions.
 func (s *Store) preflight(ctx context.Context) error {
-	// PING comes first, as its error tells an unreachable server from one that refuses.
+	// PING comes first, as its error distinguishes an unreachable server from one that refuses.
 	if err := s.client.Do(ctx, "PING").Err(); err != nil {
 		return s.reaching(err)
 	}
@@ -70,12 +70,12 @@ func (s *Store) checkServer(ctx context.Context, server redis.UniversalClient, n
 	}
 	info, err := server.Do(ctx, "INFO").Text()
 	switch {
-	case err != nil && passing(err): // a node of a cluster; the calls that need it say so
+	case err != nil && passing(err): // a node of a cluster; the calls that need it report it
 		log.WarnContext(ctx, "cannot check a Redis server: it does not answer", slog.Any("err", err))
 		return nil
 	case err != nil:
 		// Managed Redis may refuse INFO. Everything that follows depends on
-		// it, so nothing else can be said.
+		// it, so nothing else can be checked.
 		log.WarnContext(ctx, "cannot check the Redis server: INFO is not allowed", slog.Any("err", err))
 		return nil
 	}
@@ -93,8 +93,8 @@ func (s *Store) checkServer(ctx context.Context, server redis.UniversalClient, n
 	if v["cluster_enabled"] == "1" && s.cluster == nil {
 		return fmt.Errorf("cannot use Redis at %s: %s", name, nodeOfACluster)
 	}
-	// An empty policy is that of a server which does not report one:
-	// there is nothing to hold against it.
+	// An empty policy means that the server does not report one:
+	// nothing can be held against it.
 	switch policy := v["maxmemory_policy"]; {
 	case policy == "" || policy == "noeviction":
 	case strings.HasPrefix(policy, "volatile-"): // of ours only finished records have a time to live
@@ -109,7 +109,7 @@ func (s *Store) checkServer(ctx context.Context, server redis.UniversalClient, n
 	return nil
 }
 
-// checkPersistence tells what a restart of a server loses, and no more than is known.
+// checkPersistence reports what a restart of a server loses, and no more than is known.
 func checkPersistence(ctx context.Context, log *slog.Logger, server redis.UniversalClient, aof string) {
 	// An append-only file survives a crash with at most the last seconds missing: nothing to report.
 	if aof == "1" {
@@ -118,7 +118,7 @@ func checkPersistence(ctx context.Context, log *slog.Logger, server redis.Univer
 	asked := server.Do(ctx, "CONFIG", "GET", "save")
 	save, err := fieldsOf(asked), asked.Err()
 	switch {
-	// Managed services hide both settings; a warning that nobody can act on would
+	// Managed services hide both settings; a warning that the operator cannot act on would
 	// only train people to ignore warnings.
 	case aof == "":
 		log.InfoContext(ctx, "Redis does not report whether tasks survive a restart")
@@ -185,7 +185,7 @@ func (s *Store) checkLayout(ctx context.Context) error {
 	key := s.config.Prefix + "layout"
 	want := s.config.Partitions
 	if want == 0 {
-		if want = 1; s.cluster != nil { // one server does no more with several: each batch becomes that many script calls
+		if want = 1; s.cluster != nil { // one server handles no more with several: each batch becomes that many script calls
 			want = DefaultPartitions
 		}
 	}
@@ -217,7 +217,7 @@ func (s *Store) storedLayout(ctx context.Context, key string) (map[string]string
 	return fieldsOf(all), nil
 }
 
-// useLayout is checkLayout for what is stored under a prefix.
+// useLayout is checkLayout for a layout that is stored under a prefix.
 func (s *Store) useLayout(ctx context.Context, key string, stored map[string]string) error {
 	found, err := strconv.Atoi(stored["version"])
 	if err != nil || found < oldestLayout || found > layoutVersion {

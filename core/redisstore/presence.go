@@ -1,6 +1,6 @@
 package redisstore
 
-// What processes say of themselves: kept for a while, and nothing depends on it.
+// What processes report about themselves: kept for a while, and nothing depends on it.
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 // store.Presence is optional for a store; this line makes the compiler check that redisstore has it.
 var _ store.Presence = (*Store)(nil)
 
-// Announce keeps what a process says of itself; see [store.Presence].
-// It has one script in common with Processes: a call that writes also drops what has run out.
+// Announce keeps the report of a process; see [store.Presence].
+// It has one script in common with Processes: a call that writes also drops expired reports.
 func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.Duration) error {
 	_, err := s.present(ctx, tag, info, ttl)
 	return err
 }
 
-// Processes returns what processes have said of themselves; see [store.Presence].
+// Processes returns the reports of processes; see [store.Presence].
 func (s *Store) Processes(ctx context.Context) (map[string][]byte, error) {
 	reply, err := s.present(ctx, "", nil, 0)
 	if err != nil {

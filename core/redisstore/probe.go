@@ -21,7 +21,7 @@ import (
 
 // The probe is a test run of the scripts, so that a user who lacks a command is refused when the store is opened and not
 // halfway through a script. It works in a partition of its own. Until its keys are removed it is on a list, as its process may
-// be killed meanwhile: whoever opens the store later removes what is left of it.
+// be killed meanwhile: the next process that opens the store removes its remains.
 
 const (
 	probeKnown  = 24 * time.Hour // how long it is remembered that the probe has passed
@@ -124,7 +124,7 @@ func (s *Store) endProbe(ctx context.Context, nonce string) error {
 // probeList is the ZSET of the probes that have not ended, by when they began.
 func (s *Store) probeList() string { return s.config.Prefix + "probes" }
 
-// probeMark is the key which says that a probe has passed: of these scripts, under this user, on this server.
+// probeMark is the key which records that a probe has passed: of these scripts, under this user, on this server.
 // A new version of the scripts, another user or a restarted server may each lack something
 // that this one has, and makes another key.
 func (s *Store) probeMark() string {
@@ -140,7 +140,7 @@ func (s *Store) probePartition(nonce string) partition {
 	return partition{base: s.config.Prefix + "{probe." + nonce + "}:"}
 }
 
-// probeError says what the failure of a probe means.
+// probeError explains the failure of a probe.
 func probeError(err error) error {
 	if err == nil {
 		return nil
@@ -264,7 +264,7 @@ func (s *Store) plainLife(ctx context.Context) error {
 	return err
 }
 
-// operate goes through what an operator can do, looks, and says what a process runs, on a store that life made.
+// operate goes through the operator's verbs, looks, and announces a process, on a store that life made.
 func (s *Store) operate(ctx context.Context) error {
 	touched := store.Touch{Agent: "a", ID: "4", Kind: "probe", Level: store.LevelLow}
 	if o := s.touch(ctx, []store.Touch{touched}); o[0].err != nil {
@@ -294,7 +294,7 @@ func (s *Store) operate(ctx context.Context) error {
 	return err
 }
 
-// take claims whatever is due of the probe's agent, for as long as a probe needs.
+// take claims all due tasks of the probe's agent, for as long as a probe needs.
 func (s *Store) take(ctx context.Context, kinds []string) (store.Fence, []store.Claimed, error) {
 	r := store.ClaimRequest{Nonce: newNonce(), Agents: []string{"a"}, Kinds: kinds, Limit: store.MaxClaim, Lease: sweepEvery}
 	replies, err := s.eval(ctx, "claim", []call{{script: &s.scripts.claim, args: claimArgs(&r, "")}})

@@ -119,7 +119,7 @@ func profilesIn(list any) (map[string][]byte, error) {
 	return out, nil
 }
 
-// Forget drops a page of what an agent leaves behind; see [store.Tenants].
+// Forget drops a page of an agent's remains; see [store.Tenants].
 func (s *Store) Forget(ctx context.Context, r store.Remains) (string, error) {
 	args := []any{encode(r.Agent), cmp.Or(r.Cursor, "0")}
 	for _, group := range r.Groups {

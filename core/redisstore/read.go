@@ -79,7 +79,7 @@ func (s *Store) read(ctx context.Context, agent string, ids []string, how readin
 	}
 	s.linesAtHome(ctx, replies[0])
 	tasks, size, err := parseRead(agent, ids, replies[0], how.explain)
-	// Fewer than asked for is fine: the step was full. None at all would make Get ask for ever.
+	// Fewer than requested is fine: the step was full. None at all would make Get ask for ever.
 	if err == nil && how.first && len(tasks) == 0 && len(ids) > 0 {
 		err = errMalformed
 	}
@@ -154,13 +154,13 @@ func parseStored(agent, id string, fields []any) (store.Stored, error) {
 		t.Kind, t.Key, t.Level, t.Submitted, t.Body = l.kind, l.key, l.level, l.submitted, l.body
 		t.Crashes, t.Updated, t.State = parseState(text(fields[3]))
 		t.Version = version(text(fields[1]), text(fields[3]))
-		// Only an order to cancel has a note for whoever reads the task; the
+		// Only an order to cancel has a note for readers of the task; the
 		// others are the scripts' own business.
 		if order, ok := strings.CutPrefix(text(fields[5]), "x"); ok {
 			t.Order = data(order)
 		}
 		t.Resting, t.Ahead = number(fields[6]) == 1, number(fields[10])
-		fence, _ := strconv.ParseInt(text(fields[8]), 10, 64) // empty unless it was asked for
+		fence, _ := strconv.ParseInt(text(fields[8]), 10, 64) // empty unless requested
 		t.Fence, t.Holder = store.Fence(fence), text(fields[9])
 		t.LastActivity = store.Millis(number(fields[11]))
 		t.Updated = max(t.Updated, t.Submitted, t.LastActivity)

@@ -42,8 +42,8 @@ func appendRecord(b []byte, level store.Level, id, kind, key string, body []byte
 	return append(b, body...)
 }
 
-// weight is what so many bytes weigh, in KiB, as layout.lua has it: what is small weighs nothing.
-// Whatever is small is bounded by the number of tasks. Counting it in bytes
+// weight is the weight of so many bytes, in KiB, as layout.lua has it: small texts weigh nothing.
+// They are bounded by the number of tasks. Counting them in bytes
 // too would cost each submit a write.
 func weight(n int) int {
 	if n < 4<<10 {
@@ -52,7 +52,7 @@ func weight(n int) int {
 	return n >> 10
 }
 
-// lengthened appends texts, each behind its length, as the scripts unpack them.
+// lengthened appends texts, each after its length, as the scripts unpack them.
 func lengthened(b []byte, texts ...string) []byte {
 	for _, s := range texts {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(s))) //nolint:gosec // bounded by core
@@ -71,7 +71,7 @@ type live struct {
 	body      []byte
 }
 
-// errMalformed never names the record: it may hold whatever another
+// errMalformed never names the record: it may hold anything that another
 // program wrote, and belongs in no log.
 var errMalformed = errors.New("a record in Redis is malformed: another program may have written it")
 
@@ -112,7 +112,7 @@ func parseLive(s string) (live, error) {
 	}, nil
 }
 
-// since is in front of when a task has changed, in a state behind the crash counter; see layout.lua.
+// since precedes the time when a task last changed, in a state after the crash counter; see layout.lua.
 const since = "=\x06"
 
 // parseState takes the crash counter off a state, and when its task has changed; zero if that is not there.
@@ -138,7 +138,7 @@ func claimedAt(fence store.Fence) store.Millis { return store.Millis(fence / clo
 // small tasks have no state at all.
 func storedState(state []byte) []byte { return appendState(nil, state) }
 
-// stateArg is the new state of a settlement, behind a 1 in place of its crashes if these stay counted.
+// stateArg is the new state of a settlement, after a 1 in place of its crashes if these stay counted.
 func stateArg(r *store.Settlement) []byte {
 	state := storedState(r.State)
 	if r.Unrun && len(state) > 0 {

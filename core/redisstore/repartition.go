@@ -1,7 +1,7 @@
 package redisstore
 
-// Repartition: the tasks of a stopped store change over to another number of partitions. All of it is copied first, beside what is
-// used, then the copies take the places of what was copied: see docs/decisions/0027-repartition.md.
+// Repartition: the tasks of a stopped store change over to another number of partitions. All of them are copied first, beside the
+// originals, then the copies take the places of the originals: see docs/decisions/0027-repartition.md.
 
 import (
 	"context"
@@ -19,7 +19,7 @@ const verbRepartition = "repartition"
 // undoIn bounds undoing a move that was cancelled.
 const undoIn = time.Minute
 
-// Repartitioning says what [Repartition] is to do.
+// Repartitioning is the input of [Repartition].
 type Repartitioning struct {
 	// To is the number of partitions that the prefix is to have, a power of two up to 1024.
 	To int
@@ -39,7 +39,7 @@ type Repartitioned struct {
 }
 
 // Repartition gives a prefix another number of partitions. Every process of the prefix has to be stopped: it refuses to begin while
-// one announces itself or a run holds its lease, and nobody can open the prefix before it ends. It needs memory for a second copy
+// one announces itself or a run holds its lease, and no process can open the prefix before it ends. It needs memory for a second copy
 // of all that is stored, and fails, with nothing changed, if there is not enough.
 //
 // If it is killed, the same call again brings it to its end, from wherever it was; as long as it was copying, a call with the number
@@ -101,7 +101,7 @@ func (m *mover) aim(s *Store) {
 	m.slots = s.over(slots)
 }
 
-// anyCopy begins the names of all copies, behind the base of their partition.
+// anyCopy begins the names of all copies, after the base of their partition.
 const anyCopy = "moving:"
 
 // copyOf begins those of an attempt.
@@ -143,7 +143,7 @@ func (s *Store) repartition(ctx context.Context, r Repartitioning) (Repartitione
 }
 
 // newMover reads how far a move is, or makes the state of one that has not begun. It refuses another number than that of a move that
-// has not ended, but for the number that undoes it.
+// has not ended, except for the number that undoes it.
 func (s *Store) newMover(ctx context.Context, r Repartitioning) (*mover, error) {
 	layout := s.client.Do(ctx, "HGETALL", s.config.Prefix+"layout")
 	if err := layout.Err(); err != nil {
@@ -183,7 +183,7 @@ func (m *mover) wouldMove(ctx context.Context) (Moved, error) {
 	return all.Moved, err
 }
 
-// begin closes the prefix, or takes a move over from the attempt before, which cannot go on from then on.
+// begin closes the prefix, or takes a move over from the attempt before, which cannot continue from then on.
 func (m *mover) begin(ctx context.Context) error {
 	if m.state.Phase == "" {
 		// Before the prefix is closed: a store that runs stays open.
@@ -222,7 +222,7 @@ func (m *mover) next(ctx context.Context, phase string) error {
 	return nil
 }
 
-// copyAll makes the copies, and proves them: they have no fault, and say the same as what they were made of.
+// copyAll makes the copies, and proves them: they have no fault, and equal their originals.
 func (m *mover) copyAll(ctx context.Context) error {
 	if err := m.dropCopies(ctx); err != nil {
 		return err
@@ -256,7 +256,7 @@ func (m *mover) copyAll(ctx context.Context) error {
 	if err := m.proven(ctx, moved, &before); err != nil {
 		return err
 	}
-	// Whatever changes a task changes a counter.
+	// Every change of a task changes a counter.
 	if again, err := m.old.counters(ctx); err != nil || !reflect.DeepEqual(again, counters) {
 		return orElse(err, "a process that announces itself nowhere has changed the store meanwhile: stop it, then try again")
 	}
@@ -272,7 +272,7 @@ func orElse(err error, text string) error {
 	return fmt.Errorf("%s", text)
 }
 
-// proven compares the copies with what they were made of. Counts of what is live are set by the audit, from the tasks.
+// proven compares the copies with their originals. Counts of live tasks are set by the audit, from the tasks.
 func (m *mover) proven(ctx context.Context, moved counted, before *store.Stats) error {
 	const repair = "duly audit finds out more, and duly audit --repair mends what it can; then try again"
 	for _, mend := range []bool{true, false} {
@@ -322,7 +322,7 @@ func (m *mover) end(ctx context.Context) error {
 	return nil
 }
 
-// undo drops the copies and opens the prefix as it was. It says so first: if the answer was lost that the copies are whole, they are
+// undo drops the copies and opens the prefix as it was. It records that first: if the answer was lost that the copies are whole, they are
 // all that counts, and stay.
 func (m *mover) undo(ctx context.Context) error {
 	if err := m.next(ctx, undoing); err != nil {

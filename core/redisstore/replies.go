@@ -11,7 +11,7 @@ import (
 
 // Replies of plain commands, which are sent with Do: RESP 3 has maps and pairs where RESP 2 has flat lists.
 
-// fieldsOf is the reply to HGETALL or CONFIG GET; empty if it is none.
+// fieldsOf is the reply to HGETALL or CONFIG GET; empty if it is invalid.
 func fieldsOf(answer *redis.Cmd) map[string]string {
 	fields := map[string]string{}
 	switch v := answer.Val().(type) {
@@ -35,7 +35,7 @@ type scored struct {
 	score  store.Millis
 }
 
-// scoresOf is the reply to ZRANGE WITHSCORES of a set whose scores are times; nil if it is none.
+// scoresOf is the reply to ZRANGE WITHSCORES of a set whose scores are times; nil if it is invalid.
 func scoresOf(answer *redis.Cmd) []scored {
 	// The nil slice of another reply makes an empty result, not a panic.
 	list, _ := answer.Val().([]any)

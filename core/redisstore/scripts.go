@@ -24,11 +24,11 @@ var packed []byte
 type source struct {
 	Text string   `json:"text"`           // without comments, and with the values of its constants in their places
 	Keys []string `json:"keys,omitempty"` // of a script: the names of its KEYS, in order
-	// Needs are the parts that it is loaded behind, in order; layout, which is in front of every script, is not named.
+	// Needs are the parts that precede it, in order; layout, which is in front of every script, is not named.
 	Needs []string `json:"needs,omitempty"`
 	// Replace are the parts of a script that has a second form, with what it takes to replace tasks.
 	Replace []string `json:"replace,omitempty"`
-	// Then are the parts behind a script, for what few of its calls get to.
+	// Then are the parts after a script, for what few of its calls get to.
 	Then []string `json:"then,omitempty"`
 }
 
@@ -48,7 +48,7 @@ var sources = sync.OnceValue(func() map[string]source {
 const (
 	partLayout  = "layout"  // describes a partition, and is in front of every script
 	partTasks   = "tasks"   // places live tasks, and comes next but in plain scripts
-	partAnswers = "answers" // keeps the answers of a script: its calls say who calls
+	partAnswers = "answers" // keeps the answers of a script: its calls name their caller
 )
 
 // script is a file of scripts/ with its parts in front of it, as Redis gets it.
@@ -58,7 +58,7 @@ type script struct {
 	keys []string
 	sha  string
 	text func() string // put together when a server does not know it
-	// answers says that the script keeps its answers, and takes the caller as an additional last argument.
+	// answers is set if the script keeps its answers, and takes the caller as an additional last argument.
 	answers bool
 }
 
@@ -75,7 +75,7 @@ type scripts struct {
 type form byte
 
 const (
-	formWhole   form = 'w' // the parts that it needs, behind tasks
+	formWhole   form = 'w' // the parts that it needs, after tasks
 	formReplace form = 'r' // the same, with what it takes to replace tasks
 	formPlain   form = 'p' // the parts that it needs alone
 )

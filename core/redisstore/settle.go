@@ -1,6 +1,6 @@
 package redisstore
 
-// Settle: its arguments, and what its reply says of each run.
+// Settle: its arguments, and how its reply for each run is read.
 
 import (
 	"context"
@@ -89,7 +89,7 @@ func (s *Store) settleCall(runs []store.Settlement, b settleBatch) call {
 	return c
 }
 
-// quietArg is 1 if nobody has to be told of what some runs make due: one that has to be is told with all.
+// quietArg is 1 if no process has to be notified of what some runs make due: a run that needs it is announced with all.
 func quietArg(runs []store.Settlement, members []int) string {
 	for _, i := range members {
 		if !runs[i].Quiet {

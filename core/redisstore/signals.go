@@ -1,6 +1,6 @@
 package redisstore
 
-// Signals: what somebody says to tasks that wait for it.
+// Signals: messages to tasks that wait for them.
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 // verbSignal is the verb of errors.
 const verbSignal = "signal"
 
-// Signal tells whoever waits; see [store.Signals].
+// Signal resumes the waiting tasks; see [store.Signals].
 func (s *Store) Signal(ctx context.Context, signals []store.Signal) ([]store.Signalled, error) {
 	calls := make([]call, len(signals))
 	for i := range signals {
@@ -54,7 +54,7 @@ func waitMark(approval bool) string {
 	return "w"
 }
 
-// Heard returns what tasks were told; see [store.Signals]. It is kept where they wait.
+// Heard returns what tasks have received; see [store.Signals]. It is kept where they wait.
 func (s *Store) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, error) {
 	ctx, cancel := s.patience(ctx, "read")
 	defer cancel()
@@ -80,7 +80,7 @@ func (s *Store) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, e
 	return out, nil
 }
 
-// parseTold reads what a task was told; nil if it was told nothing yet.
+// parseTold reads what a task has received; nil for nothing yet.
 func parseTold(said string) (*store.Told, error) {
 	said, told := strings.CutPrefix(said, "t")
 	if !told {

@@ -1,6 +1,6 @@
 package redisstore
 
-// Turns under limits that span partitions: homes are told what has ended, and asked for permits, between what is settled and what is claimed.
+// Turns under limits that span partitions: ended runs are reported to homes, and permits requested from them, between settling and claiming.
 
 import (
 	"cmp"
@@ -30,7 +30,7 @@ type spanning struct {
 	crossed []store.Crossing
 }
 
-// answered looks at what the first calls of a turn have said. A claim that found nothing but who waits for permits is made again with them.
+// answered looks at the answers to the first calls of a turn. A claim that found only tasks that wait for permits is made again with them.
 func (t *spanning) answered(settles []call, settled [][]any, members [][]int) {
 	p := t.store.permits
 	for i, reply := range settled {
@@ -62,8 +62,8 @@ func (t *spanning) claimed(i int, brought bool) bool {
 	return waits
 }
 
-// run tells homes what has ended, asks them for permits, and makes the claims that come with these. Without a home that answers they are made
-// without, so that what needs none starts all the same.
+// run reports ended runs to homes, asks them for permits, and makes the claims that come with these. Without a home that answers the claims are made
+// without permits, so that tasks that need none still start.
 func (t *spanning) run(ctx context.Context) {
 	if len(t.reports)+len(t.later) == 0 {
 		return
@@ -72,7 +72,7 @@ func (t *spanning) run(ctx context.Context) {
 	bring := t.ask(ctx, append(t.take(), questions...))
 	t.claim(ctx, bring)
 	done()
-	if len(t.reports) > 0 { // of what was brought and not used, and of what the silent said
+	if len(t.reports) > 0 { // of permits brought and not used, and from partitions that did not ask
 		t.visit(ctx, t.ask(ctx, t.take()), nil)
 	}
 }
@@ -84,7 +84,7 @@ func (t *spanning) take() []report {
 	return out
 }
 
-// questionLen is the length of what names a question to a home.
+// questionLen is the length of the name of a question to a home.
 const questionLen = 10
 
 // ask calls homes, and returns what claims are to bring to the partitions.
@@ -204,8 +204,8 @@ func (t *spanning) visit(ctx context.Context, bring brought, calls []call) (repl
 	return replies[:n], errs[:n]
 }
 
-// spread tells of what the homes have said besides: partitions in which a claim is worth it, and budgets that are used up. What pauses is
-// paused in all partitions.
+// spread passes on the other news from the homes: partitions in which a claim is worth it, and budgets that are used up. A budget that pauses
+// does so in all partitions.
 func (s *Store) spread(ctx context.Context, t *spanning, settled []store.Settled, claimed []store.Claim) {
 	if len(settled) > 0 {
 		settled[0].Opened = t.opened
@@ -223,7 +223,7 @@ func (s *Store) spread(ctx context.Context, t *spanning, settled []store.Settled
 	}
 }
 
-// pauseAll pauses what a budget is about that is used up, if it is to be paused: its home has done so in its own partition only.
+// pauseAll pauses the scope of a budget that is used up, if it is to be paused: its home has done so in its own partition only.
 func (s *Store) pauseAll(ctx context.Context, c *store.Crossing) {
 	name := budgetName(c.About)
 	text, err := s.client.Do(ctx, "HGET", s.parts[0].key("limits"), name).Text()

@@ -1,6 +1,6 @@
 package redisstore
 
-// Stamps: which definitions are stored. They are lost with whatever else a Redis loses that comes back empty.
+// Stamps: which definitions are stored. A Redis that comes back empty has lost them with everything else.
 
 import (
 	"context"
@@ -41,7 +41,7 @@ func (s *Store) Stamped(ctx context.Context, partition int, stamp string) (bool,
 	return slices.Contains(strings.Fields(known), stamp), nil
 }
 
-// keepLayout stores the layout that this process works with where there is none, and refuses another one.
+// keepLayout stores the layout that this process works with if none is stored, and refuses another one.
 func (s *Store) keepLayout(ctx context.Context) error {
 	key := s.config.Prefix + "layout"
 	n, err := s.client.Do(ctx, "HGET", key, "partitions").Int()
@@ -57,7 +57,7 @@ func (s *Store) keepLayout(ctx context.Context) error {
 	return nil
 }
 
-// newLayout stores the layout of a new prefix, and an id by which stores can be told apart. Of two processes that do so at the same time one
+// newLayout stores the layout of a new prefix, and an id by which stores can be distinguished. Of two processes that do so at the same time one
 // sets the numbers.
 func (s *Store) newLayout(ctx context.Context, key string, partitions, version int) error {
 	pipe := s.client.Pipeline()

@@ -1,6 +1,6 @@
 package redisstore
 
-// Start: a task that is stored and leased in one step, and what its reply says.
+// Start: a task that is stored and leased in one step, and how the reply is read.
 
 import (
 	"context"
@@ -82,7 +82,7 @@ func (s *Store) startLeft(ctx context.Context, requests []store.ClaimRequest, cl
 		r.Agents, r.New = []string{r.New.Agent}, nil
 		rest, err := s.Claim(ctx, []store.ClaimRequest{r})
 		if err != nil {
-			continue // it is stored, which is what cannot be taken back; whoever looks next finds it
+			continue // it is stored, which cannot be taken back; the next look finds it
 		}
 		rest[0].Submitted = c.Submitted
 		*c = rest[0]

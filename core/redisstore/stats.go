@@ -47,7 +47,7 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 	}
 	st := store.Stats{Counters: store.Counters{Partitions: len(s.parts)}, Now: parseTime(now)}
 	for _, p := range parts {
-		// Counters grow for as long as the prefix exists; the others say how things are now.
+		// Counters grow for as long as the prefix exists; the others are the current state.
 		counters := fieldsOf(p.counters)
 		add(&st, counters)
 		// Who waits in line for a limit is parked too, but neither paused nor without a handler.
@@ -68,7 +68,7 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 		}
 	}
 	st.Kinds = kinds
-	// Resting activity tasks are live but have nothing to do, so they are taken out of what waits.
+	// Resting activity tasks are live but have nothing to do, so they are subtracted from the waiting ones.
 	st.CountResting()
 	return st, nil
 }
@@ -138,7 +138,7 @@ func parseKind(counter kindCounter, fields []any) *store.KindStats {
 		k.Live = number(fields[0])
 	case "r":
 		k.Running = number(fields[0])
-	// A count below zero would be a fault that an audit corrects; nobody is shown one.
+	// A count below zero would be a fault that an audit corrects; it is never returned.
 	case "z":
 		k.Resting = max(number(fields[0]), 0)
 	default:
@@ -171,7 +171,7 @@ func parseRuns(k *store.KindStats, fields []any) {
 // add adds the counters of one partition, whose names are those that the scripts give them.
 // A counter that a newer binary has added is passed over.
 func add(st *store.Stats, c map[string]string) {
-	// The scripts count live and running, as those change in one place each; waiting is what is left.
+	// The scripts count live and running, as those change in one place each; waiting is the difference.
 	live, running := toInt(c["live"]), toInt(c["running"])
 	st.Waiting += live - running
 	st.InProgress += running

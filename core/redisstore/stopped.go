@@ -69,7 +69,7 @@ func (m *mover) unlimited(ctx context.Context) error {
 	}
 }
 
-// time is that of Redis.
+// time is Redis' time.
 func (s *Store) time(ctx context.Context) (store.Millis, error) {
 	now := s.client.Do(ctx, "TIME")
 	if err := now.Err(); err != nil {
@@ -78,7 +78,7 @@ func (s *Store) time(ctx context.Context) (store.Millis, error) {
 	return parseTime(now), nil
 }
 
-// running counts the tasks of claims whose leases have not ended, and says when the last one ends. The ends of holds are among
+// running counts the tasks of claims whose leases have not ended, and returns when the last one ends. The ends of holds are among
 // the leases.
 func (m *mover) running(ctx context.Context, p partition, now store.Millis) (tasks int64, last store.Millis, err error) {
 	for at := 0; ; at += pageEntries {

@@ -18,7 +18,7 @@ import (
 
 // Defaults of Config.
 // The limits of tasks, records and bytes keep one agent from filling a Redis, by accident or on
-// purpose; whoever needs more says so.
+// purpose; an operator who needs more sets them.
 const (
 	DefaultPartitions = 8 // in a cluster; a single server has one
 	DefaultRetention  = 7 * 24 * time.Hour
@@ -51,7 +51,7 @@ type Config struct {
 	// CAFile, CertFile and KeyFile are files in PEM for a URL with TLS: who signs the server's certificate, if the machine
 	// does not trust them already, and the client's own certificate and key, if the server asks for one.
 	CAFile, CertFile, KeyFile string
-	// Options are used instead of URL when set, for what a URL cannot say. The fields that the store depends on are
+	// Options are used instead of URL when set, for settings that a URL cannot express. The fields that the store depends on are
 	// overwritten: MaxRetries and ContextTimeoutEnabled.
 	Options *redis.UniversalOptions
 	// Credentials, if it is set, has the user and the password of each new connection, in place of those of URL and Options.
@@ -221,8 +221,8 @@ func lanesOf[Q any](s *Store, run func(context.Context, []Q) []outcome[submitted
 	return all
 }
 
-// Store is a [store.Store] on Redis. It is safe for concurrent use: after Open nothing in it
-// changes but what is atomic or behind a lock. It has no goroutine of its own except for
+// Store is a [store.Store] on Redis. It is safe for concurrent use: after Open its fields do not
+// change, except those that are atomic or behind a lock. It has no goroutine of its own except for
 // those of Wakeups, which end with their context.
 type Store struct {
 	config Config
@@ -236,11 +236,11 @@ type Store struct {
 	cluster *cluster // nil if all partitions are on one server, so that one command can read keys of several
 	// callers names the calls whose answers Redis keeps.
 	callers *callers
-	// name is shown to people, and secure says whether the connection is encrypted.
+	// name is shown to people, and secure reports whether the connection is encrypted.
 	name   string
 	secure bool
 	user   string // of the ACL; empty for the default one
-	server string // which run of a server it is; empty for a cluster, and if it does not say
+	server string // which run of a server it is; empty for a cluster, and if it does not report it
 
 	// submits and touches join the calls of single tasks.
 	submits lanes[store.Submission]
@@ -249,13 +249,13 @@ type Store struct {
 	swept []atomic.Pointer[sweep]
 	// plain has, for each partition, how its plain scripts have answered.
 	plain []plainPartition
-	// permits has what partitions and homes have said of limits and budgets that span partitions.
+	// permits has the reports of partitions and homes on limits and budgets that span partitions.
 	permits *permits
 	ahead   *atomic.Int64 // the server's clock minus ours, ms, as of its last answer
 	feed    *feed         // who listens to events
 }
 
-// Wakeups are optional for a store: whoever needs them asks whether the store is a Waker.
+// Wakeups are optional for a store: callers that need them check whether the store is a Waker.
 var (
 	_ store.Store = (*Store)(nil)
 	_ store.Waker = (*Store)(nil)

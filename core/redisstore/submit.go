@@ -1,6 +1,6 @@
 package redisstore
 
-// Submit: its arguments, one call for each partition, and what its reply says of each task.
+// Submit: its arguments, one call for each partition, and how the reply for each task is read.
 
 import (
 	"context"
@@ -96,7 +96,7 @@ func (s *Store) refused(agent, id string, code int64) error {
 
 // submitError is the error of a joined submit: the store's, or that of the caller's own context.
 func submitError(err error) error {
-	// An error of the store says which verb failed already.
+	// An error of the store names the failed verb already.
 	if _, ok := errors.AsType[*store.Error](err); ok {
 		return err
 	}
@@ -200,9 +200,9 @@ func (s *Store) submitArgs(tasks []store.Submission, members []int, mode string)
 	return args
 }
 
-// place runs calls that store tasks, and returns what became of each task: what stops a partition stops its own only. Each
-// reply has the time, then some fields for each of the call's members, which parse is given, and may have the profiles of their agents
-// behind them, which profiled adds to the answer of the member with that place.
+// place runs calls that store tasks, and returns the outcome for each task: an error of a partition stops its own only. Each
+// reply has the time, then some fields for each of the call's members, which parse gets, and may have the profiles of their agents
+// after them, which profiled adds to the answer of the member with that place.
 func (s *Store) place(
 	ctx context.Context, calls []call, members [][]int, fields int, parse func(answer []any) (submitted, error),
 	profiled func(i int, profiles map[string][]byte, a *submitted),
@@ -269,7 +269,7 @@ func parseSubmitted(v any) (submitted, error) {
 	return submitted{Submitted: store.Submitted{Created: true, Due: store.Millis(due)}}, nil
 }
 
-// ruleArg is what a submission says about a task that already exists; empty for leaving it, no first state, no root and the bounds of its agent.
+// ruleArg is a submission's rule for a task that already exists; empty for leaving it, no first state, no root and the bounds of its agent.
 // Most tasks have no rule, and the empty argument costs the script one comparison.
 func ruleArg(t *store.Submission) []byte {
 	if t.Conflict == store.ConflictKeep && t.State == nil && t.Root == nil && t.Hold == nil && !t.Owed {
@@ -294,8 +294,8 @@ func heldArg(h *store.Hold) string {
 	return fmt.Sprintf("%013d", h.Until.At) + string(h.Note)
 }
 
-// byPartition makes calls for the partitions that n tasks lie in, one for each if it has room for as many bytes. task says which
-// agent has a task, and its size. It also returns which tasks each call has, in order.
+// byPartition makes calls for the partitions that n tasks lie in, one for each if it has room for as many bytes. task returns the
+// agent of a task, and its size. It also returns which tasks each call has, in order.
 // It keeps the caller's order within each partition, which is the order in which equal tasks run.
 func (s *Store) byPartition(
 	n, room int, task func(i int) (agent string, size int), build func(partition int, members []int) call,

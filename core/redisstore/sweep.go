@@ -1,6 +1,6 @@
 package redisstore
 
-// Sweeps: finished records that are too old go a few at a time, beside claims.
+// Sweeps: finished records that are too old go a few at a time, along with claims.
 
 import (
 	"time"
@@ -27,7 +27,7 @@ type sweep struct {
 }
 
 // sweep adds to claims that are sent anyway a step through the finished records of the first partition whose turn it
-// is, so that what is too old goes without a goroutine or a call of its own.
+// is, so that old records go without a goroutine or a call of its own.
 // A prefix with no process at all keeps its finished records until one starts.
 func (s *Store) sweep(calls []call, requests []store.ClaimRequest) []call {
 	now := time.Now() //nolint:forbidigo // only paces this process; what is too old is decided by the script
@@ -43,7 +43,7 @@ func (s *Store) sweep(calls []call, requests []store.ClaimRequest) []call {
 			next.cursor = last.cursor
 		}
 		// The swap decides between claims that run at the same time;
-		// whoever loses has nothing to sweep.
+		// the loser has nothing to sweep.
 		if s.swept[p].CompareAndSwap(last, &next) {
 			return append(calls, call{
 				script: &s.scripts.sweep, partition: p,

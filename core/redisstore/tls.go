@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// secure adds the certificates of a configuration to what is spoken with TLS.
+// secure adds the certificates of a configuration to connections with TLS.
 // Files are read once, when a store is opened: a certificate that is renewed needs a restart.
 func (c Config) secure(t *target) error {
 	if c.CAFile == "" && c.CertFile == "" && c.KeyFile == "" {

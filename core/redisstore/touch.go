@@ -43,7 +43,7 @@ func (s *Store) Touch(ctx context.Context, touches []store.Touch) ([]store.Touch
 }
 
 // touch books runs of activity tasks.
-// Longest is empty for an activity task that throttles, and the script tells the two apart by it.
+// Longest is empty for an activity task that throttles, and the script distinguishes the two by it.
 func (s *Store) touch(ctx context.Context, touches []store.Touch) []outcome[submitted] {
 	const fields = 3
 	calls, members := s.byPartition(len(touches), mostPayload,
@@ -67,8 +67,8 @@ func (s *Store) touch(ctx context.Context, touches []store.Touch) []outcome[subm
 
 // touchArgs are the arguments of touch.lua for one touch.
 func touchArgs(t *store.Touch) []any {
-	// Debounce moves the run with each touch, at most to this far behind the
-	// first; a throttle stays where it is.
+	// Debounce moves the run with each touch, at most to this long after the
+	// first; a throttle does not move it.
 	longest := ""
 	if t.Pulse.Debounce {
 		longest = strconv.FormatInt(t.Pulse.MaxWait.Milliseconds(), 10)

@@ -11,7 +11,7 @@ import (
 
 // Turn ends runs and leases due tasks; see [store.Queue]. Redis carries out the scripts of a pipeline in their order. One that
 // has to be sent again, as the server did not know it or had moved its partition, or as a plain one was not enough, may come
-// after those behind it.
+// after the scripts that follow it.
 func (s *Store) Turn(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) ([]store.Settled, []store.Claim, error) {
 	var span *spanning
 	if len(s.parts) > 1 {

@@ -23,11 +23,11 @@ const (
 const wrongScheme = "must begin with redis://, rediss:// (TLS) or unix://, " +
 	"or for a cluster with redis+cluster:// or rediss+cluster://, behind Sentinel with redis+sentinel:// or rediss+sentinel://"
 
-// target is what a URL says.
+// target is the parsed form of a URL.
 // The options are go-redis' own, as its universal client takes them for all three sorts.
 type target struct {
 	options redis.UniversalOptions
-	name    string // the URL without what is secret
+	name    string // the URL without its secrets
 	tls     bool
 }
 
@@ -47,13 +47,13 @@ func parseURL(text string) (target, error) {
 	case !found, !known, kind != oneServer && kind != aCluster && kind != sentinels:
 		return target{}, wrongURL(wrongScheme)
 	}
-	// net/url takes one host only, so that what is behind each comma is read by itself.
+	// net/url takes one host only, so the text after each comma is parsed separately.
 	end := strings.IndexAny(rest, "/?#")
 	if end < 0 {
 		end = len(rest)
 	}
 	authority, path := rest[:end], rest[end:]
-	// The last @: a password may have one that somebody forgot to escape, a host never has.
+	// The last @: a password may have one that was not escaped, a host never has.
 	at := strings.LastIndexByte(authority, '@') + 1
 	hosts := strings.Split(authority[at:], ",")
 	switch {
@@ -62,7 +62,7 @@ func parseURL(text string) (target, error) {
 	case kind == sentinels:
 		return parseSentinels(secure, authority[:at], hosts, path)
 	}
-	// The name is made of what was understood, never of the text itself: that one has the password.
+	// The name is made of the parsed parts, never of the text itself, which contains the password.
 	t, err := parseHosts(secure, authority[:at], hosts, path)
 	t.options.IsClusterMode = kind == aCluster
 	t.name = scheme + "://" + strings.Join(t.options.Addrs, ",")
@@ -77,7 +77,7 @@ func parseURL(text string) (target, error) {
 	return t, nil
 }
 
-// parseSentinels reads what is behind redis+sentinel://: the sentinels, then /MASTER or /MASTER/DB. The user and the
+// parseSentinels reads the part after redis+sentinel://: the sentinels, then /MASTER or /MASTER/DB. The user and the
 // password are those of the master; the sentinels' own, if they have some, are parameters.
 func parseSentinels(secure bool, user string, hosts []string, path string) (target, error) {
 	// Two parts: the master's name is a part of the path for duly, which go-redis does not know.
@@ -91,13 +91,13 @@ func parseSentinels(secure bool, user string, hosts []string, path string) (targ
 		return target{}, wrongURL("has badly escaped parameters")
 	}
 	sentinelUser, sentinelPassword := values.Get("sentinel_username"), values.Get("sentinel_password")
-	// What is left of the parameters is for go-redis, and it refuses the ones that it does not know.
+	// The remaining parameters are for go-redis, and it refuses the ones that it does not know.
 	values.Del("sentinel_username")
 	values.Del("sentinel_password")
 	for i, host := range hosts {
-		// Behind the last ] there is a port at most: an IPv6 address has colons of its own.
+		// After the last ] there is a port at most: an IPv6 address has colons of its own.
 		if !strings.Contains(host[strings.LastIndexByte(host, ']')+1:], ":") {
-			hosts[i] = host + ":26379" // theirs, not that of a server
+			hosts[i] = host + ":26379" // the port of sentinels, not of a server
 		}
 	}
 	t, err := parseHosts(secure, user, hosts, "/"+db+"?"+values.Encode())

@@ -18,9 +18,9 @@ import (
 // go-redis sends a PING for it.
 const checkEvery = 15 * time.Second
 
-// Wakeups subscribes to what the scripts announce; see [store.Waker].
-// The channel is closed when ctx ends, or when the client is closed; whoever
-// reads it must not wait for anything else.
+// Wakeups subscribes to the announcements of the scripts; see [store.Waker].
+// The channel is closed when ctx ends, or when the client is closed; its
+// reader must not wait for anything else.
 func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 	// One channel for the whole prefix: a process has handlers for agents of every partition.
 	sub := s.client.Subscribe(ctx, s.config.Prefix+"wake")
@@ -42,8 +42,8 @@ func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 		messages := sub.Channel(redis.WithChannelHealthCheckInterval(checkEvery))
 		for {
 			select {
-			// Pub/Sub has no memory: what was published while the connection was away is gone, and the
-			// periodic look of the daemon makes up for it.
+			// Pub/Sub has no memory: messages published while the connection was away are gone, and the
+			// periodic look of the daemon makes up for them.
 			case <-ctx.Done():
 				return
 			case m, ok := <-messages:
@@ -68,7 +68,7 @@ func parseWakeup(payload string, byBase map[string]int) (store.Wakeup, bool) {
 	return store.Wakeup{Partition: p, Due: store.Millis(due)}, err == nil && known
 }
 
-// pass waits until somebody takes the wake-up, or the subscription ends.
+// pass waits until the reader takes the wake-up, or the subscription ends.
 func pass(ctx context.Context, out chan<- store.Wakeup, w store.Wakeup) {
 	select {
 	case out <- w:

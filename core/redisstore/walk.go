@@ -25,7 +25,7 @@ var marks = regexp.MustCompile(`^(?:w\d{1,15}\|\d{1,16}|r.+|` +
 	`p[1-4]\|(\d{1,20})\|(\d{0,20})\|(\d{1,20})\|(\d{0,20})\|\d{1,4}\|.*|` +
 	`f(\d{1,20})\|(\d{0,20})\|.*)$`)
 
-// isMark reports whether a walk can continue behind a cursor.
+// isMark reports whether a walk can continue after a cursor.
 // The empty cursor is the first page.
 func isMark(cursor string) bool {
 	parts := marks.FindStringSubmatch(cursor)
@@ -39,7 +39,7 @@ func isMark(cursor string) bool {
 	})
 }
 
-// List returns a page of an agent's tasks; see [store.Reader]. The steps of the list say which tasks come next, others read them; each step
+// List returns a page of an agent's tasks; see [store.Reader]. The steps of the list return which tasks come next, others read them; each step
 // is bounded, and the page ends where it is full.
 func (s *Store) List(ctx context.Context, q store.List) (store.Page, error) {
 	if !isMark(q.After) {
@@ -71,7 +71,7 @@ type walking struct {
 	s    *Store
 	q    store.List
 	page store.Page
-	at   string // the mark to continue behind; empty at the end
+	at   string // the mark to continue after; empty at the end
 	room int    // bytes that the page has room for
 	full bool
 }
@@ -81,7 +81,7 @@ type listed struct {
 	id, place, mark string
 }
 
-// list is the next step: some tasks. It sets where the walk continues behind them.
+// list is the next step: some tasks. It sets where the walk continues after them.
 // It lists no more than the page has room for, so that nothing is listed twice and thrown away.
 func (w *walking) list(ctx context.Context) ([]listed, error) {
 	const head, fields = 3, 3
@@ -143,8 +143,8 @@ func wanted(statuses []store.Status) string {
 	return letters.String()
 }
 
-// take adds what was listed to the page, as far as it fits.
-// It stops where the page has enough bytes, and remembers the task behind which the next page begins.
+// take adds the listed tasks to the page, as far as they fit.
+// It stops where the page has enough bytes, and remembers the task after which the next page begins.
 func (w *walking) take(ctx context.Context, all []listed) error {
 	// A brief list needs no bodies, so the first step is enough.
 	if w.q.Brief {
@@ -177,11 +177,11 @@ func (w *walking) take(ctx context.Context, all []listed) error {
 	return nil
 }
 
-// end makes the page end behind some of what was listed.
-// Every task has a mark of its own, so a page can end behind any of them.
+// end makes the page end after some of the listed tasks.
+// Every task has a mark of its own, so a page can end after any of them.
 func (w *walking) end(all []listed, done int) {
 	switch {
-	case done == len(all): // where the list says
+	case done == len(all): // where the list ends
 	case done > 0:
 		w.at = all[done-1].mark
 	default:
@@ -189,8 +189,8 @@ func (w *walking) end(all []listed, done int) {
 	}
 }
 
-// add puts a task on the page. It may have changed since it was listed: what has gone is left out, as is what has finished and
-// will be listed among those that have.
+// add puts a task on the page. It may have changed since it was listed: a task that is gone is left out, and so is one that has finished and
+// will be listed among the finished ones.
 func (w *walking) add(t *store.Stored, l listed) {
 	was := statusOf(l.place)
 	if t.Status == "" || t.Dropped || w.q.Statuses != nil && !store.Among(t.Status, w.q.Statuses) || t.Status.Finished() && !was.Finished() {
