@@ -20,8 +20,8 @@ const (
 	minute      = 60_000.0
 )
 
-// knowledge is what is known of a bucket that adapts: how many runs at once, ms between two starts or 0, since when those were counted that
-// were served, how many, until when nothing starts, whether one is to go first, and when it was last heard of.
+// knowledge is what is known of a bucket that adapts: how many runs at once, ms between two starts or 0, since when served runs have been
+// counted, how many, until when nothing starts, whether one is to go first, and when it last had news.
 type knowledge struct {
 	allow, gap  float64
 	since       store.Millis
@@ -30,7 +30,7 @@ type knowledge struct {
 	probe       int
 }
 
-// learned is what is known of a bucket; nil if it does not adapt, or has not been used.
+// learned is the knowledge of a bucket; nil if it does not adapt, or has not been used.
 func (b *bucket) learned() *knowledge {
 	if !b.rule.limit.Adaptive {
 		return nil
@@ -55,7 +55,7 @@ func (b *bucket) unprobed() {
 	}
 }
 
-// learn notes that a run was served, or, with a wait, told to come back after it.
+// learn notes that a run was served, or, with a wait, asked to come back after it.
 func (u *used) learn(wait float64, now store.Millis) {
 	k := u.knows
 	if k == nil {
@@ -104,7 +104,7 @@ func (k *knowledge) serve(u *used, now store.Millis) {
 	}
 }
 
-// learned is what is known, as others read it.
+// learned is the knowledge in the form that callers read.
 func (k *knowledge) learned(of string) store.Learned {
 	l := store.LearnedOf(k.allow, k.gap, k.till, k.probe != 0)
 	l.Of = of

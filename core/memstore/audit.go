@@ -8,8 +8,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// audit looks at all tasks of a partition: a page has no end here, as nobody waits for a lock for long.
-// What it finds would be a mistake in this package, so that it repairs nothing; tests call it.
+// audit looks at all tasks of a partition: a page has no end here, as the lock is never held for long.
+// A fault would be a mistake in this package, so that it repairs nothing; tests call it.
 func (p *partition) audit(now store.Millis) store.Audited {
 	found := store.Audited{}
 	for _, a := range p.agents {
@@ -27,7 +27,7 @@ func (p *partition) audit(now store.Millis) store.Audited {
 	return found
 }
 
-// counted is what a partition's counters should say, found by looking at every task.
+// counted is what a partition's counters should be, found by looking at every task.
 type counted struct {
 	live, running int64
 	kinds         map[string]store.KindStats
@@ -35,7 +35,7 @@ type counted struct {
 }
 
 // recount counts all live tasks.
-// It reads what is there and never a counter.
+// It reads the tasks and never a counter.
 func (p *partition) recount() counted {
 	c := counted{kinds: map[string]store.KindStats{}, groups: map[[2]string]int64{}}
 	for _, a := range p.agents {
@@ -77,7 +77,7 @@ func (p *partition) miscounted(now store.Millis) []store.Fault {
 	return faults
 }
 
-// fault is what is wrong with one live task; empty if it waits, runs or is parked as it should.
+// fault is the fault of one live task; empty if it waits, runs or is parked as it should.
 func (p *partition) fault(t *task, now store.Millis) store.FaultCode {
 	switch {
 	// Running: its claim has a lease that will end, and knows the task.
@@ -100,8 +100,8 @@ func (p *partition) fault(t *task, now store.Millis) store.FaultCode {
 	return ""
 }
 
-// comesBack reports whether something will put back what is parked where a task is.
-// A kind comes back when somebody claims with a handler for it; a hold when it ends.
+// comesBack reports whether the tasks parked in the place of a task will be put back.
+// A kind comes back when a process with a handler for it claims; a hold when it ends.
 func (p *partition) comesBack(t *task) bool {
 	if t.lined != nil {
 		return p.served(t)
@@ -119,7 +119,7 @@ func (p *partition) comesBack(t *task) bool {
 	return false
 }
 
-// served reports whether a task stands in its line, and whether a claim will come to that: now, at a time, or when a run ends.
+// served reports whether a task is in its line, and whether a claim will come to that: now, at a time, or when a run ends.
 func (p *partition) served(t *task) bool {
 	b := t.lined
 	stands := slices.ContainsFunc(b.line.agents, func(s *standing) bool { return s.agent == t.Agent && slices.Contains(s.tasks, t) })

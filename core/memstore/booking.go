@@ -37,7 +37,7 @@ func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error)
 		out.Next = of.confirmed[0]
 	}
 	out.By = of.by(b.At, now)
-	// The first that the caller may set, and whether somebody else is about to set one that is early enough.
+	// The first that the caller may set, and whether another process is about to set one that is early enough.
 	mine := func(o owed) bool { return o.tag == b.Tag || o.until <= now }
 	free := slices.IndexFunc(of.owed, mine)
 	theirs := slices.ContainsFunc(of.owed, func(o owed) bool { return !mine(o) && o.at <= b.At })
@@ -59,7 +59,7 @@ func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error)
 	return out, nil
 }
 
-// by is the alarm that stands in for one at a time; zero if there is none.
+// by is the alarm that serves instead of one at a time; zero if there is none.
 func (of *bookings) by(wanted, now store.Millis) store.Millis {
 	for _, at := range of.confirmed {
 		if at == wanted || at < wanted && at > now.Add(store.SureAfter) {

@@ -26,7 +26,7 @@ func (s *Store) Budget(ctx context.Context, changes []store.BudgetChange) ([]sto
 	return s.bound(ctx, bounds)
 }
 
-// spentAt is what has been spent in the period that a time is in.
+// spentAt is how much has been spent in the period of a time.
 func (b *bucket) spentAt(now store.Millis) store.Amount {
 	if b.ends <= now {
 		return 0
@@ -77,7 +77,7 @@ func pausedBy(b *store.Budget, of string, t *task) scope {
 	}
 }
 
-// holdNow pauses a scope until somebody resumes it. A hold without an end that it has already stays.
+// holdNow pauses a scope until it is resumed. A hold without an end that it has already stays.
 func (p *partition) holdNow(s scope, note []byte, now store.Millis) {
 	if !p.held(s, now) || p.holds[s].term != nil {
 		p.hold(s, hold{since: p.begun(now), note: slices.Clone(note)}, now, true)

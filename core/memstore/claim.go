@@ -1,6 +1,6 @@
 package memstore
 
-// Claim: what is taken back, put back and leased in one step, and when the partition is due next.
+// Claim: which tasks are taken back, put back and leased in one step, and when the partition is due next.
 
 import (
 	"context"
@@ -86,21 +86,21 @@ type claiming struct {
 	noticed  int            // leases that are over
 	lost     map[string]int // tasks that were taken back, by whose they were
 	lease    time.Duration  // of the first task that was taken; zero before
-	// got counts what was taken of agents whose tasks are looked at one by one.
+	// got counts the tasks taken of agents whose tasks are looked at one by one.
 	got map[*agent]int
 	// passed is the place in the agenda up to which a picky claim has looked in
-	// vain: the next one begins behind it.
+	// vain: the next one begins after it.
 	passed   store.Millis
 	taken    []*task
-	lined    map[*task]bool   // those of what was taken that had to wait for a limit
-	crossed  []store.Crossing // budgets that are used up by what was taken
+	lined    map[*task]bool   // the taken tasks that had to wait for a limit
+	crossed  []store.Crossing // budgets that are used up by the taken tasks
 	from     *bucket          // that lets the task go which is looked at
 	fromLine load             // large tasks of lines that were looked at
 	tight    map[*bucket]bool // budgets that had no room for a run of some kind beside those under way
 }
 
-// claim is one claim of a partition: it takes back what dead processes held, puts back what is no
-// longer parked or held, visits agents, and leases what it has taken.
+// claim is one claim of a partition: it takes back the tasks of dead processes, puts back those that are no
+// longer parked or held, visits agents, and leases the tasks that it has taken.
 func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
 	// The caller repeats a claim whose answer was lost, and gets the tasks that it has had all along.
 	if fence, ok := p.nonces[r.Nonce]; ok && r.Limit > 0 {
@@ -118,7 +118,7 @@ func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
 		c.putBack()
 	}
 	// After the tasks are back in their queues, so that an agent whose run has died
-	// takes its place by what is due now.
+	// takes its place by its tasks that are due now.
 	for _, e := range ended {
 		p.free(e.agent, e.claim, now)
 	}
@@ -151,7 +151,7 @@ func bounds(r *store.ClaimRequest) map[string]int {
 	return most
 }
 
-// nexts are the next due time of the agents that were asked for, the next end of a lease, and when each of these agents
+// nexts are the next due time of the requested agents, the next end of a lease, and when each of these agents
 // is due.
 // Millis of zero mean never, for each of them.
 func (p *partition) nexts(agents, kinds []string, now store.Millis) (due, lease store.Millis, dues []store.Millis) {
@@ -168,9 +168,9 @@ func (p *partition) nexts(agents, kinds []string, now store.Millis) (due, lease 
 		}
 		return due, lease, nil
 	}
-	// Held agents are not told apart: a look is a hint, and the claim decides.
+	// Held agents are not distinguished: a look is a hint, and the claim decides.
 	due = p.first(agents, dues)
-	if (p.isParked(kinds) || len(p.open) > 0) && (due == 0 || due > now) { // what is still parked may be theirs
+	if (p.isParked(kinds) || len(p.open) > 0) && (due == 0 || due > now) { // parked tasks may be theirs
 		due = now
 	}
 	return due, lease, dues
@@ -198,7 +198,7 @@ func (p *partition) first(agents []string, dues []store.Millis) store.Millis {
 	return due
 }
 
-// answer is what a claim says besides its tasks.
+// answer is the claim's answer without its tasks.
 func (c *claiming) answer(recovered int) store.Claim {
 	out := store.Claim{Look: store.Look{Partition: c.p.index, Now: c.now}, Parked: c.parked, Aside: c.aside, Recovered: recovered, Left: c.left, Noticed: c.noticed, From: c.lost, Suspects: c.held, Crossed: c.crossed}
 	// Only if nothing happened at all: the next claim would otherwise skip agents that it has not seen.
@@ -206,7 +206,7 @@ func (c *claiming) answer(recovered int) store.Claim {
 		out.Passed = c.passed
 	}
 	out.NextDue, out.NextLease, out.AgentsDue = c.p.nexts(c.r.Agents, c.r.Kinds, c.now)
-	// Parking changes what is due, which others who sleep should learn.
+	// Parking changes what is due, which sleeping processes should learn.
 	if c.parked > 0 {
 		c.p.store.wake(c.p, c.now)
 	}
@@ -220,15 +220,15 @@ func (p *partition) claimed(t *task, fence store.Fence, index int, due store.Mil
 		Kind: t.Kind, Level: t.Level, Due: due, Submitted: store.Millis(t.seq / clockUnit), Crashes: t.crashes,
 		Body: slices.Clone(t.Body), State: slices.Clone(t.state), Profile: slices.Clone(p.profiles[t.Agent]),
 	}
-	// The run was cancelled before it started: its handler is not called, and the settlement says so.
+	// The run was cancelled before it started: its handler is not called, and the settlement records that.
 	if t.ending() {
 		c.Cancelled, c.Order = true, slices.Clone(t.order.note)
 	}
 	return c
 }
 
-// repeat answers a claim that was made before: with the tasks of it that still run. One that was replaced meanwhile is given
-// back, as its run has not begun.
+// repeat answers a claim that was made before: with the tasks of it that still run. One that was replaced meanwhile is
+// released, as its run has not begun.
 // The lease is that of the first answer; it is not extended.
 func (p *partition) repeat(c *claim, r *store.ClaimRequest, now store.Millis) store.Claim {
 	for i := range c.runs {
@@ -247,7 +247,7 @@ func (p *partition) repeat(c *claim, r *store.ClaimRequest, now store.Millis) st
 }
 
 // giveBack takes a run out of its claim that has not begun.
-// It must not be lost: the task is due at once, for anybody.
+// It must not be lost: the task is due at once, for any process.
 func (p *partition) giveBack(c *claim, i int, now store.Millis) {
 	t := c.runs[i].task
 	c.runs[i] = held{lost: true}
@@ -337,7 +337,7 @@ func (p *partition) takeBack(t *task) {
 	p.place(t, t.due)
 }
 
-// unpark puts parked tasks of the kinds that are asked for back into their queues:
+// unpark puts parked tasks of the requested kinds back into their queues:
 // about as many in all as may be taken, and at least one of each kind, so that a kind
 // with many cannot keep another one parked.
 func (c *claiming) unpark() {
@@ -352,8 +352,8 @@ func (c *claiming) unpark() {
 	}
 }
 
-// putBackOf puts some of what is parked at a place back, until there is a large task and this claim has put enough of them back.
-// What is left stays parked, and the next claim continues.
+// putBackOf puts some of the tasks parked at a place back, until there is a large task and this claim has put enough of them back.
+// The rest stays parked, and the next claim continues.
 func (c *claiming) putBackOf(k *parking, most int) {
 	for range most {
 		t, ok := k.tasks.head()

@@ -50,7 +50,7 @@ func (s *Store) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, e
 			}
 			begun := newHold(sc, h, now)
 			begun.since = p.begun(now)
-			// Prolong is what a snooze wants: never to shorten a pause that somebody else has made.
+			// Prolong is what a snooze wants: never to shorten a pause that another call has made.
 			if old := p.holds[sc]; h.Prolong && p.held(sc, now) && old.outlasts(&begun) {
 				return false
 			}
@@ -95,7 +95,7 @@ func operate[R, A any](ctx context.Context, s *Store, requests []R, do func(r *R
 	return out, nil
 }
 
-// inScope changes each partition that a target is about, and says whether any was changed.
+// inScope changes each partition of a target, and returns whether any was changed.
 // A hold on a kind, a key or everything is in every partition, as in Redis.
 func (s *Store) inScope(t *store.Target, change func(p *partition) bool) store.Effect {
 	parts := s.parts

@@ -27,7 +27,7 @@ func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.E
 			continue
 		}
 		c := p.claims[leases[i].Fence]
-		// A claim whose lease has run out but that nobody has taken back is still held:
+		// A claim whose lease has run out but that was not taken back is still held:
 		// no other run of its tasks has begun.
 		if c == nil || c.term.at < 0 {
 			continue
@@ -49,7 +49,7 @@ func (c *claim) progress(all []store.Progress, now store.Millis) {
 			continue
 		}
 		t := c.runs[pr.Index].task
-		// Of a claim that a failover has undone, whose fence another claim has by now: what it says is about another task.
+		// Of a claim that a failover has undone, whose fence another claim has by now: its progress is about another task.
 		if t.Agent == pr.Agent && t.ID == pr.ID {
 			t.state, t.changed = slices.Clone(pr.State), now // its crashes stay counted until the run ends
 		}

@@ -1,6 +1,6 @@
 package memstore
 
-// The events of all processes that share the store, for whoever listens.
+// The events of all processes that share the store, for subscribers.
 
 import (
 	"bytes"
@@ -15,22 +15,22 @@ import (
 // store.Feed is optional; this line has the compiler check it.
 var _ store.Feed = (*Store)(nil)
 
-// feed is what was published, as Redis has it.
+// feed has the published events, as Redis has them.
 type feed struct {
-	until   atomic.Int64 // ms; somebody listens until then. It is read without the lock, as each event asks
+	until   atomic.Int64 // ms; the feed has subscribers until then. It is read without the lock, as each event reads it
 	epoch   store.Millis // since when
 	n       int64        // of the last event of the epoch
 	entries []store.FeedItem
 	secret  []byte
 }
 
-// Listened reports whether somebody listens; see [store.Feed].
+// Listened reports whether the feed has subscribers; see [store.Feed].
 func (s *Store) Listened() bool {
 	until := s.feed.until.Load()
 	return until > 0 && store.Millis(until) > s.now()
 }
 
-// Publish keeps events while somebody listens; see [store.Feed].
+// Publish keeps events while the feed has subscribers; see [store.Feed].
 func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, &store.Error{Verb: "publish", Err: err}
@@ -58,7 +58,7 @@ func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, e
 	return true, nil
 }
 
-// Follow returns what was published; see [store.Feed].
+// Follow returns the published events; see [store.Feed].
 func (s *Store) Follow(ctx context.Context, q store.Follow) (store.FeedPage, error) {
 	if err := ctx.Err(); err != nil {
 		return store.FeedPage{}, &store.Error{Verb: "follow", Err: err}
@@ -81,7 +81,7 @@ func (s *Store) Follow(ctx context.Context, q store.Follow) (store.FeedPage, err
 	return store.NewFeedPage(q, int64(f.epoch), last, f.behind(after, q.Limit))
 }
 
-// FeedSecret is made when it is first asked for; see [store.Feed].
+// FeedSecret is made at the first call; see [store.Feed].
 func (s *Store) FeedSecret(ctx context.Context) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &store.Error{Verb: "follow", Err: err}
@@ -95,7 +95,7 @@ func (s *Store) FeedSecret(ctx context.Context) ([]byte, error) {
 	return bytes.Clone(s.feed.secret), nil
 }
 
-// behind are the first entries behind an id.
+// behind are the first entries after an id.
 func (f *feed) behind(id string, limit int) []store.FeedItem {
 	if id == "" {
 		return nil

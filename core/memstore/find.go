@@ -144,7 +144,7 @@ func (f finding) String() string {
 	return fmt.Sprintf("%d|%d|%d|%d|%d|%d|%s", f.score, f.partition, f.due, f.seq, len(f.member), len(f.agent), names)
 }
 
-// parseFinding reads a cursor, which comes from a client: false if it is none. The empty one is the beginning.
+// parseFinding reads a cursor, which comes from a client: false if it is invalid. The empty one is the beginning.
 func parseFinding(cursor string) (finding, bool) {
 	if cursor == "" {
 		return finding{}, true

@@ -61,7 +61,7 @@ func (q *queue[T]) remove(item T) {
 	}
 }
 
-// head is the first item; false if there is none.
+// head is the first item; false if the queue is empty.
 func (q *queue[T]) head() (T, bool) {
 	if len(q.items) == 0 {
 		var none T

@@ -1,6 +1,6 @@
 package memstore
 
-// Finished tasks: how many are kept, for how long, and what is known of one that had to go.
+// Finished tasks: how many are kept, for how long, and what stays known of a dropped one.
 
 import (
 	"sort"
@@ -18,7 +18,7 @@ type history struct {
 	others  ends // completed or cancelled
 }
 
-// finished is what is left of a task: how it ended, when, and what core wrote
+// finished is what is kept of a finished task: how it ended, when, and what core wrote
 // about it. data is nil for one in gone.
 type finished struct {
 	verb store.Verb
@@ -52,7 +52,7 @@ func (h *history) of(f finished) *ends {
 	return &h.others
 }
 
-// add puts a record in its place by its end. One of the same id goes, whatever it was.
+// add puts a record in its place by its end. Any earlier record of the same id is removed.
 func (h *history) add(id string, f finished) {
 	h.remove(id)
 	h.records[id] = f
@@ -100,7 +100,7 @@ func (h *history) tidy(e *ends) {
 	e.line = line
 }
 
-// trim drops what is too old, then the oldest of what is too much. The records of failed tasks
+// trim drops records that are too old, then the oldest of those that are too many. The records of failed tasks
 // are counted apart, so that a busy agent does not push its dead letters out, and large
 // records are weighed as well. A history is cut when it has a hundredth more than is kept, as
 // one cut of many costs less than many cuts of one.
@@ -142,11 +142,11 @@ func (p *partition) trimFirst(agent string, h *history, e *ends, most int, now s
 	return true
 }
 
-// mostSlack is the most records by which a history may be longer than what is kept.
+// mostSlack is by how many records a history may exceed the number to keep.
 // Without it an agent with 10,000 kept records would have 100 more.
 const mostSlack = 64
 
-// weight is what so many bytes weigh, in KiB: what is small weighs nothing, as it is bounded by its number.
+// weight is the weight of so many bytes, in KiB: small texts weigh nothing, as they are bounded by their number.
 func weight(n int) int {
 	if n < 4<<10 {
 		return 0
@@ -163,7 +163,7 @@ func (p *partition) dropped(agent, id string, f finished, now store.Millis) {
 	p.fading = append(p.fading, ref)
 	for len(p.fading) > 0 {
 		// Entries are in the order of their drops, which is nearly that of their ends:
-		// whatever is old enough in front goes.
+		// those in front that are old enough go.
 		if first, ok := p.gone[p.fading[0]]; ok && first.at > now-p.knownFor() {
 			return
 		}
@@ -184,7 +184,7 @@ func (p *partition) remember(agent, id string, f finished, now store.Millis) {
 		h = newHistory()
 		p.finished[agent] = h
 	}
-	// While there is one record only, what is too old or has the same id makes room at once.
+	// While there is one record only, a record that is too old or has the same id makes room at once.
 	if !h.many {
 		for other, old := range h.records {
 			if other == id || old.at <= now.Add(-p.store.config.Retention) {
@@ -197,7 +197,7 @@ func (p *partition) remember(agent, id string, f finished, now store.Millis) {
 }
 
 // remembered is what is kept of a finished task: its record, or how it ended if the record was dropped before its time.
-// What is older than the retention is gone for every caller, whether or not it was dropped already.
+// A task older than the retention is gone for every caller, whether or not it was dropped already.
 func (p *partition) remembered(agent, id string, now store.Millis) (f finished, dropped, ok bool) {
 	if h := p.finished[agent]; h != nil {
 		if f, ok = h.records[id]; ok && f.at > now.Add(-p.store.config.Retention) {

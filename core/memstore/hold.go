@@ -54,7 +54,7 @@ func scopeOf(s store.Target) scope {
 }
 
 // hold keeps the tasks of a scope from being claimed.
-// note is what its operator said, for whoever asks.
+// note is its operator's text, for readers.
 type hold struct {
 	since store.Millis
 	note  []byte
@@ -68,7 +68,7 @@ type opened struct {
 	scope scope
 }
 
-// held reports whether a scope is held now; a hold whose time has come is none, even if no claim has seen it yet.
+// held reports whether a scope is held now; a hold whose time has come does not count, even if no claim has seen it yet.
 func (p *partition) held(s scope, now store.Millis) bool {
 	h, ok := p.holds[s]
 	return ok && (h.term == nil || h.term.end > now)
@@ -108,14 +108,14 @@ func (p *partition) overruling(t *task, now store.Millis) store.Millis {
 // begun is when a hold begins: later than every order to run that was given before it.
 func (p *partition) begun(now store.Millis) store.Millis { return max(now, p.overruled+1) }
 
-// hold begins a hold, or gives one another end and note. It begins again, and so holds what was told to run meanwhile too, unless it
+// hold begins a hold, or gives one another end and note. It begins again, and so holds also tasks that were ordered to run meanwhile, unless it
 // is only prolonged: see begun.
 func (p *partition) hold(s scope, h hold, now store.Millis, prolonged bool) {
 	if prolonged && p.held(s, now) {
 		h.since = p.holds[s].since
 	}
 	p.forget(s)
-	p.open = slices.DeleteFunc(p.open, func(o opened) bool { return o.scope == s }) // what was not put back yet stays where it is
+	p.open = slices.DeleteFunc(p.open, func(o opened) bool { return o.scope == s }) // tasks that were not put back yet stay parked
 	if h.term != nil {
 		p.leases.add(h.term)
 	}
@@ -126,7 +126,7 @@ func (p *partition) hold(s scope, h hold, now store.Millis, prolonged bool) {
 }
 
 // forget ends a hold without putting anything back.
-// What is parked under it stays there, for unhold or the hold that follows.
+// The tasks parked under it stay there, for unhold or the hold that follows.
 func (p *partition) forget(s scope) bool {
 	h, ok := p.holds[s]
 	if ok && h.term != nil {
@@ -145,7 +145,7 @@ func (p *partition) resume(t *task, now store.Millis) {
 	}
 }
 
-// unhold ends a hold; claims put back what is parked under it.
+// unhold ends a hold; claims put back the tasks parked under it.
 func (p *partition) unhold(s scope, now store.Millis) bool {
 	if s.kind == 'l' { // there is room for another start
 		b := p.buckets[s.name]

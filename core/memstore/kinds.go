@@ -37,7 +37,7 @@ func (p *partition) count(r *store.RunStat, now store.Millis) {
 	case store.ScheduleActivity:
 		one.Activity = 1
 	default:
-		// A task of which nothing is said runs once, at its time.
+		// A task without details runs once, at its time.
 		one.At = 1
 	}
 	p.stats(r.Kind).Add(&one)

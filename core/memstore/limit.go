@@ -25,7 +25,7 @@ type rule struct {
 	budget *store.Budget
 }
 
-// about says which tasks a rule is about.
+// about returns which tasks a rule is about.
 func (r *rule) about() *store.LimitTarget {
 	if r.budget != nil {
 		return &r.budget.About.LimitTarget
@@ -52,13 +52,13 @@ type bucket struct {
 	empty float64 // ms: when it would be empty if each start took Per / Starts
 	spent store.Amount
 	ends  store.Millis // of the period in which that was spent
-	// reserved is what is kept for the runs under way of a budget that runs report to, and untried how many of them are the first of their
-	// kind, of which nothing is known.
+	// reserved is the amount kept for the runs under way of a budget that runs report to, and untried how many of them are the first of their
+	// kind, whose use is not known.
 	reserved store.Amount
 	untried  int
 	knows    *knowledge // of an adaptive limit that has been used
 	line     line
-	term     *term // when there is room for another start; nil if nobody waits for that
+	term     *term // when there is room for another start; nil if no task waits for that
 }
 
 // limitName orders and names limits as the fields of Redis are.
@@ -102,7 +102,7 @@ func (b *bucket) startAt(now store.Millis) float64 {
 	}
 }
 
-// full says whether a run has to end first.
+// full reports whether a run has to end first.
 func (b *bucket) full() bool {
 	if k := b.learned(); k != nil && (k.probe == probeOut || k.probe == 0 && b.runs >= int(k.allow)) {
 		return true
@@ -173,7 +173,7 @@ type used struct {
 	runs int
 }
 
-// unuse gives back what the run of a task had of limits. It reports whether somebody waits for that, and what it has counted in. One that
+// unuse returns the share that the run of a task had of limits. It reports whether a task waits for it, and which buckets counted the run. A run that
 // was not settled has found nothing out.
 func (p *partition) unuse(t *task, now store.Millis, settled bool) (had []used, wanted bool) {
 	for _, b := range t.uses {
@@ -200,7 +200,7 @@ func (p *partition) unuse(t *task, now store.Millis, settled bool) (had []used, 
 	return had, wanted
 }
 
-// refresh gives a bucket its rule as it is now.
+// refresh gives a bucket its current rule.
 func (p *partition) refresh(b *bucket) {
 	b.rule = rule{name: strings.TrimSuffix(b.name, "|"+b.of)}
 	rules := p.limits
@@ -214,7 +214,7 @@ func (p *partition) refresh(b *bucket) {
 	}
 }
 
-// setBounds gives an agent the limits and budgets of its profile, and lets claims look at the lines behind those that it had.
+// setBounds gives an agent the limits and budgets of its profile, and lets claims look at the lines behind the earlier ones.
 func (p *partition) setBounds(c *store.ProfileChange, now store.Millis) {
 	var next []rule
 	for _, l := range c.Limits {

@@ -46,7 +46,7 @@ func (p *partition) shut(s scope) {
 	p.open = slices.DeleteFunc(slices.Clone(p.open), func(o opened) bool { return o.scope == s })
 }
 
-// comesNext sees to it that a line with somebody in it is looked at again: by the next claim, when there is room for a start, or when
+// comesNext makes sure that a line with tasks in it is looked at again: by the next claim, when there is room for a start, or when
 // a run ends.
 func (p *partition) comesNext(b *bucket, now store.Millis, tight bool) {
 	switch at := b.startAt(now); {
@@ -70,7 +70,7 @@ func (p *partition) endTerm(b *bucket) {
 }
 
 // barred is the first bucket that has no room for a task, or in which others wait that came before it; from is the one that lets it
-// go now: it has been through the lines before that, or nobody was there. Else two lines could hand it to and fro for ever.
+// go now: it has been through the lines before that, or they were empty. Otherwise two lines could pass it back and forth for ever.
 func (c *claiming) barred(t *task, from *bucket) *bucket {
 	buckets := c.p.bucketsOf(t)
 	for i, first := 0, slices.Index(buckets, from); i < len(buckets); i++ {
@@ -94,8 +94,8 @@ func (c *claiming) remains(t *task, b *bucket) bool {
 	return c.barred(t, b) == b
 }
 
-// turnOf is the place that a task gets in the line of its agent: its due time, where a level counts as a minute. It keeps it, whatever
-// becomes of its due time.
+// turnOf is the place that a task gets in the line of its agent: its due time, where a level counts as a minute. It keeps it, even
+// if its due time changes.
 func turnOf(t *task) store.Millis { return t.due.Add(time.Duration(t.Level-1) * time.Minute) }
 
 // joinLine parks a task until there is room in a bucket.
@@ -121,7 +121,7 @@ func (p *partition) joinLine(t *task, b *bucket, now store.Millis, tight bool) {
 	}
 }
 
-// last is the turn behind everybody.
+// last is the turn after all others.
 func (l *line) last() int64 {
 	if len(l.agents) == 0 {
 		return 1
@@ -129,7 +129,7 @@ func (l *line) last() int64 {
 	return l.agents[len(l.agents)-1].turn + 1
 }
 
-// leaveLine takes a task out of the line that it stands in.
+// leaveLine takes a task out of the line that it waits in.
 func (p *partition) leaveLine(t *task) {
 	b := t.lined
 	if b == nil {
@@ -213,7 +213,7 @@ func (c *claiming) leaves(t *task) bool {
 	}
 }
 
-// lineOf is the line that a task stands in.
+// lineOf is the line that a task waits in.
 func (p *partition) lineOf(t *task, now store.Millis) store.Line {
 	b := t.lined
 	if b == nil {

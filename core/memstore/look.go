@@ -8,7 +8,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Look says when partitions are due; see [store.Queue].
+// Look returns when partitions are due; see [store.Queue].
 func (s *Store) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
 	if err := ctx.Err(); err != nil {
 		// A look has the verb of a claim in errors, as callers treat both alike.
@@ -23,8 +23,8 @@ func (s *Store) Look(ctx context.Context, requests []store.LookRequest) ([]store
 	return out, nil
 }
 
-// look says when the partition is due next; a parked task of a kind that is asked for is due now.
-// With agents it says when each of these is due; without, only when anything is.
+// look returns when the partition is due next; a parked task of a requested kind is due now.
+// With agents it returns when each of these is due; without, only when anything is.
 func (p *partition) look(r *store.LookRequest, now store.Millis) store.Look {
 	out := store.Look{Partition: p.index, Now: now}
 	if r.Agents != nil {

@@ -1,6 +1,6 @@
 package memstore
 
-// Orders: what a command says to a task that runs, or to one that is held.
+// Orders: commands for a task that runs, or for one that is held.
 
 import (
 	"slices"
@@ -8,12 +8,12 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// order is what is to become of a task when its run ends, or, for orderRun, that it is to be claimed though it is held: it
+// order is what happens to a task when its run ends, or, for orderRun, that it is to be claimed though it is held: it
 // has orderHand while it runs, so that it has orderRun again if the run is released or dies.
 // At most one order is kept; a later one replaces it where that makes sense.
 type order struct {
 	op   byte
-	note []byte       // orderCancel: what the command said; orderReplace: the new state
+	note []byte       // orderCancel: the note of the command; orderReplace: the new state
 	due  store.Millis // orderReplace: when the new task is due
 	at   store.Millis // orderRun, orderHand: when it was given; later holds hold the task
 }
@@ -30,7 +30,7 @@ const (
 // ending reports whether a task was cancelled while it ran, and its run has not ended yet.
 func (t *task) ending() bool { return t.order != nil && t.order.op == orderCancel }
 
-// refuses says why a settlement is refused although its lease is held: there is an order that it does
+// refuses returns why a settlement is refused although its lease is held: there is an order that it does
 // not take into account. The process then looks at the task again and settles again.
 func (t *task) refuses(r *store.Settlement) error {
 	if t.order == nil {
@@ -40,7 +40,7 @@ func (t *task) refuses(r *store.Settlement) error {
 	// A cancel is final: no outcome of the handler outweighs it.
 	case t.order.op == orderCancel && r.Verb != store.VerbCancel:
 		return &store.EndingError{Order: slices.Clone(t.order.note)}
-	// The outcome was decided by the old definition. Renewed says that the new one has been looked at.
+	// The outcome was decided by the old definition. Renewed means that the new one has been looked at.
 	case t.order.op == orderReplace && !r.Renewed:
 		return store.ErrReplaced
 	default:
@@ -48,7 +48,7 @@ func (t *task) refuses(r *store.Settlement) error {
 	}
 }
 
-// ordered carries out what was ordered for a run that has ended, and returns when the task is due
+// ordered carries out the order for a run that has ended, and returns when the task is due
 // again. A run that was released has not ended: its order stays for the next run.
 func (p *partition) ordered(t *task, verb store.Verb, due, now store.Millis) store.Millis {
 	o := t.order
@@ -84,7 +84,7 @@ func (p *partition) run(c *store.RunNow, now store.Millis) store.Effect {
 		return store.Effect{}
 	case t.ending():
 		return store.Effect{Code: store.EffectEnding}
-	// The caller has to say that a run after this one is wanted: by default an
+	// The caller has to request a run after this one: by default an
 	// operator learns that it runs already.
 	case t.claim != nil && !c.Queue:
 		return store.Effect{Code: store.EffectRunning}
@@ -132,7 +132,7 @@ func (p *partition) cancel(c *store.Cancellation, now store.Millis) store.Effect
 	case t == nil:
 		return store.Effect{}
 	case t.claim != nil:
-		// The first cancel stays, with what its operator said.
+		// The first cancel stays, with its operator's note.
 		if !t.ending() {
 			t.order, t.changed = &order{op: orderCancel, note: slices.Clone(c.Order)}, now
 		}
@@ -191,7 +191,7 @@ func (p *partition) stop(t *task) {
 	}
 }
 
-// task is a live task; nil if there is none.
+// task is a live task; nil if it does not exist.
 func (p *partition) task(agent, id string) *task {
 	if a := p.agents[agent]; a != nil {
 		return a.tasks[id]

@@ -48,7 +48,7 @@ type partition struct {
 	usual    map[useOf][]store.Amount // what the last runs of a kind have used, oldest first
 	roots    roots
 	signals  signals
-	// overruled is when a task was last told to run that was held.
+	// overruled is when a held task was last ordered to run.
 	overruled store.Millis
 	stamps    []string // of definitions that are stored, those given last at the end
 }
@@ -75,9 +75,9 @@ func newPartition(s *Store, index int) *partition {
 type agent struct {
 	name  string
 	tasks map[string]*task
-	// many says that the agent has had more than a few live tasks, tasks of different levels or a large one since it last had none.
+	// many is set if the agent has had more than a few live tasks, tasks of different levels or a large one since it last had none.
 	// Then it has one entry in the agenda, which is the time of its last visit, if that was later than its earliest due time: the
-	// agents take turns. Else each of its tasks has a entry.
+	// agents take turns. Otherwise each of its tasks has an entry.
 	many  bool
 	entry *entry
 	// levels are its waiting tasks, by level from 1 on.
@@ -111,14 +111,14 @@ type task struct {
 	parked  string       // the name of where it is parked; empty if it is not
 	entry   *entry       // in the agenda, while its agent does not have many
 	claim   *claim       // that holds it
-	order   *order       // what is to become of it when its run ends
+	order   *order       // what happens to it when its run ends
 	uses    []*bucket    // that its run counts in
 	kept    []kept       // for its run, by budgets
 	lined   *bucket      // that it waits for
 	lifted  bool         // it has no place for as long as the call lasts that replaces it
 	turn    store.Millis // its place there, as of when it came
 	pulse   *pulse       // of an activity task
-	awaits  string       // the key of the signal that it waits for, and what it was told; empty for none
+	awaits  string       // the key of the signal that it waits for, and what it received; empty for none
 	told    *store.Told
 	wait    waiting
 	// at is its place in a queue of its agent or in a parking place.
@@ -129,7 +129,7 @@ type task struct {
 
 func (t *task) position() *int { return &t.at }
 
-// parking is where tasks are that nobody takes for now: those of a kind for which somebody claimed without a handler, or
+// parking is where tasks are that no process takes for now: those of a kind for which a process claimed without a handler, or
 // those of a hold.
 type parking struct{ tasks *queue[*task] }
 
@@ -139,7 +139,7 @@ type term struct {
 	end   store.Millis
 	claim *claim
 	scope scope
-	// noticed says that a claim has found the lease over, and leaving that its process has said that it ends.
+	// noticed is set if a claim has found the lease over, and leaving if its process has reported that it ends.
 	noticed, leaving bool
 	at               int
 }
@@ -166,7 +166,7 @@ type claim struct {
 }
 
 // held is the place of a task in a claim.
-// lost says that the run no longer holds its lease, in contrast to one that has settled.
+// lost means that the run no longer holds its lease, in contrast to one that has settled.
 type held struct {
 	task *task // nil when the run has ended
 	due  store.Millis
@@ -213,7 +213,7 @@ func before(a, b *task) bool {
 
 // place puts a task among the waiting ones.
 // The agent takes its place by the task if that is earlier: an agent is in
-// the agenda once, whatever it has.
+// the agenda once, regardless of its number of tasks.
 func (p *partition) place(t *task, due store.Millis) {
 	t.due, t.claim, t.parked = due, nil, ""
 	t.agent.levels[t.Level-1].add(t)
@@ -228,7 +228,7 @@ func (t *task) place() *entry {
 	return t.entry
 }
 
-// show puts a entry into the agenda, or moves it to the front if it is there for later.
+// show puts an entry into the agenda, or moves it to the front if it is there for later.
 func (p *partition) show(s *entry, at store.Millis) {
 	switch {
 	case s.at < 0:
@@ -326,7 +326,7 @@ func (p *partition) move(t *task, due store.Millis) {
 }
 
 // drop removes a task that is no longer live.
-// Whatever is about it alone goes with it: its hold and its place among its agent's tasks.
+// Everything about it alone goes with it: its hold and its place among its agent's tasks.
 func (p *partition) drop(t *task) {
 	p.unwait(t)
 	delete(p.suspects, t)

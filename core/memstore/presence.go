@@ -1,6 +1,6 @@
 package memstore
 
-// What processes say of themselves.
+// What processes report about themselves.
 
 import (
 	"context"
@@ -14,13 +14,13 @@ import (
 // store.Presence is optional; this line has the compiler check it.
 var _ store.Presence = (*Store)(nil)
 
-// said is what a process says of itself, and until when.
+// said is the report of a process, and until when it counts.
 type said struct {
 	info  []byte
 	until store.Millis
 }
 
-// Announce keeps what a process says of itself; see [store.Presence].
+// Announce keeps the report of a process; see [store.Presence].
 func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return &store.Error{Verb: "presence", Err: err}
@@ -28,7 +28,7 @@ func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	// Whoever announces cleans up, so that nothing has to wake for it.
+	// The process that announces cleans up, so that nothing has to wake for it.
 	maps.DeleteFunc(s.processes, func(_ string, p said) bool { return p.until <= now })
 	// A process that is not known does not push another out: those that run already matter more.
 	if _, known := s.processes[tag]; known || len(s.processes) < store.MaxProcesses {
@@ -37,7 +37,7 @@ func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.
 	return nil
 }
 
-// Processes returns what processes have said of themselves; see [store.Presence].
+// Processes returns the reports of processes; see [store.Presence].
 func (s *Store) Processes(ctx context.Context) (map[string][]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &store.Error{Verb: "presence", Err: err}

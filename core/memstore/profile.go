@@ -86,7 +86,7 @@ func (p *partition) replan(r *store.Replan, now store.Millis) store.Effect {
 	return store.Effect{Code: store.EffectDone, Due: r.Due}
 }
 
-// Forget drops what an agent leaves behind; see [store.Tenants].
+// Forget drops the remains of an agent; see [store.Tenants].
 func (s *Store) Forget(ctx context.Context, r store.Remains) (string, error) {
 	_, err := operate(ctx, s, []store.Remains{r}, func(r *store.Remains, _ store.Millis) store.Effect {
 		p := s.partitionOf(r.Agent)

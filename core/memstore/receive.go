@@ -35,7 +35,7 @@ func (s *Store) Receive(ctx context.Context, r store.Receipt) (store.Received, e
 		}
 		return store.Received{}, nil
 	}
-	// Whoever adds cleans up, once there is twice as much as there was: each message pays for a few.
+	// A call that adds cleans up, once there are twice as many as before: each message pays for a few.
 	if len(s.receipts) >= s.sweepAt {
 		maps.DeleteFunc(s.receipts, func(_ string, old receipt) bool { return old.until <= now })
 		s.sweepAt = max(leastReceipts, 2*len(s.receipts))

@@ -38,8 +38,8 @@ func (p *partition) usually(kind, unit string, expect []store.Expected) (usual, 
 	return 0, 0, false
 }
 
-// tight reports whether a budget has no room for a run of a kind beside those under way: the most that each of these may use, and what this one
-// usually does, has to fit. Of the first runs of their kinds, of which nothing is known, one at a time. A run that is alone fits.
+// tight reports whether a budget has no room for a run of a kind beside those under way: the most that each of these may use, and the usual use of
+// this one, have to fit. Of the first runs of their kinds, whose use is not known, one at a time. A run that is alone fits.
 func (p *partition) tight(b *bucket, kind string, expect []store.Expected, now store.Millis) bool {
 	if !b.reserves() || b.rule.budget.Then == store.ThenNotify || b.reserved+store.Amount(b.untried) == 0 {
 		return false

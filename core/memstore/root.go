@@ -15,7 +15,7 @@ type rootName struct {
 	agent, id string
 }
 
-// rootOf is the root that a submission counts for in this partition; that of none is the zero value.
+// rootOf is the root that a submission counts for in this partition; the zero value if it has none.
 func (p *partition) rootOf(t *store.Submission) rootName {
 	if t.Root == nil {
 		return rootName{}
@@ -36,7 +36,7 @@ func (r *roots) of(root *store.Root, now store.Millis) map[int64]int {
 	return counts
 }
 
-// refuses is an error if a root has no room for another task behind those that the same call has for it.
+// refuses is an error if a root has no room for another task in addition to those that the same call has for it.
 func (r *roots) refuses(root *store.Root, also int, now store.Millis) error {
 	if root == nil {
 		return nil

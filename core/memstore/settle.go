@@ -41,7 +41,7 @@ func (s *Store) Turn(ctx context.Context, runs []store.Settlement, requests []st
 	return store.InTurn(ctx, s, runs, requests)
 }
 
-// settle ends one run, if its fence and its place say that it still holds the task. It returns the claim of one that has ended now.
+// settle ends one run, if its fence and its place show that it still holds the task. It returns the claim of one that has ended now.
 func (p *partition) settle(r *store.Settlement, now store.Millis) (store.Settled, *claim) {
 	c := p.claims[r.Fence]
 	// The claim is unknown, or has lost the task: another run may have begun.
@@ -103,7 +103,7 @@ func (p *partition) again(t *task, r *store.Settlement, now store.Millis) store.
 		p.counts.Again++
 	}
 	if s := (scope{kind: 't', name: t.Agent, id: t.ID}); r.Hold != nil && (!p.held(s, now) || p.holds[s].term != nil) {
-		// A pause without an end that somebody has made stays unchanged.
+		// A pause without an end that an operator has made stays unchanged.
 		p.hold(s, hold{since: p.begun(now), note: slices.Clone(r.Hold)}, now, true)
 	}
 	if r.Floor != nil && t.pulse != nil {
@@ -123,7 +123,7 @@ func (p *partition) again(t *task, r *store.Settlement, now store.Millis) store.
 	return due
 }
 
-// changedBy is when a settlement has changed its task; zero if the state says it.
+// changedBy is when a settlement has changed its task; zero if the state records it.
 func changedBy(r *store.Settlement, now store.Millis) store.Millis {
 	if r.Verb == store.VerbAgain && r.State != nil && !r.Unrun {
 		return 0

@@ -1,6 +1,6 @@
 package memstore
 
-// Signals: what somebody says to tasks that wait for it.
+// Signals: messages to tasks that wait for them.
 
 import (
 	"context"
@@ -9,16 +9,16 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// mostTold is how many tasks one signal tells.
+// mostTold is how many tasks one signal resumes.
 const mostTold = 100
 
-// signals are the tasks of a partition that wait, and what was said too early: by agent and key.
+// signals are the tasks of a partition that wait, and the signals that came too early: by agent and key.
 type signals struct {
 	waiting map[[2]string]map[*task]struct{}
 	early   map[[2]string]early
 }
 
-// early is a signal that nobody has waited for yet.
+// early is a signal that no task has waited for yet.
 type early struct {
 	told     *store.Told
 	approval bool
@@ -31,7 +31,7 @@ type waiting struct {
 	approval bool
 }
 
-// Signal tells whoever waits; see [store.Signals].
+// Signal resumes the waiting tasks; see [store.Signals].
 func (s *Store) Signal(ctx context.Context, all []store.Signal) ([]store.Signalled, error) {
 	return operate(ctx, s, all, func(n *store.Signal, now store.Millis) store.Signalled { return s.partitionOf(n.Agent).signal(n, now) })
 }
@@ -75,12 +75,12 @@ func (p *partition) signal(n *store.Signal, now store.Millis) store.Signalled {
 	return store.Signalled{Code: store.SignalKept}
 }
 
-// toldOf is a signal as a task is told it.
+// toldOf is a signal in the form that a task receives.
 func toldOf(n *store.Signal) *store.Told {
 	return &store.Told{Payload: slices.Clone(n.Payload), Note: slices.Clone(n.Note)}
 }
 
-// Heard returns what tasks were told; see [store.Signals].
+// Heard returns what tasks have received; see [store.Signals].
 func (s *Store) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, error) {
 	return operate(ctx, s, waits, func(w *store.Wait, _ store.Millis) *store.Told {
 		t := s.partitionOf(w.Agent).task(w.Agent, w.ID)
@@ -91,7 +91,7 @@ func (s *Store) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, e
 	})
 }
 
-// awaits has a task wait as its settlement says, but for one that has been replaced. It reports whether it was told already.
+// awaits has a task wait as its settlement asks, but for one that has been replaced. It reports whether the signal had come already.
 func (p *partition) awaits(t *task, a *store.Await, now store.Millis) bool {
 	if t.order != nil && t.order.op == orderReplace {
 		p.unwait(t)
@@ -103,7 +103,7 @@ func (p *partition) awaits(t *task, a *store.Await, now store.Millis) bool {
 	return a != nil && a.Key != "" && p.await(t, a, now)
 }
 
-// await notes that a task waits for a key. It reports whether it was told already.
+// await notes that a task waits for a key. It reports whether the signal had come already.
 func (p *partition) await(t *task, a *store.Await, now store.Millis) bool {
 	p.unwait(t)
 	t.awaits, t.wait = a.Key, waiting{a.Wait, a.Approval}

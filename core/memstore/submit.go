@@ -43,7 +43,7 @@ func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.S
 
 // submitAll stores those of the tasks that lie in the partition.
 func (p *partition) submitAll(tasks []store.Submission, members []int, out []store.Submitted, now store.Millis) {
-	// Numbers are given in the caller's order, whatever is stored first:
+	// Numbers are given in the caller's order, not in the order of storing:
 	// equal due times run in that order.
 	first := p.ticks(len(members), now)
 	seq := make(map[int]int64, len(members))
@@ -69,8 +69,8 @@ func (p *partition) submitAll(tasks []store.Submission, members []int, out []sto
 	}
 }
 
-// inTurn are some of the tasks in the order in which they are stored: what is replaced comes first.
-// A replacement may free room for a new task of the same call. What is to replace, and finds nothing, comes next.
+// inTurn are some of the tasks in the order in which they are stored: replacements come first.
+// A replacement may free room for a new task of the same call. A replacement that finds no task comes next.
 func (s *Store) inTurn(tasks []store.Submission, some []int) []int {
 	var first, next, rest []int
 	for _, i := range some {
@@ -168,7 +168,7 @@ func (p *partition) heavier(sub *store.Submission) int {
 	return kib
 }
 
-// tooHeavy refuses what would give an agent too many bytes, on top of what it has and of what else it is to get.
+// tooHeavy refuses a task that would give an agent too many bytes, on top of those that it has and those that the call adds.
 func (p *partition) tooHeavy(agent string, kib, also int) error {
 	a := p.agents[agent]
 	// What adds no weight is never refused, also where an agent has too much already.
@@ -188,7 +188,7 @@ func (p *partition) tooHeavy(agent string, kib, also int) error {
 }
 
 // conflict reports whether a submission's task already exists, so that it is not created, or why the call is refused.
-// It is asked twice in a submit: first for all tasks, then for each as it is stored.
+// It is called twice in a submit: first for all tasks, then for each as it is stored.
 func (p *partition) conflict(sub *store.Submission, now store.Millis) (bool, error) {
 	live := p.task(sub.Agent, sub.ID)
 	ended, _, finished := p.remembered(sub.Agent, sub.ID, now)
@@ -214,14 +214,14 @@ func (p *partition) conflict(sub *store.Submission, now store.Millis) (bool, err
 	}
 }
 
-// submit stores one task that was not refused; an empty answer says that it exists already.
+// submit stores one task that was not refused; an empty answer means that it exists already.
 func (p *partition) submit(sub store.Submission, seq int64, now store.Millis) store.Submitted {
 	known, _ := p.conflict(&sub, now) // it refuses nothing: that was looked at first
 	if known && sub.Conflict != store.ConflictReplace {
 		return store.Submitted{}
 	}
 	due := max(sub.Due.At, now)
-	// Nobody gets ahead of others by a time that is long past.
+	// No task gets ahead of others by a time that is long past.
 	if sub.Due.At == 0 {
 		due = now.Add(max(sub.Due.After, 0))
 	}
@@ -264,7 +264,7 @@ func (p *partition) replace(sub store.Submission, due, now store.Millis) store.S
 	}
 	p.stats(t.Kind).Live--
 	p.stats(sub.Kind).Live++
-	if t.dozing() { // it answers to activity no more
+	if t.dozing() { // it no longer answers to activity
 		p.stats(t.Kind).Resting--
 	}
 	state := t.state

@@ -12,7 +12,7 @@ import (
 // loss is the last run of a task that died with its process, as far as the store knows.
 type loss struct {
 	fence   store.Fence
-	claimed bool // somebody has claimed the task since
+	claimed bool // the task was claimed since
 }
 
 // crashed counts a crash of a run under a fence.
@@ -44,7 +44,7 @@ func (c *claiming) suspect() {
 	c.picky = c.picky || len(c.p.suspects) > 0
 }
 
-// tookSuspect takes the room of a suspect, and that of all other sorts: what dies beside one of another sort would tell nothing.
+// tookSuspect takes the room of a suspect, and that of all other sorts: a death beside a suspect of another sort would prove nothing.
 func (c *claiming) tookSuspect(t *task) {
 	sort := c.sortOf(t)
 	if sort < 0 || c.suspects == nil {
@@ -71,13 +71,13 @@ func (c *claiming) leaseOf(kind string) time.Duration {
 	return c.r.Lease
 }
 
-// heldApart reports whether tasks of a kind that is asked for are held for another time than what the claim has taken.
+// heldApart reports whether tasks of a requested kind are held for another time than those that the claim has taken.
 func (c *claiming) heldApart(kind string) bool {
 	return c.lease != 0 && c.leaseOf(kind) != c.lease && slices.Contains(c.r.Kinds, kind)
 }
 
 // giveAgain answers a process that lives although its lease was lost: crashes of its runs that were counted are taken back, and
-// those that nobody has claimed since are leased again under a new fence, unless limits or other runs of the agent have to be asked.
+// those that were not claimed since are leased again under a new fence, unless limits or other runs of the agent have to be checked.
 func (p *partition) giveAgain(e *store.Extension, now store.Millis) []store.Run {
 	if fence, ok := p.nonces[e.Nonce]; ok {
 		return p.runsOf(p.claims[fence])

@@ -38,7 +38,7 @@ func (p *partition) rouse(t *task, first store.Millis) {
 }
 
 // Touch notes that something happened for the subjects of activity tasks; see [store.Queue].
-// Every touch is noted, whatever becomes of the others.
+// Every touch is noted, even if others fail.
 func (s *Store) Touch(ctx context.Context, touches []store.Touch) ([]store.Touched, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &store.Error{Verb: "submit", Err: err}

@@ -65,7 +65,7 @@ func (a *agent) shown() []*entry {
 }
 
 // visit takes one task from each agent with a single one, and shares from the others, round by round.
-// A single task goes first, as an agent with one needs no share; what is left
+// A single task goes first, as an agent with one needs no share; the rest
 // of the limit is shared by the others.
 func (c *claiming) visit() {
 	var many []*visited
@@ -101,7 +101,7 @@ func (c *claiming) callOnAll() []*visited {
 		// Either as many agents have had a turn as there is room for tasks, or there is no room any more, or
 		// this was the last one looked at.
 		if turns == c.r.Limit || c.room <= 0 || more && i == len(entries)-1 {
-			// Only a picky claim may have passed over work: any other has taken whatever it saw.
+			// Only a picky claim may have passed over work: any other has taken all that it saw.
 			if c.picky {
 				c.passed = since
 			}
@@ -158,8 +158,8 @@ func (c *claiming) moveOn(v *visited) {
 	}
 }
 
-// callOn looks at an agent: whether it has used its turn, and whether it has several tasks and is to be visited. One whose
-// only task is left where it is takes nobody's turn, nor does one without an urgent task if these are wanted.
+// callOn looks at an agent: whether it has used its turn, and whether it has several tasks and is to be visited. An agent whose
+// only task is not taken uses up no turn, nor does one without an urgent task if these are wanted.
 func (c *claiming) callOn(s *entry) (turn, several bool) {
 	a := s.agent
 	if c.r.Serial && !a.many && !a.single() { // where one run of it keeps the others waiting, they wait in queues
@@ -217,7 +217,7 @@ type visited struct {
 	got   int          // tasks so far
 	want  int          // in this round
 	since store.Millis // its place in the agenda, before this claim
-	seen  load         // what was looked at of it
+	seen  load         // how much of it was looked at
 	full  bool         // its next task is too large for this claim: nothing behind it may overtake it
 }
 
@@ -259,10 +259,10 @@ func (c *claiming) parks(t *task, why store.Why) {
 // settleIn takes a task, or parks it; it reports whether it was taken.
 func (c *claiming) settleIn(t *task) bool {
 	name, why := "", store.WhyHeld
-	// The pause is asked for first: a held task of an unknown kind is held.
+	// The pause is checked first: a held task of an unknown kind is held.
 	if s, ok := c.p.keptBy(t, c.now); ok {
 		name = s.parking()
-		// Nobody here has a handler: the task would be in the way of others at every claim.
+		// The claim has no handler for it: the task would be in the way of others at every claim.
 	} else if !slices.Contains(c.r.Kinds, t.Kind) {
 		name, why = t.Kind, store.WhyNoHandler
 	}

@@ -1,6 +1,6 @@
 package memstore
 
-// Wake-ups: they reach whoever sleeps when something is due earlier.
+// Wake-ups: they reach sleeping processes when something is due earlier.
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 	return out, nil
 }
 
-// announce wakes whoever sleeps longer than until due.
+// announce wakes the processes that sleep longer than until due.
 // A task behind the head of the agenda changes nothing for those who sleep until then.
 func (s *Store) announce(p *partition, due store.Millis) {
 	if head, ok := p.agenda.head(); !ok || due <= head.visit {

@@ -43,7 +43,7 @@ func (p *partition) walk(q store.List, page *store.Page) error {
 	room := store.PageBytes
 	for _, at := range p.spots(q.Agent, page.Now) {
 		t := p.stored(q.Agent, at.id, page.Now)
-		// Everything up to the cursor has been shown, also what has moved there since.
+		// Everything up to the cursor has been shown, also tasks that have moved there since.
 		if q.After != "" && at.compare(after) <= 0 || q.Statuses != nil && !slices.Contains(q.Statuses, t.Status) {
 			continue
 		}
