@@ -137,7 +137,7 @@ func (d *Daemon) RegisterAgent(agents ...string) error {
 	return d.registered((*registry).add, agents)
 }
 
-// checkAgents names the first id that is none.
+// checkAgents names the first invalid id.
 func checkAgents(agents []string) error {
 	for _, a := range agents {
 		if err := core.CheckAgent(a); err != nil {
@@ -152,7 +152,7 @@ func (d *Daemon) UnregisterAgent(agents ...string) error {
 	return d.registered((*registry).remove, agents)
 }
 
-// MarkDirty says that something may be due for these agents now. It is for hosts whose store has no wake-ups, or that know
+// MarkDirty notes that something may be due for these agents now. It is for hosts whose store has no wake-ups, or that know
 // sooner; a daemon finds due work without it.
 func (d *Daemon) MarkDirty(agents ...string) error { return d.registered((*registry).mark, agents) }
 

@@ -25,7 +25,7 @@ func (j *jobs) do(f func()) {
 	}
 }
 
-// work calls f, and then whatever comes, unless enough others wait already.
+// work calls f, and then the jobs that come, unless enough others wait already.
 func (j *jobs) work(f func()) {
 	for {
 		f()

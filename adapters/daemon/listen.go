@@ -34,8 +34,8 @@ func (l *loop) listen(ctx context.Context) {
 	}
 }
 
-// forward hands wake-ups on until there are no more, and counts them. The first is made up: what fell due before the
-// subscription was not announced to it.
+// forward hands wake-ups on until there are no more, and counts them. The first is made up: tasks that fell due before the
+// subscription were not announced to it.
 // With a due time of 1 it is long past, so that the loop looks at everything once.
 func (l *loop) forward(ctx context.Context, woken <-chan store.Wakeup) int {
 	w := store.Wakeup{Due: 1}

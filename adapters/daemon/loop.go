@@ -13,15 +13,15 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// The loop: when to pull, for whom, and how long to sleep. One pull claims at a time: what is registered or marked
-// while it does joins it, and what falls due once it only waits for its handlers comes with the next one, beside it.
+// The loop: when to pull, for whom, and how long to sleep. One pull claims at a time: agents that are registered or marked
+// while it does join it, and tasks that fall due once it only waits for its handlers come with the next one, concurrently.
 
 // busyFor is how long after its last run the daemon counts as having work.
 // For so long it sleeps a tick at most: others' work, and what its own runs submit, is found sooner.
 const busyFor = 10 * time.Second
 
 // loop is the state of one Run. Only the goroutine of run touches it, except the channels and deaf.
-// Whatever its goroutine has to know comes over a channel, so that it needs no lock.
+// Everything that its goroutine has to know comes over a channel, so that it needs no lock.
 type loop struct {
 	*Daemon
 
@@ -31,7 +31,7 @@ type loop struct {
 	deaf    atomic.Bool // no wake-ups are to be expected
 	works   atomic.Bool // something has run since the last page of an audit
 	telling sync.Mutex  // of errors
-	// timer and pokes have room for one signal: a second one would say nothing new.
+	// timer and pokes have room for one signal: a second one would add nothing.
 	timer  chan struct{} // the time may have come to pull
 	disarm func() bool
 	armed  time.Time // when the timer goes off; zero: it is not set
@@ -46,12 +46,12 @@ type loop struct {
 	pulledAt time.Time // when the last one began
 	lookedAt time.Time // when the last one began that was for all agents there are, or looked for them
 	ranAt    time.Time // when one that ran something returned last
-	next     time.Time // when something is due by the store's clock that the series does not know, as far as was said since the last pull began
+	next     time.Time // when something is due by the store's clock that the series does not know, by the news since the last pull began
 
 	// What it knows about pulls that brought nothing:
 	fruitless int       // pulls in a row that did nothing although something was overdue
 	failures  int       // pulls in a row that the store failed, or that claimed nothing because of stuck handlers
-	over      func()    // says that what failed is over; nil while nothing has failed
+	over      func()    // reports that a failure is over; nil while nothing has failed
 	retryAt   time.Time // when to pull after a failure
 	good      int       // the last pull that the store did not fail
 }
@@ -61,16 +61,16 @@ type loop struct {
 type step struct {
 	pull     int
 	agents   []string  // that were asked for; nil for all
-	look     bool      // it asked when something is due for anybody, and found
+	look     bool      // it looked when something is due for any agent, and found
 	due      time.Time // that
 	next     time.Time // when something is due next, for those that were asked for
-	claims   bool      // it may still claim, or return without having said that it does not
+	claims   bool      // it may still claim, or return without having reported that it does not
 	returned bool
 	report   core.Report
 	err      error
 }
 
-// newLoop is deaf until the subscription is there.
+// newLoop is deaf until the subscription is up.
 func newLoop(d *Daemon) *loop {
 	l := &loop{
 		Daemon: d, steps: make(chan step), wakeups: make(chan store.Wakeup), timer: make(chan struct{}, 1),
@@ -91,7 +91,7 @@ func (l *loop) run(ctx context.Context) error {
 		listening.Go(func() { l.patrol(ctx) })
 	}
 	startsEnd := l.startAtOnce(ctx)
-	// The order matters: no new pulls, then those under way, then what listens beside them.
+	// The order matters: no new pulls, then those under way, then the listeners.
 	err := l.turn(ctx)
 	cancel()
 	startsEnd()
@@ -122,14 +122,14 @@ func (l *loop) startAtOnce(ctx context.Context) (end func()) {
 	}})
 }
 
-// tell hands an error to whoever asked for them, one at a time.
+// tell hands an error to the host's callback, one at a time.
 func (l *loop) tell(err error) {
 	l.telling.Lock()
 	defer l.telling.Unlock()
 	l.config.OnError(err)
 }
 
-// turn is the loop itself: after whatever happens it decides again when to pull.
+// turn is the loop itself: after each event it decides again when to pull.
 func (l *loop) turn(ctx context.Context) error {
 	// At once, and not after the first tick: tasks may have waited for the daemon's start.
 	l.pull(ctx)
@@ -175,7 +175,7 @@ func (l *loop) pull(ctx context.Context) {
 	l.open++
 	l.claiming = true
 	l.pulledAt = l.config.Clock.Now()
-	// It counts as claiming until it says otherwise.
+	// It counts as claiming until it reports otherwise.
 	s := step{pull: l.pulls, claims: true}
 	scope := core.Scope{Partitions: l.config.Partitions, Grace: l.config.Grace, Series: l.series}
 	if l.registry != nil {
@@ -196,7 +196,7 @@ func (l *loop) pull(ctx context.Context) {
 		l.next, l.lookedAt = time.Time{}, l.pulledAt
 	}
 	// Called when the pull has nothing more to claim, and only waits for handlers:
-	// another pull may then claim beside it.
+	// another pull may then claim at the same time.
 	scope.Idle = func(next time.Time) bool {
 		s.claims = false
 		l.steps <- step{pull: s.pull, agents: s.agents, next: next}
@@ -223,11 +223,11 @@ func (l *loop) take(ctx context.Context, s step) {
 	l.learn(s)
 	if !s.returned {
 		l.claiming = false
-		l.retryAt = l.config.Clock.Now().Add(pause(l.failures)) // if the store is still away, which it does not say
+		l.retryAt = l.config.Clock.Now().Add(pause(l.failures)) // if the store is still away, which it does not report
 		return
 	}
 	l.open--
-	// It returned without having said that it claims no more.
+	// It returned without having reported that it claims no more.
 	if s.claims {
 		l.claiming = false
 	}
@@ -257,7 +257,7 @@ func (l *loop) take(ctx context.Context, s step) {
 	}
 }
 
-// learn notes when something is due next. What a look found due for anybody may be for any registered agent.
+// learn notes when something is due next. A task that a look found due for any agent may be a registered agent's.
 func (l *loop) learn(s step) {
 	if l.registry == nil {
 		return // the series knows
@@ -266,7 +266,7 @@ func (l *loop) learn(s step) {
 	l.registry.learn(s.agents, s.next)
 	switch {
 	case !s.look || !s.returned:
-	// Somebody is due, and it is not known who: all are asked for.
+	// Some agent is due, and it is not known which: all are asked for.
 	case !s.due.IsZero() && l.scheduler.Until(s.due) <= 0:
 		l.registry.expectAll(s.due)
 	default:
@@ -285,7 +285,7 @@ func (l *loop) expect(due time.Time) {
 // arm pulls if the time has come, or sets the timer to when it will.
 // It is called after each piece of news, so there is one timer at a time.
 func (l *loop) arm(ctx context.Context) {
-	// The pull that claims will say what it has learnt.
+	// The pull that claims will report what it has learnt.
 	if l.claiming {
 		return
 	}
@@ -335,7 +335,7 @@ func (l *loop) wait(now time.Time) time.Duration {
 	return wait
 }
 
-// lookIn is how long it may be until the daemon looks what is due for all agents there are.
+// lookIn is how long it may be until the daemon looks for due tasks of all agents.
 func (l *loop) lookIn(now time.Time) time.Duration { return l.lookedAt.Add(l.longest(now)).Sub(now) }
 
 // fruitlessPause is the first pause after a pull that did nothing although something was overdue: this process may not
@@ -365,7 +365,7 @@ func (l *loop) failed(ctx context.Context, s step) {
 	if l.over != nil {
 		return
 	}
-	// It is this process that has to be mended, not the store, and Ready says which.
+	// It is this process that has to be mended, not the store, and Ready reports which.
 	if core.CodeOf(s.err) == core.CodeAbandoned {
 		l.over = func() {
 			l.config.Logger.LogAttrs(ctx, slog.LevelInfo, "abandoned handlers have returned; claiming again")

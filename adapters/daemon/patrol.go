@@ -2,7 +2,7 @@ package daemon
 
 import "context"
 
-// The patrol, the audit that runs beside the loop.
+// The patrol, the audit that runs concurrently with the loop.
 
 // idlePatrol is how many times as long an idle daemon waits before it audits another page: it is to cost next to nothing.
 // An audit of many tasks takes long at this pace: it looks for faults that should not exist.

@@ -54,7 +54,7 @@ func (r *registry) remove(agents []string) {
 	r.removed = append(r.removed, agents...)
 }
 
-// out returns the agents that were taken out since it was asked last.
+// out returns the agents that were removed since its last call.
 func (r *registry) out() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,8 +96,8 @@ func (r *registry) take(due func(next time.Time) bool) []string {
 	return batch
 }
 
-// takeAll is take for a pull that begins: if anybody is to be asked for, and one pull can name all, it names all, so that
-// it notices by itself who falls due while it is busy.
+// takeAll is take for a pull that begins: if any agent is to be asked for, and one pull can name all, it names all, so that
+// it notices by itself which fall due while it is busy.
 func (r *registry) takeAll(due func(next time.Time) bool) []string {
 	batch := r.take(due)
 	r.mu.Lock()
@@ -149,7 +149,7 @@ func (r *registry) expect(w store.Wakeup, partitions int) {
 	}
 }
 
-// expectAll notes that something is due for anybody at a time.
+// expectAll notes that something is due for an unknown agent at a time.
 func (r *registry) expectAll(at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
