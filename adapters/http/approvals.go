@@ -23,8 +23,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Approvals makes addresses for people: of a page with a question and two buttons, which sends the signal that a task waits for. Whoever has an
-// address may answer, once, until it ends; so it is sent to that person alone. Every server that is asked needs the same secret.
+// Approvals makes addresses for people: of a page with a question and two buttons, which sends the signal that a task waits for. Anyone with an
+// address may answer, once, until it ends; so send it to that person alone. Every server that serves such pages needs the same secret.
 type Approvals struct {
 	secret []byte
 	base   string
@@ -54,14 +54,14 @@ func NewApprovals(base string, secret []byte) (*Approvals, error) {
 }
 
 // Approval is a question to a person, and how long it may be answered, from now: up to a year. Its text, of at most 1,000 bytes, is what the page
-// shows. It is open while its task waits as [core.Await] says, and never again.
+// shows. It is open while its task waits as [core.Await] describes, and never again.
 type Approval struct {
 	core.Question
 
 	For time.Duration
 }
 
-// approval is an Approval as an address has it.
+// approval is an Approval as an address contains it.
 type approval struct {
 	Agent string      `json:"a"`
 	ID    string      `json:"i"`
@@ -72,7 +72,7 @@ type approval struct {
 	Nonce string      `json:"n"`
 }
 
-// question is what it asks.
+// question returns its question.
 func (q *approval) question() core.Question {
 	return core.Question{Agent: q.Agent, ID: q.ID, Key: q.Key, Fence: q.Fence, Text: q.Text}
 }
@@ -102,7 +102,7 @@ func (a *Approvals) sign(text string) []byte {
 	return mac.Sum(nil)
 }
 
-// errForged says what is wrong with an address.
+// errForged reports an invalid address.
 var errForged = errors.New("this address is not one of ours: check that it was copied whole")
 
 // open reads the token of an address.
@@ -123,7 +123,7 @@ func (a *Approvals) open(token string, now time.Time) (approval, error) {
 	return q, nil
 }
 
-// approve shows the question, and carries its answer out. Looking at it changes nothing: programs that check mails follow links.
+// approve shows the question, and carries its answer out. Showing it changes nothing: programs that check mails follow links.
 func (a *api) approve(w http.ResponseWriter, r *http.Request) {
 	q, err := a.config.Approvals.open(r.PathValue("call"), a.config.Clock.Now())
 	shown := approvalPage{Question: q.Text}
@@ -232,7 +232,7 @@ func (p *approvalPage) html() string {
 	return b.String()
 }
 
-// page writes the page. It is kept nowhere, shown in no other page, and its address is told to nobody.
+// page writes the page. It is never cached or framed, and browsers send its address to no other site.
 func page(w http.ResponseWriter, r *http.Request, status int, p approvalPage) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -242,6 +242,6 @@ func page(w http.ResponseWriter, r *http.Request, status int, p approvalPage) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = io.WriteString(w, p.html()) // whoever asked may have gone
+		_, _ = io.WriteString(w, p.html()) // the client may have gone
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// Handler serves the pages of questions, and nothing else: for a function or a service that anybody may reach by an address in a mail, beside
-// another one, or another address of it, that the host lets its own callers in to only. logger may be nil.
+// Handler serves the pages of questions, and nothing else: for a public function or service that people reach by an address in a mail, in addition to
+// another one, or another address of it, that only the host's own callers can reach. logger may be nil.
 func (a *Approvals) Handler(s *core.Scheduler, logger *slog.Logger) http.Handler {
 	return New(s, Config{Approvals: a, Verifiers: []Verifier{nobody{}}, Logger: logger})
 }
 
-// nobody has no credential that is accepted.
+// nobody accepts no credential.
 type nobody struct{}
 
 // Verify accepts none.

@@ -32,7 +32,7 @@ const (
 // Grant is what a caller may do: the rights of a [core.Principal].
 // A grant covers a request if it covers its scope and every agent and user in it.
 type Grant struct {
-	Name   string  // of the caller, for a core.Authorizer, and who gave a command that does not say so itself
+	Name   string  // of the caller, for a core.Authorizer, and for commands that do not name who gave them
 	Scopes []Scope // nil for everything
 	// Agents are whose tasks it is about; nil for all agents, and for calls that are about more than one agent. Every agent_id
 	// and every user_id that a request names has to be among them: a token for an agent that works for several users lists these too. An id may end in a *, which is no pattern here.
@@ -48,17 +48,17 @@ type Token struct {
 }
 
 // Verifier finds out what a request may do, without asking a store. It is used by many goroutines at once.
-// Those of a handler are asked in order, and the first one that accepts decides.
+// The verifiers of a handler are asked in order, and the first one that accepts decides.
 type Verifier interface {
 	// Verify returns what the request's credential grants, ErrNoCredential if it has none that is for this verifier,
 	// and any other error if it has one that is not good: the reason is logged and never sent to the client.
 	Verify(r *http.Request) (*Grant, error)
 }
 
-// ErrNoCredential says that a request has nothing for a verifier to look at.
+// ErrNoCredential reports that a request has no credential for a verifier.
 var ErrNoCredential = errors.New("the request contains no such credential")
 
-// everything is what a caller may do where no credential is asked for.
+// everything is what a caller may do where no credential is required.
 // The checks after it need no case of their own.
 var everything = &Grant{}
 
@@ -166,7 +166,7 @@ func (t tokens) Verify(r *http.Request) (*Grant, error) {
 	return found, nil
 }
 
-// find is the grant of a token by its hash; nil if there is no such token. It takes the same time whichever it is.
+// find is the grant of a token by its hash; nil if there is no such token. Both cases take the same time.
 func (t tokens) find(given [sha256.Size]byte) *Grant {
 	var found *Grant
 	for i := range t {
@@ -177,8 +177,8 @@ func (t tokens) find(given [sha256.Size]byte) *Grant {
 	return found
 }
 
-// caller is whom a request comes from: what it may do and wants to, and a hash that tells its credential apart from others, so that each gets its own
-// share of what is bounded, however the header is spelt that has it.
+// caller is the sender of a request: what it may do and wants to, and a hash that distinguishes its credential from others, so that each gets its own
+// share of bounded resources, regardless of how the header is spelt.
 type caller struct {
 	grant      *Grant
 	action     model.Action
@@ -186,10 +186,10 @@ type caller struct {
 	message    Message // of a request that counts once; zero for any other
 }
 
-// anybody is the caller where no credential is asked for: a header that nobody looks at makes no difference.
+// anybody is the caller where no credential is required: a header that is never read makes no difference.
 var anybody = &caller{grant: everything}
 
-// authenticate finds out who sends a request, by the first verifier that accepts it. The reason why one is refused is for the log only.
+// authenticate finds out who sends a request, by the first verifier that accepts it. The reason for a refusal is for the log only.
 func authenticate(r *http.Request, verifiers []Verifier) (*caller, error) {
 	if len(verifiers) == 0 {
 		return anybody, nil
@@ -241,8 +241,8 @@ func (c *caller) to(rt *route) *caller {
 // callerKey is the key of a request's caller in its context.
 type callerKey struct{}
 
-// withCaller puts the caller into a request, for the checks of whichever call it is, and for those of the scheduler. One for which no
-// credential is asked is this process, as a caller in Go would be.
+// withCaller puts the caller into a request, for the checks of its route, and for those of the scheduler. One that needs no
+// credential is this process, as a caller in Go would be.
 func withCaller(r *http.Request, c *caller, pace model.Pace) *http.Request {
 	ctx := context.WithValue(r.Context(), callerKey{}, c)
 	if c.grant != everything {
@@ -251,9 +251,9 @@ func withCaller(r *http.Request, c *caller, pace model.Pace) *http.Request {
 	return r.WithContext(ctx)
 }
 
-// Shares bound how much of the store's time each credential takes that covers some agents only, with lists, exports, changes of a profile and whatever
-// else goes through many tasks: one such call of it is under way at a time, and more than its share is answered with 429 and a Retry-After; what has begun
-// is slowed down. They are of one process. [NewShares] makes them.
+// Shares bound how much of the store's time each credential takes that covers some agents only, with lists, exports, changes of a profile and other
+// calls that go through many tasks: one such call of it is under way at a time, and more than its share is answered with 429 and a Retry-After; a call
+// that has begun is slowed down. They are of one process. [NewShares] makes them.
 type Shares struct{ of *shares.Shares }
 
 // DefaultShare is the part of the store's time that a credential may take for long.
@@ -289,8 +289,8 @@ func callerOf(r *http.Request) *caller {
 	return anybody
 }
 
-// allow refuses a request about agents that its caller may not touch: each agent by itself. Whether such an agent exists
-// is not told.
+// allow refuses a request about agents that its caller may not touch: each agent by itself. The answer does not reveal whether
+// such an agent exists.
 func (a *api) allow(r *http.Request, agents ...string) error {
 	for _, agent := range agents {
 		if err := a.scheduler.Authorize(r.Context(), core.Access{Action: callerOf(r).action, Agent: agent}); err != nil {

@@ -1,6 +1,6 @@
 package http
 
-// For handlers beside this one, such as pages for people: who calls them.
+// For handlers that run beside this one, such as pages for people: who calls them.
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// Callers returns what finds out who sends a request, by the verifiers of a configuration, for a handler beside this one that lets in the same
-// callers: its error is for the log only. It is nil if no request needs a credential, and panics as New does. What a caller takes of the store's time
+// Callers returns a function that finds out who sends a request, by the verifiers of a configuration, for a handler beside this one that accepts the same
+// callers: its error is for the log only. It is nil if no request needs a credential, and panics as New does. A caller's use of the store's time
 // is bounded by Shares, if that is set, until the context of its request is done.
 func (c *Config) Callers() func(r *http.Request) (core.Principal, error) {
 	own := *c

@@ -30,7 +30,7 @@ func (a *api) budgets(r *http.Request) (int, any, error) {
 	}{budgets}, err
 }
 
-// setBudget sets one budget as a whole, and answers with it as it is then. Sent again it changes nothing.
+// setBudget sets one budget as a whole, and answers with its new state. Sent again it changes nothing.
 func (a *api) setBudget(r *http.Request) (int, any, error) {
 	data, err := requestbody.JSON(r)
 	if err != nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
-// An operator's calls. Each answers with what it changed as it is then, so that a client needs no second request.
+// An operator's calls. Each answers with the new state of what it changed, so that a client needs no second request.
 
-// What is wrong with a member that is anything else.
+// Errors about members of a wrong type.
 const (
 	mustBeString = "must be a string"
 	mustBeBool   = "must be true or false"
 )
 
-// target is what a request to pause or resume is about: the names in its path, or all tasks. What is wider than an agent
+// target is the target of a request to pause or resume: the names in its path, or all tasks. A target wider than an agent
 // is not for callers that may touch some agents only.
 // A task or an agent was checked with the path, before the call began.
 //
-// A request without a body must not stop the fleet: that all is meant is said in it, and only where the path names nothing.
+// A request without a body must not stop the fleet: its body has to ask for all tasks, and only where the path names nothing.
 func (a *api) target(r *http.Request, all bool) (core.Target, error) {
 	t := core.Target{Agent: r.PathValue("agent"), ID: r.PathValue("id"), Kind: r.PathValue("kind"), Key: r.PathValue("key")}
 	if t.Agent == "" {
@@ -40,7 +40,7 @@ func (a *api) target(r *http.Request, all bool) (core.Target, error) {
 	return t, nil
 }
 
-// pause keeps tasks from being started. A task is answered as it is then, anything wider with its name.
+// pause keeps tasks from being started. The answer is the task's new state, or the name of anything wider.
 func (a *api) pause(r *http.Request) (int, any, error) {
 	data, err := optionalBody(r)
 	if err != nil {
@@ -69,7 +69,7 @@ func (a *api) pause(r *http.Request) (int, any, error) {
 	return a.after(r, t, true)
 }
 
-// toCome says how to pause what does not exist yet.
+// toCome explains how to pause what does not exist yet.
 func toCome(err error) error {
 	if _, unknown := errors.AsType[*operate.UnknownTargetError](err); unknown {
 		return problem.New(core.CodeNotFound, err.Error()+`; send "ahead": true if it is still to be created`)
@@ -77,7 +77,7 @@ func toCome(err error) error {
 	return err
 }
 
-// resume ends a pause. What was to come, and has not, was not paused ahead either: that is no error.
+// resume ends a pause. With ahead it is no error if the target does not exist yet: it was not paused ahead either.
 // It is the same rule as that of the command line's --ahead.
 func (a *api) resume(r *http.Request) (int, any, error) {
 	data, err := optionalBody(r)
@@ -115,7 +115,7 @@ func (a *api) after(r *http.Request, t core.Target, paused bool) (int, any, erro
 }
 
 // runNow makes a task due now and answers with it.
-// A body would be a parameter that nobody reads, so it is refused.
+// A body would be a parameter that is never read, so it is refused.
 func (a *api) runNow(r *http.Request) (int, any, error) {
 	if err := noBody(r); err != nil {
 		return 0, nil, err
@@ -126,7 +126,7 @@ func (a *api) runNow(r *http.Request) (int, any, error) {
 	return a.task(r)
 }
 
-// cancel ends a task and answers with it: its status says whether it has ended, or ends with its run.
+// cancel ends a task and answers with it: its status shows whether it has ended, or ends with its run.
 func (a *api) cancel(r *http.Request) (int, any, error) {
 	data, err := optionalBody(r)
 	if err != nil {
@@ -146,7 +146,7 @@ func (a *api) cancel(r *http.Request) (int, any, error) {
 }
 
 // remove forgets a task.
-// Nothing is left to answer with, so the answer repeats what was asked for.
+// Nothing is left to answer with, so the answer repeats the request.
 func (a *api) remove(r *http.Request) (int, any, error) {
 	agent, id := r.PathValue("agent"), r.PathValue("id")
 	if err := a.scheduler.Delete(r.Context(), agent, id); err != nil {
@@ -159,7 +159,7 @@ func (a *api) remove(r *http.Request) (int, any, error) {
 	}{agent, id, true}, nil
 }
 
-// explain says why a task has not run.
+// explain answers why a task has not run.
 func (a *api) explain(r *http.Request) (int, any, error) {
 	e, err := a.scheduler.Explain(r.Context(), r.PathValue("agent"), r.PathValue("id"))
 	return http.StatusOK, e, err
@@ -187,7 +187,7 @@ func (a *api) activity(r *http.Request) (int, any, error) {
 }
 
 // optionalBody is the body of a request that may have none.
-// Length zero is none. An unknown length, in a chunked request, is read.
+// Length zero means none. A body of unknown length, in a chunked request, is read.
 func optionalBody(r *http.Request) ([]byte, error) {
 	if r.ContentLength == 0 {
 		return []byte("{}"), nil

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// What is wrong, and audits: calls about the whole store.
+// Diagnoses and audits: calls about the whole store.
 
 // doctor answers with what this process finds wrong with its store and with itself. A store that does not answer is a finding, and no error.
 func (a *api) doctor(r *http.Request) (int, any, error) {

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 )
 
-// The event stream: those of all processes of the store, read from it for each connection. A client that reads slowly holds up nobody, and misses
-// nothing that the store keeps: it is asked for more once the client has taken what was read before.
+// The event stream: those of all processes of the store, read from it for each connection. A client that reads slowly delays no other, and misses
+// nothing that the store keeps: more is read once the client has taken what was read before.
 
 // Events answers GET /v1/events, and bounds how many listen. [NewEvents] makes it: what it needs is in no program that does not, such as a function.
 type Events struct {
@@ -27,13 +27,13 @@ type Events struct {
 	each map[[sha256.Size]byte]int // by credential
 }
 
-// NewEvents makes what answers those who listen.
+// NewEvents makes the handler of event streams.
 func NewEvents() *Events {
 	return &Events{answer: func(a *api) http.HandlerFunc { return a.events }}
 }
 
-// Bounds of a stream of events. Each credential may have mostListeners, so that one takes nobody else's; all together bound how often the store is
-// asked.
+// Bounds of a stream of events. Each credential may have mostListeners, so that one leaves room for others; all together bound how often the store is
+// read.
 const (
 	mostListeners = 100
 	allListeners  = 4 * mostListeners
@@ -83,8 +83,8 @@ type listener struct {
 	wrote time.Time
 }
 
-// events streams the events of all processes as server-sent events, until the caller goes away or the server shuts down: those from now on, or
-// behind Last-Event-ID, which a browser sends by itself, or ?since_id=. A caller that may see some agents only gets theirs; ?agent_id= and ?kind=
+// events streams the events of all processes as server-sent events, until the caller disconnects or the server shuts down: those from now on, or
+// after Last-Event-ID, which a browser sends by itself, or ?since_id=. A caller that may see some agents only gets theirs; ?agent_id= and ?kind=
 // narrow it further.
 func (a *api) events(w http.ResponseWriter, r *http.Request) {
 	q, err := query(r, "agent_id", "kind", "since_id")
@@ -108,7 +108,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 	defer leave()
 	err = a.scheduler.Listen(r.Context(), cmp.Or(r.Header.Get("Last-Event-ID"), q.Get("since_id")), l.send)
 	switch {
-	case l.begun || err == nil: // whoever listens comes back with the last id
+	case l.begun || err == nil: // the client reconnects with its last id
 	case errors.Is(err, inspect.ErrNoFeed):
 		a.refuse(w, r, problem.New(problem.CodeNoRoute, "the store of this process keeps no events"))
 	default:
@@ -116,7 +116,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// send writes what of a page is for the client, unless it has gone, or the server is about to: then its error ends the stream. Now and then it
+// send writes the events of a page that are for the client, unless it has gone, or the server is about to: then its error ends the stream. Now and then it
 // writes a sign of life, with how far it has come: the last event that was for
 // it may have been long ago.
 func (l *listener) send(page inspect.EventPage) error {
@@ -154,8 +154,8 @@ func (l *listener) send(page inspect.EventPage) error {
 	return nil
 }
 
-// tell writes an event that is for the client. Each is asked about, and not only what was asked for: what the caller may see can change while it
-// listens. How many were lost is told to those alone who see all of them.
+// tell writes an event that is for the client. Each event is checked, not just the request: what the caller may see can change while it
+// listens. The number of lost events is sent only to callers that see all of them.
 func (l *listener) tell(text *strings.Builder, e *inspect.StoreEvent) {
 	switch {
 	case e.Data != nil:
@@ -169,12 +169,12 @@ func (l *listener) tell(text *strings.Builder, e *inspect.StoreEvent) {
 	}
 }
 
-// wants reports whether an event is for a listener, as far as its grant says. What is about more than one agent is of no agent.
+// wants reports whether an event is for a listener, by its filters and its grant. An event about more than one agent names none.
 func (l *listener) wants(e *core.Event) bool {
 	return (l.agent == "" || l.agent == e.Agent) && (l.kind == "" || l.kind == e.Kind) && l.grant.covers(e.Agent)
 }
 
-// Listen takes a place among those who listen, until leave is called: for a handler beside this one. who is whose share of the places it takes,
+// Listen takes a place among the listeners, until leave is called: for a handler beside this one. who names the share of the places that it uses,
 // such as a credential. It fails with an error that has the code unavailable if too many listen.
 func (e *Events) Listen(who string) (leave func(), err error) {
 	return e.enter(sha256.Sum256([]byte(who)))

@@ -18,7 +18,7 @@ import (
 // mediaLines is the media type of lines of JSON.
 const mediaLines = "application/x-ndjson"
 
-// export streams all of an agent. What fails behind the first page cuts the connection: an export that ends as if it were whole would be
+// export streams all of an agent. A failure after the first page cuts the connection: an export that ends as if it were whole would be
 // taken for one.
 func (a *api) export(w http.ResponseWriter, r *http.Request) {
 	if _, err := query(r); err != nil {
@@ -59,7 +59,7 @@ func (p *pages) Write(page []byte) (int, error) {
 	return p.w.Write(page)
 }
 
-// imports stores what was exported for the agent of the path, whichever agent the lines name. Lines that are wrong are part of the answer.
+// imports stores exported tasks for the agent of the path, regardless of the agent in the lines. Lines that are wrong are part of the answer.
 func (a *api) imports(r *http.Request) (int, any, error) {
 	if _, err := query(r); err != nil {
 		return 0, nil, err
@@ -72,7 +72,7 @@ func (a *api) imports(r *http.Request) (int, any, error) {
 	return http.StatusOK, done, err
 }
 
-// body is that of a request, with errors as they are answered.
+// body is the body of a request, with errors in the form of the answer.
 type body struct{ io.Reader }
 
 // Read reads of it.

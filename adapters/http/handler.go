@@ -26,7 +26,7 @@ const (
 	DefaultMaxWaits   = 32
 )
 
-// Config says how a scheduler is served. Every zero is a good default, but without Tokens whoever can reach the handler
+// Config says how a scheduler is served. Every zero is a good default, but without Tokens any client that can reach the handler
 // may do everything.
 type Config struct {
 	// Tokens are the bearer tokens that are accepted, each for everything; several, so that they can be rotated. Scoped are
@@ -39,25 +39,25 @@ type Config struct {
 	// CronSecret opens GET /v1/cron, which runs what is due for all agents, to requests that have it as their bearer token, as
 	// hosts' cron services send it. Without it there is no such path.
 	CronSecret string
-	// Crons are more secrets of that path. One whose grant names agents runs what is due for these; patterns it must not have, as nobody
-	// knows which agents there are.
+	// Crons are more secrets of that path. One whose grant names agents runs what is due for these; it must not have patterns, as the matching
+	// agents are not known.
 	Crons []Token
 	// LocalOnly refuses requests for a host that is neither localhost nor an IP address. Set it when there are no tokens
 	// and the server listens on loopback: a page in a browser cannot reach it then through a name that it made point here.
 	LocalOnly bool
 	// MaxBody is the largest body of a request, in bytes: DefaultMaxBody if zero.
 	MaxBody int64
-	// MaxTimeout is the longest that one request may run tasks, and how long it does if it does not say:
+	// MaxTimeout is the longest that one request may run tasks, and the default of a request that gives none:
 	// DefaultMaxTimeout if zero. The server's WriteTimeout has to be longer.
 	MaxTimeout time.Duration
 	// MaxWaits is how many requests of one credential may wait at once, for a task to end or a user to be idle: DefaultMaxWaits if zero. All
 	// credentials together may have eight times as many. More are answered with 429 and a Retry-After.
 	MaxWaits int
-	// Shares are those of credentials that cover some agents only: NewShares(0, nil) if nil. Give the same to a handler beside this one, by Callers.
+	// Shares are the shares of credentials that cover some agents only: NewShares(0, nil) if nil. Give the same to a handler beside this one, by Callers.
 	Shares *Shares
 	// Version is shown by /healthz.
 	Version string
-	// Ready is asked by /readyz, which needs no token, so it should be cheap; always ready if nil. Whatever it says, a process
+	// Ready is called by /readyz, which needs no token, so it should be cheap; always ready if nil. Even if it returns nil, a process
 	// that claims nothing because of abandoned handlers is not ready.
 	Ready func(ctx context.Context) error
 	// Logger gets what went wrong on this side. Nothing is logged if nil.
@@ -74,12 +74,12 @@ type Config struct {
 	// credential.
 	Approvals *Approvals
 	// Profiles, if set, answers GET /v1/profiles with the profiles of all agents: give it the method of the scheduler. It is a setting, so that
-	// a function, which nobody lists them with, does not load what finds them.
+	// a function without such calls does not load the code that finds them.
 	Profiles func(ctx context.Context, cursor string, limit int) ([]core.Profile, string, error)
-	// Metrics, if set, answers GET /metrics, as the handler of package metrics does. Where a credential is asked for it needs
+	// Metrics, if set, answers GET /metrics, as the handler of package metrics does. If credentials are required it needs
 	// one to read, for all agents.
 	Metrics http.Handler
-	// RPC, if set, answers gRPC calls beside the routes: package rpc makes it. A call needs a credential as every request does.
+	// RPC, if set, answers gRPC calls in addition to the routes: package rpc makes it. A call needs a credential as every request does.
 	RPC RPC
 	// Clock is what signatures are checked by: core.SystemClock if nil.
 	Clock core.Clock
@@ -99,7 +99,7 @@ type api struct {
 }
 
 // New makes the handler that serves a scheduler. It panics if a token is empty, as that is a mistake in the program that
-// would let everybody in.
+// would let every client in.
 // Nothing listens yet: the caller gives the handler to a server of its own.
 func New(s *core.Scheduler, config Config) http.Handler {
 	config.MaxBody = cmp.Or(config.MaxBody, DefaultMaxBody)
@@ -117,7 +117,7 @@ func New(s *core.Scheduler, config Config) http.Handler {
 	if config.Shares == nil {
 		config.Shares = NewShares(0, config.Clock)
 	}
-	// Requests from pages of other origins are refused, whatever their
+	// Requests from pages of other origins are refused, regardless of their
 	// credentials: a browser adds these by itself.
 	a := &api{scheduler: s, config: config, verifiers: config.verifiers(), origins: http.NewCrossOriginProtection()}
 	if config.CronSecret != "" {
@@ -205,7 +205,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // nothing of the body is read unless it is signed.
 func (a *api) admit(r *http.Request) (*route, *caller, error) {
 	// The route is looked up first, as it may be open, but whether it exists is
-	// only said to callers who were accepted.
+	// only revealed to callers who were accepted.
 	rt, allowed := find(a.table, r)
 	if a.config.LocalOnly && !localhost.Is(r.Host) {
 		return nil, nil, errForeignHost

@@ -21,15 +21,15 @@ const idempotencyHeader = "Idempotency-Key"
 // A longer key is refused and not cut, as two keys could become one.
 const mostKey = 255
 
-// messageID is what stands in for the header, in errors.
+// messageID replaces the header's name in errors.
 const messageID = "id of the message"
 
 // identifyTasks gives tasks that have neither an id nor a unique key ids made from the request's key and their place in it, which
-// are the same when the request is repeated. What was stored under them before with another content is a conflict, before
-// anything is written: a key stands for one request.
+// are the same when the request is repeated. If other content was stored under them before it is a conflict, before
+// anything is written: a key identifies one request.
 func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
-	// A signed message is delivered again with the same key, also when it is forgotten. The header is not signed: whoever sends it again could
-	// add another key. No key has a NUL, so this is that of no other request.
+	// A signed message is delivered again with the same key, also when it is forgotten. The header is not signed: anyone who sends it again could
+	// add another key. No key has a NUL, so no other request has this one.
 	name, key := messageID, callerOf(r).key()
 	values := r.Header.Values(idempotencyHeader)
 	if key == "" {
@@ -71,13 +71,13 @@ func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
 		}
 	}
 	if core.CodeOf(err) == core.CodeInvalid {
-		// Submit refuses it too, and says which of all tasks it is.
+		// Submit refuses it too, and names the task.
 		return nil
 	}
 	return err
 }
 
-// maySubmit asks for all tasks of a submit, before the store is asked about some of them. Submit itself would do it too late.
+// maySubmit checks all tasks of a submit, before the store is asked about some of them. Submit itself would do it too late.
 func (a *api) maySubmit(r *http.Request, tasks []core.NewTask) error {
 	for i := range tasks {
 		what := core.Access{Action: model.ActionSubmit, Agent: tasks[i].Agent, User: tasks[i].UserID, Kind: tasks[i].Kind, ID: tasks[i].ID}

@@ -30,7 +30,7 @@ func (a *api) limits(r *http.Request) (int, any, error) {
 	}{limits}, err
 }
 
-// setLimit sets one limit as a whole, and answers with it as it is then. Sent again it changes nothing.
+// setLimit sets one limit as a whole, and answers with its new state. Sent again it changes nothing.
 func (a *api) setLimit(r *http.Request) (int, any, error) {
 	data, err := requestbody.JSON(r)
 	if err != nil {

@@ -36,7 +36,7 @@ var _ memos.Host = (*host)(nil)
 // Allow refuses agents that the grant of a request does not cover.
 func (h *host) Allow(r *http.Request, agents ...string) error { return h.a.allow(r, agents...) }
 
-// AllowAll refuses what is about all agents to a grant for some.
+// AllowAll refuses calls about all agents to a grant for some.
 func (h *host) AllowAll(r *http.Request) error { return h.a.allowAll(r) }
 
 // Caller is the credential of a request.

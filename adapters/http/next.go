@@ -9,7 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// What is about no task: when a schedule would be due, and what presets there are. No store is asked.
+// Calls about no task: when a schedule would be due, and which presets exist. No store is called.
 
 // presets are those of this version, for NewTask's preset.
 func (*api) presets(r *http.Request) (int, any, error) {
@@ -19,10 +19,10 @@ func (*api) presets(r *http.Request) (int, any, error) {
 	}{model.Presets()}, err
 }
 
-// timesByDefault is how many times a forecast has if the request does not say.
+// timesByDefault is how many times a forecast has if the request gives no number.
 const timesByDefault = 5
 
-// next says when a schedule is due next. It is a POST as an expression is full of what a query has to escape.
+// next answers when a schedule is due next. It is a POST as an expression is full of characters that a query has to escape.
 func (a *api) next(r *http.Request) (int, any, error) {
 	data, err := requestbody.JSON(r)
 	if err != nil {

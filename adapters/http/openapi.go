@@ -21,7 +21,7 @@ import (
 //go:embed openapi.json.gz
 var packed []byte
 
-// openapi unpacks the description when it is first asked for.
+// openapi unpacks the description at the first call.
 // It is JSON within JSON's answer, so it must not be encoded again.
 var openapi = sync.OnceValues(func() (json.RawMessage, error) {
 	r, err := gzip.NewReader(bytes.NewReader(packed))

@@ -20,7 +20,7 @@ var (
 	errNotReady     = problem.New(core.CodeUnavailable, "not ready")
 )
 
-// answerer is an error that says itself how it is answered: one of an API whose errors are not problem details.
+// answerer is an error that defines its own answer: one of an API whose errors are not problem details.
 // They are MemOS's.
 type answerer interface {
 	error

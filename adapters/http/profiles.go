@@ -10,7 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
-// Agents: their profiles are read, set and deleted, and they are forgotten, by whoever may act for them.
+// Agents: their profiles are read, set and deleted, and they are forgotten, by callers that may act for them.
 
 // profile answers with the profile of an agent.
 func (a *api) profile(r *http.Request) (int, any, error) {

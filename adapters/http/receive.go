@@ -13,12 +13,12 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// Messages. Who sends at least once sends again when it has heard no answer, and anybody on the way can play back what was sent: a
-// request of a sender is carried out once, whichever process gets it.
+// Messages. A sender that delivers at least once sends again when it gets no answer, and anyone on the way can replay a request: a
+// request of a sender is carried out once, over all processes.
 
 // Sender is a Verifier whose requests have ids, and are carried out once each. The store remembers them until they would be refused
-// anyway. What is delivered again is answered with 208 and {"duplicate":true} if it was carried out, with 409 if it asks for something
-// else than before, and with 503 while the first delivery is under way, or if the store cannot say. What was refused or failed may be
+// anyway. A repeated delivery is answered with 208 and {"duplicate":true} if it was carried out, with 409 if it asks for something
+// else than before, and with 503 while the first delivery is under way, or if the store cannot say. A refused or failed message may be
 // delivered again.
 type Sender interface {
 	Verifier
@@ -40,7 +40,7 @@ func (c *caller) key() string {
 	case c.message.ID == "":
 		return ""
 	case c.message.Key != "":
-		// It differs from all ids: nobody vouches for it.
+		// Made to differ from all ids, as it is not verified.
 		return c.message.Key + "\x00" + c.grant.Name + "\x00"
 	case c.grant.Name != "":
 		return c.message.ID + "\x00" + c.grant.Name // other senders may use the same ids
@@ -49,13 +49,13 @@ func (c *caller) key() string {
 	}
 }
 
-// How long a request may take that runs nothing, and what is added for one that does.
+// How long a request may take that runs nothing, and how much longer one that does.
 const (
 	briefly = time.Minute
 	toSend  = 30 * time.Second
 )
 
-// duplicate is the answer to what was carried out before. It is one of success: nothing is left to do for the sender.
+// duplicate is the answer to a message that was carried out before. Its status is a success: the sender has nothing left to do.
 type duplicate struct {
 	Duplicate bool `json:"duplicate"`
 }

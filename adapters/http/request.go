@@ -10,7 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// What a request says: parameters and bodies, read so strictly that a misspelt limit is never no limit.
+// Parameters and bodies of a request, read so strictly that a misspelt limit is never no limit.
 
 // decode reads a JSON object strictly: a member that is no field is refused, as is a name in another case.
 // A misspelt "timeout_sm" would otherwise run for the longest time there is.

@@ -11,15 +11,15 @@ import (
 
 // Routes: one table of all calls, with what a caller needs for each.
 
-// route is one call. Its answer is a status and what is written as JSON, or an error.
+// route is one call. Its answer is a status and a value that is written as JSON, or an error.
 // The table is made once, in New.
 type route struct {
 	method  string
 	path    string   // whose segments in braces match anything
 	open    bool     // needs no credential
 	noHead  bool     // a GET that does not end by itself, or that runs tasks
-	needs   Scope    // if it is not what the method says
-	verify  Verifier // takes the place of what others are accepted by
+	needs   Scope    // if it differs from the scope of the method
+	verify  Verifier // replaces the verifiers of other routes
 	asks    bool     // asks for scopes and agents by itself, once it knows the call
 	submits bool     // stores tasks: in the name of a run, if the request has that
 	// Exactly one of answer and stream is set.
@@ -27,7 +27,7 @@ type route struct {
 	stream func(w http.ResponseWriter, r *http.Request) // in place of answer
 }
 
-// scope is what a caller needs: what a route says, or to read or write as its method does.
+// scope is what a caller needs: the route's own, or to read or write as its method does.
 // A POST that only reads says so itself.
 func (rt *route) scope() Scope {
 	switch {
@@ -102,9 +102,9 @@ func (a *api) routes() []route {
 	return append(append(append(table, a.memos()...), a.configured()...), a.rpc()...)
 }
 
-// configured are the calls that are there only if the configuration has them.
+// configured are the calls that exist only if the configuration has them.
 func (a *api) configured() (table []route) {
-	// Without a secret the path does not exist, so that nobody can guess at it.
+	// Without a secret the path does not exist, so that it cannot be guessed.
 	if a.cron != nil {
 		table = append(table, route{method: http.MethodGet, path: "/v1/cron", noHead: true, needs: ScopeTrigger, verify: a.cron, answer: a.runCron})
 	}

@@ -30,7 +30,7 @@ func (a *api) rpc() []route {
 	return table
 }
 
-// calls reports whether a request is one of its calls, as far as its path says.
+// calls reports whether a request is one of its calls, by its path.
 func (a *api) calls(r *http.Request) bool {
 	if a.config.RPC == nil || r.Method != http.MethodPost {
 		return false

@@ -46,15 +46,15 @@ func (a *api) runCron(r *http.Request) (int, any, error) {
 	return a.run(r.Context(), core.Scope{Agents: agents, MaxDuration: a.config.MaxTimeout})
 }
 
-// run runs what is due and translates the end of a pull: what a host cut off before anything ran must not read as "nothing is
-// due". When the server is about to shut down nothing more is claimed, and what runs has its grace.
+// run runs what is due and translates the end of a pull: a pull that a host cut off before anything ran must not read as "nothing is
+// due". When the server is about to shut down nothing more is claimed, and runs under way have their grace.
 func (a *api) run(ctx context.Context, scope core.Scope) (int, any, error) {
 	ctx, end := a.untilStopping(ctx)
 	defer end()
 	scope.Grace = a.config.Grace
 	// Requests that ask for the same share one pull, as several senders may fire at the same minute.
 	report, err := a.scheduler.RunShared(ctx, scope)
-	_, partly := errors.AsType[*core.AwayError](err) // the report says so, and what was done all the same
+	_, partly := errors.AsType[*core.AwayError](err) // the report names them, along with the work that was done
 	if err != nil && !partly && core.CodeOf(err) != core.CodeRunsFailed {
 		return 0, nil, err
 	}

@@ -1,6 +1,6 @@
 package http
 
-// Signals: what somebody says to tasks that wait for it.
+// Signals: messages to tasks that wait for them.
 
 import (
 	"encoding/json"
@@ -11,8 +11,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// signal tells the tasks of an agent that wait for a key to continue, and answers with how many there are.
-// Whoever may approve needs no other right.
+// signal has the tasks of an agent that wait for a key continue, and answers with how many there are.
+// A caller that may approve needs no other right.
 func (a *api) signal(r *http.Request) (int, any, error) {
 	approve := core.Access{Action: model.ActionApprove, Agent: r.PathValue("agent")}
 	if a.scheduler.Authorize(r.Context(), approve) != nil {
@@ -34,7 +34,7 @@ func (a *api) signal(r *http.Request) (int, any, error) {
 	}
 	status := http.StatusOK
 	if out.Kept {
-		status = http.StatusAccepted // whoever waits for it comes later
+		status = http.StatusAccepted // a task that waits for it comes later
 	}
 	return status, out, nil
 }

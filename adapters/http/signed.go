@@ -17,12 +17,12 @@ import (
 )
 
 // Signed requests: Standard Webhooks, received. A signature proves who sent a request, and its id that it is not
-// played back: both are needed, as anybody on the way can record one.
+// replayed: both are needed, as anyone on the way can record one.
 
 // Signed accepts requests that are signed as Standard Webhooks are: webhook-id, webhook-timestamp and webhook-signature
-// over both and the body. A signature is good for five minutes. Its message is carried out once, whichever process gets it and however
-// often: see [Sender]. Its id is the idempotency key of the tasks that it submits, also when the message is forgotten. Ids have no dots, as
-// these part what is signed.
+// over both and the body. A signature is good for five minutes. Its message is carried out once, over all processes and
+// deliveries: see [Sender]. Its id is the idempotency key of the tasks that it submits, also when the message is forgotten. Ids have no dots, as
+// these separate the signed parts.
 type Signed struct {
 	// Secrets are "whsec_" and base64, or base64 alone; several, so that they can be rotated.
 	Secrets []string
@@ -48,7 +48,7 @@ type signatures struct {
 	most    int64 // bytes of a body
 }
 
-// newSignatures panics on secrets that would let somebody in: as with
+// newSignatures panics on secrets that can be guessed: as with
 // tokens, that is a mistake in the program.
 func newSignatures(s *Signed, clock core.Clock, most int64) *signatures {
 	if err := s.Check(); err != nil {
@@ -62,7 +62,7 @@ func newSignatures(s *Signed, clock core.Clock, most int64) *signatures {
 	return v
 }
 
-// Check refuses secrets that would let somebody in: none, and those that can be guessed. Its error has none of them.
+// Check refuses missing secrets and those that can be guessed. Its error contains none of them.
 func (s *Signed) Check() error {
 	_, err := s.keys()
 	return err
@@ -114,7 +114,7 @@ func (*signatures) Message(r *http.Request) Message {
 	return Message{ID: r.Header.Get(webhookID), Until: time.Unix(unix, 0).Add(signedFor)}
 }
 
-// Body reads the body of a request for a verifier, up to most bytes, and puts it back for whoever carries the request out.
+// Body reads the body of a request for a verifier, up to most bytes, and puts it back for the handler that follows.
 func Body(r *http.Request, most int64) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, most+1))
 	if err != nil || int64(len(body)) > most {
@@ -125,8 +125,8 @@ func Body(r *http.Request, most int64) ([]byte, error) {
 	return body, nil
 }
 
-// matches reports whether one of the given signatures is that of one of the secrets.
-// All secrets and all signatures are tried, whichever fits first: time tells nothing about them.
+// matches reports whether one of the given signatures is made with one of the secrets.
+// All secrets and all signatures are tried, even after a match: the time reveals nothing about them.
 func (v *signatures) matches(head string, body []byte, given string) bool {
 	good := false
 	for _, secret := range v.secrets {

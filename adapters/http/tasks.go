@@ -17,7 +17,7 @@ import (
 // Tasks: submitting, listing and showing them.
 
 // submit stores tasks, all or none of them. The status is 201 if at least one of them is new. Everything that can be refused
-// without the store is refused before it is asked: what is wrong with the body, and, by the scheduler, whose tasks the caller may not touch.
+// without the store is refused before it is called: faults of the body, and, by the scheduler, tasks that the caller may not touch.
 func (a *api) submit(r *http.Request) (int, any, error) {
 	data, err := requestbody.JSON(r)
 	if err != nil {
@@ -32,10 +32,10 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 	}
 	submitted, err := a.scheduler.Submit(r.Context(), tasks...)
 	if err != nil {
-		// Without ids a client cannot know what a retry would do, so the error says how to get them.
+		// Without ids a client cannot know what a retry would do, so the error explains how to get them.
 		return 0, nil, problem.OfSubmit(err, tasks, "give the tasks ids, or send the header "+idempotencyHeader)
 	}
-	// 200 says that everything existed already.
+	// 200 means that everything existed already.
 	status := http.StatusOK
 	for i := range submitted {
 		if submitted[i].Created {
@@ -175,7 +175,7 @@ func (a *api) page(r *http.Request, l core.List) ([]core.TaskInfo, string, error
 }
 
 // pageSize is the limit of a page; zero if none is given.
-// Its upper bound is core's, which says what it is.
+// Its upper bound is core's, which reports it.
 func pageSize(q url.Values) (int, error) {
 	limit := q.Get("limit")
 	if limit == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// What is asked about more than one task, and about the process itself.
+// Calls about more than one task, and about the process itself.
 
 // group answers with the counts of a group of an agent's tasks.
 // The status of the group is part of the counts.
@@ -102,7 +102,7 @@ func (a *api) kinds(r *http.Request) (int, any, error) {
 	return http.StatusOK, kinds, err
 }
 
-// processes answers with the processes that have said lately what they run.
+// processes answers with the processes that have lately reported what they run.
 func (a *api) processes(r *http.Request) (int, any, error) {
 	_, err := query(r)
 	if err == nil {
@@ -130,8 +130,8 @@ func (a *api) metrics(w http.ResponseWriter, r *http.Request) {
 	a.config.Metrics.ServeHTTP(w, r)
 }
 
-// health says that the process answers, whatever its store does.
-// Restarting a process because its store is away would help nobody.
+// health answers that the process is up, regardless of its store.
+// Restarting a process because its store is away would not help.
 func (a *api) health(*http.Request) (int, any, error) {
 	return http.StatusOK, struct {
 		Status  string `json:"status"`
@@ -139,7 +139,7 @@ func (a *api) health(*http.Request) (int, any, error) {
 	}{"ok", a.config.Version}, nil
 }
 
-// readiness is what a process says of itself.
+// readiness is what a process reports about itself.
 // It has no name of an agent or a task, as it needs no credential.
 type readiness struct {
 	Status    string `json:"status"` // ready, or degraded while partitions of the store are away
@@ -154,8 +154,8 @@ type slots struct {
 	InUse int `json:"in_use"`
 }
 
-// ready says whether the process can do its work. It can while some partitions are away: taking it out of service would stop
-// the others too. What the store said is for the log.
+// ready answers whether the process can do its work. It can while some partitions are away: taking it out of service would stop
+// the others too. The store's error is for the log.
 func (a *api) ready(r *http.Request) (int, any, error) {
 	// The scheduler first, as it costs nothing to ask.
 	own := a.scheduler.Ready()

@@ -16,7 +16,7 @@ const (
 	lastLook  = 2 * time.Second
 )
 
-// task answers with a task: with ?wait=30s once it has ended, or after that time, whichever comes first. One that recurs has ended when a
+// task answers with a task: with ?wait=30s once it has ended, or after that time at the latest. One that recurs has ended when a
 // run of it has.
 func (a *api) task(r *http.Request) (int, any, error) {
 	agent, id := r.PathValue("agent"), r.PathValue("id")
@@ -61,7 +61,7 @@ func (a *api) waitOf(r *http.Request) (time.Duration, error) {
 	return d, nil
 }
 
-// sleep waits; false if the request is over, or the server about to shut down: whoever asks again is answered by another one.
+// sleep waits; false if the request is over, or the server about to shut down: another server answers a client that asks again.
 func (a *api) sleep(r *http.Request, d time.Duration) bool {
 	done := make(chan struct{})
 	stop := a.config.Clock.AfterFunc(d, func() { close(done) })
