@@ -1,6 +1,6 @@
 package model
 
-// Activity: what users notice of it, and its settings.
+// Activity tasks: their settings, and the result of a notice of activity.
 
 import (
 	"crypto/sha256"
@@ -24,14 +24,14 @@ const (
 	ActivityDebounce ActivityMode = "debounce" // a time after the last activity, at most MaxWait after the first
 )
 
-// Activity says how tasks of a kind answer to activity: "summarise this user 30 minutes after they go quiet" is Quiet:
-// 30 * time.Minute. There is one task for each subject; activity while it runs makes one run more. An occurrence has one
+// Activity says how tasks of a kind respond to activity: "summarise this user 30 minutes after they go quiet" is Quiet:
+// 30 * time.Minute. There is one task for each subject; activity while it runs leads to another run. An occurrence has one
 // attempt, unless the settings of the kind itself say MaxAttempts.
 type Activity struct {
 	Quiet time.Duration // the run is due this long after the last activity, at most MaxWait after the first: debounce
 	Delay time.Duration // instead of Quiet: it is due this long after the first activity, whatever follows: throttle
-	// Mode is another way to say which: with it Delay, or Quiet, is the time of that mode. It follows from which of them is
-	// set if empty.
+	// Mode chooses between the two explicitly: Delay, or Quiet, is then the time of that mode. If empty, it follows from which of
+	// them is set.
 	Mode    ActivityMode
 	MaxWait time.Duration // debounce: ten times the quiet time if zero
 	// MinInterval is the least time between the starts of two runs for a subject, however long it is.
@@ -50,7 +50,7 @@ const (
 	defaultSubject     = "default" // the device or agent of activity that names none
 )
 
-// validate refuses what makes no sense. The field is one of Activity.
+// validate refuses invalid settings. The field of its error is one of Activity.
 func (a *Activity) validate() *store.ConfigError {
 	switch {
 	case a == nil:
@@ -77,13 +77,13 @@ func (a *Activity) validate() *store.ConfigError {
 	return nil
 }
 
-// time is what the run is put off by, and debounces reports whether that begins again with each activity.
+// time is how long the run is put off.
 func (a *Activity) time() time.Duration { return max(a.Quiet, a.Delay) }
 
-// debounces reports whether each touch moves the run, rather than the first one alone deciding.
+// debounces reports whether each activity moves the run; otherwise the first one alone decides.
 func (a *Activity) debounces() bool { return a.Quiet != 0 || a.Mode == ActivityDebounce }
 
-// Rule is what is kept with each task.
+// Rule is the part that is stored with each task.
 func (a *Activity) Rule() record.Activity {
 	r := record.Activity{Pulse: store.Pulse{Delay: a.time()}, MaxFailures: a.MaxFailures}
 	if a.debounces() {
@@ -98,12 +98,12 @@ func (a *Activity) Rule() record.Activity {
 	return r
 }
 
-// Subject is who did something: the user is required, and what is left out is "default".
+// Subject is who was active: the user is required, and a device or agent left out is "default".
 type Subject struct {
 	User, Device, Agent string
 }
 
-// Noticed is what a notice of activity did.
+// Noticed is the result of a notice of activity.
 type Noticed struct {
 	Scheduled bool         // it booked a run; if not, one was booked before
 	Reason    store.Reason // why
@@ -111,8 +111,8 @@ type Noticed struct {
 	Agent, ID string       // the task
 }
 
-// Access is what a notice wants to do. The user that its subject names or its agent, unless that is left out, owns the task, and its
-// handler is given both, so a caller needs the right to act for each.
+// Access is what a notice of activity needs permission for. The subject's agent owns the task, or its user if no agent is named. The
+// handler gets both, so a caller needs the right to act for each.
 func (s Subject) Access(kind string) Access {
 	agent := s.Agent
 	if agent == "" || agent == defaultSubject {
@@ -121,13 +121,13 @@ func (s Subject) Access(kind string) Access {
 	return Access{Action: ActionSubmit, Agent: agent, User: s.User, Kind: kind}
 }
 
-// Payload is what the handler is given.
+// Payload is what the handler gets.
 func (s Subject) Payload() (json.RawMessage, error) {
 	return json.Marshal(map[string]string{"user_id": s.User, "device_id": s.Device, "agent_id": s.Agent})
 }
 
 // Subject is the owner and the id of the task of a subject. Two subjects never share one: each part is escaped, so that
-// no part can hold what stands between them.
+// no part can contain the separator.
 func (a *Activity) Subject(kind string, s Subject) (owner, id string) {
 	parts := []string{s.User}
 	if a.Dimensions != 1 {

@@ -27,15 +27,15 @@ const (
 	BecauseFailing   BecauseCode = "failing"      // its last occurrences failed: its interval may be stretched
 	BecauseGate      BecauseCode = "gate"         // its gate said that there is nothing to do, and is asked again later
 	BecauseQuiet     BecauseCode = "quiet"        // its agent has quiet hours
-	BecauseManual    BecauseCode = "manual"       // it runs only when it is told to
-	BecauseSignal    BecauseCode = "signal"       // it waits for somebody to send a signal
+	BecauseManual    BecauseCode = "manual"       // it runs only by hand
+	BecauseSignal    BecauseCode = "signal"       // it waits for a signal
 	BecauseNotDue    BecauseCode = "not_due"      // its time has not come
-	BecauseWaiting   BecauseCode = "waiting"      // it is due, and nobody has taken it yet
+	BecauseWaiting   BecauseCode = "waiting"      // it is due, and no process has claimed it yet
 	BecauseBusy      BecauseCode = "busy"         // it is due, and no process that handles its kind had a free slot
 	BecauseNoTime    BecauseCode = "no_time"      // it is due, and pulls had too little time for its kind
 	BecauseSerial    BecauseCode = "serial"       // it is due, and another run of its agent has to end first
 	BecauseLimited   BecauseCode = "limited"      // it is due, and a limit holds it back
-	BecauseBudget    BecauseCode = "budget"       // it is due, and a budget is used up that it is about
+	BecauseBudget    BecauseCode = "budget"       // it is due, and a budget that covers it is used up
 	BecauseAlarm     BecauseCode = "alarm"        // its hosts are called by alarms, and none is booked for it
 	BecauseSuspect   BecauseCode = "suspect"      // its last run died with its process: few such tasks run at once in a process
 )

@@ -4,13 +4,13 @@ package model
 
 import "time"
 
-// Clock is the one door through which the Go side of duly sees time. It decides nothing about tasks: what is due and
-// which lease has run out is decided by the store's clock. It measures durations and drives timers, so it may be wrong
+// Clock is the only source of time on the Go side of duly. It decides nothing about tasks: the store's clock decides what is due and
+// which lease has expired. It measures durations and drives timers, so it may be wrong
 // by any amount, as long as it goes forward.
 type Clock interface {
 	// Now is the time.
 	Now() time.Time
-	// AfterFunc calls f in a goroutine of its own once d has passed. The returned function prevents it, and reports
+	// AfterFunc calls f in its own goroutine once d has passed. The returned function prevents it, and reports
 	// whether it did.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }

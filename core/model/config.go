@@ -17,8 +17,8 @@ const (
 	MaxBatchWait = time.Minute // a task that waits holds a lease, which other processes respect
 )
 
-// BatchByAgent is the part of [KindConfig].BatchBy that each batch has: its tasks are of one agent. Every tick is of one agent, and so is what
-// is asked before a run; a batch of several would run in the name of all of them.
+// BatchByAgent is what every [KindConfig].BatchBy must contain: the tasks of a batch belong to one agent. A tick is for one agent, and so is
+// the authorization before a run; a batch of several agents would run in the name of all of them.
 const BatchByAgent = "agent"
 
 // validateBatch refuses settings of batches that make no sense.
@@ -30,7 +30,7 @@ func (k KindConfig) validateBatch() *store.ConfigError {
 		return check.Misconfigured("BatchWait", k.BatchWait, "must be at most %s, not %s", MaxBatchWait, k.BatchWait)
 	case k.BatchWait > 0 && k.Batch == 0:
 		return check.Misconfigured("BatchWait", k.BatchWait, "needs the size of a batch: set it too")
-	// The batch that waits has the slot without which no more tasks are claimed for it.
+	// The batch that waits holds the only slot, so no more tasks could be claimed for it.
 	case k.BatchWait > 0 && k.Slots == 1:
 		return check.Misconfigured("BatchWait", k.BatchWait, "needs at least 2 slots for the kind, not 1: a batch that waits has one of them")
 	case k.BatchBy != nil && k.Batch == 0:
@@ -46,14 +46,14 @@ func (k KindConfig) validateBatch() *store.ConfigError {
 	return nil
 }
 
-// KindCallback is the kind of the tasks that deliver callbacks. It is reserved: nobody submits such a task, or handles the kind. Its settings,
-// in Config.Kinds, are those of the deliveries: how many attempts they have, how long one may take, and how they are spread.
+// KindCallback is the kind of the tasks that deliver callbacks. It is reserved: callers can neither submit such a task nor handle the kind. Its settings,
+// in Config.Kinds, apply to the deliveries: how many attempts they have, how long one may take, and how they are spread.
 const KindCallback = "duly.callback"
 
 // MaxCallbackLen is how long the URL of a callback may be, in bytes.
 const MaxCallbackLen = 2048
 
-// NotReserved refuses the kind that only duly itself uses: whoever could submit its tasks could have anything signed.
+// NotReserved refuses the kind that only duly itself uses: a caller that could submit its tasks could have anything signed.
 func NotReserved(kind string) error {
 	if kind == KindCallback {
 		return check.Invalid("kind", "%q is duly's own: submit a task with callback, and duly makes the task that delivers it", kind)
@@ -76,8 +76,8 @@ const (
 	DefaultCatchUp     = 100
 )
 
-// KindConfig are the settings of one kind of task. What is zero is taken from Config.Default, then from the defaults; what
-// can be none at all is negative then: a timeout, pauses between attempts, the grace, catching up, pausing.
+// KindConfig are the settings of one kind of task. A zero field is taken from Config.Default, then from the defaults; a
+// negative one means none, where that is possible: a timeout, pauses between attempts, the grace, catching up, pausing.
 type KindConfig struct {
 	Level       store.Level   // of tasks that name none; LevelLow if zero
 	Slots       int           // most runs at once in this process, so that a slow kind leaves room for others; zero for no bound
@@ -91,31 +91,31 @@ type KindConfig struct {
 	MaxRetryAfters int
 	// PauseAfter is how many occurrences of a recurring task fail in a row until it is paused; negative for never.
 	PauseAfter int
-	// Grace is how late an occurrence may be; later than that it was missed, and the task's Misfire applies: negative for
-	// not late at all. What was missed is caught up within Spread, each task at a stable time of its own; negative for at
+	// Grace is how late an occurrence may be; a later one was missed, and the task's Misfire applies: negative for
+	// not late at all. Missed occurrences are caught up within Spread, each task at its own stable time; negative for at
 	// once. CatchUp bounds how many missed occurrences MisfireAll runs; negative for none.
 	Grace, Spread time.Duration
 	CatchUp       int
-	// Activity makes tasks of this kind activity tasks: they are made by Scheduler.Activity.
+	// Activity makes tasks of this kind activity tasks: they are created by Scheduler.Activity.
 	Activity *Activity
 	// IdleBackoff is how much less often the gate of the kind is asked while it says that there is nothing to do.
 	IdleBackoff IdleBackoff
-	// Batch is the most tasks that one call of a handler that was registered with [core.HandleBatch] gets, up to MaxBatch. Such a call has one
-	// slot, whatever the size of its batch. If zero, it gets what a claim brings, and each task has a slot.
+	// Batch is the most tasks that one call of a handler that was registered with [core.HandleBatch] gets, up to MaxBatch. Such a call takes one
+	// slot, regardless of its size. If zero, it gets the tasks of one claim, and each task takes a slot.
 	Batch int
-	// BatchWait is how long a batch that is not full waits for more tasks in a process that pulls again and again: none if zero, up to MaxBatchWait. It does not wait
-	// for tasks that cannot come, as no slot is free to claim them or the pull ends, nor with a task of level 1.
+	// BatchWait is how long a batch that is not full waits for more tasks in a process that pulls continuously: not at all if zero, up to MaxBatchWait. It
+	// does not wait if no more tasks can come, as no slot is free to claim them or the pull ends, nor with a task of level 1.
 	BatchWait time.Duration
-	// BatchBy is what the tasks of a batch share: BatchByAgent, which each has to, and names of labels. BatchByAgent alone if nil.
+	// BatchBy is what the tasks of a batch have in common: BatchByAgent, which is required, and names of labels. BatchByAgent alone if nil.
 	BatchBy []string
-	// Expect is what a run of this kind is expected to use, by units: budgets keep that much for each run until the store knows what the last ones have used.
-	// Without it the first run starts beside no other of which nothing is known.
+	// Expect is what a run of this kind is expected to use, by units: budgets reserve that much for each run until the store knows what the last ones have used.
+	// Without it the first run does not start beside another run of unknown usage.
 	Expect Usage
 	// Disabled refuses new tasks of this kind. Existing ones still run.
 	Disabled bool
 }
 
-// Or is these settings with others in place of those that are zero.
+// Or returns these settings, with zero fields taken from o.
 func (k KindConfig) Or(o KindConfig) KindConfig {
 	k.Level = cmp.Or(k.Level, o.Level)
 	k.Slots = cmp.Or(k.Slots, o.Slots)
@@ -141,13 +141,13 @@ func (k KindConfig) Or(o KindConfig) KindConfig {
 	return k
 }
 
-// Plain are the settings with zero for what is none.
+// Plain returns the settings with zero in place of what is negative, which means none.
 func (k KindConfig) Plain() KindConfig {
 	k.Timeout, k.Backoff, k.Grace, k.CatchUp = max(k.Timeout, 0), max(k.Backoff, 0), max(k.Grace, 0), max(k.CatchUp, 0)
 	return k
 }
 
-// Validate refuses what makes no sense. The field is one of KindConfig.
+// Validate refuses invalid settings. The field of its error is one of KindConfig.
 func (k KindConfig) Validate() *store.ConfigError {
 	switch {
 	case k.Level < store.LevelHigh || k.Level > store.LevelLow:
@@ -186,7 +186,7 @@ func (k KindConfig) LongestPause(attempt int) time.Duration {
 	return min(most, k.MaxBackoff)
 }
 
-// DefaultMaxRetryAfters is how often in a row a task may be told to come back later without being charged.
+// DefaultMaxRetryAfters is how often in a row a handler may return RetryAfter without its task being charged.
 const DefaultMaxRetryAfters = 100
 
 // MaxSubmit is the most tasks that one Submit takes, and MaxSubmitBytes the most bytes of them, as they are stored: all or none

@@ -24,7 +24,7 @@ func (e *AbandonedError) Error() string {
 		"restart it, and let its handlers heed ctx.Done()", e.Handlers, e.Limit)
 }
 
-// AlarmError says that a pull has done its work, and that nobody is going to call for the next: no alarm could be booked. Whoever called
+// AlarmError says that a pull has done its work, but that no alarm could be booked, so no call for the next pull will come. The caller
 // should call again.
 type AlarmError struct {
 	At  time.Time // when it should ring
@@ -39,7 +39,7 @@ func (e *AlarmError) Error() string {
 // Unwrap is why.
 func (e *AlarmError) Unwrap() error { return e.Err }
 
-// AlarmNotBooked is what the answer to a submit says of a task that is stored and for which no alarm could be booked.
+// AlarmNotBooked says in the answer to a submit that the task is stored, but that no alarm could be booked for it.
 const AlarmNotBooked = "not booked"
 
 // AwayError says that some partitions of the store did not answer, while all work of the others was done.
@@ -126,7 +126,7 @@ func CodeOf(err error) Code {
 		return CodeDisabled
 	case errors.As(err, new(*store.ConflictError)), errors.As(err, new(*SignalTakenError)), errors.Is(err, store.ErrChanged), errors.Is(err, ErrCount), errors.Is(err, ErrStale), errors.Is(err, ErrClosed), errors.Is(err, ErrNotOpen):
 		return CodeConflict
-	case errors.As(err, new(*AlarmError)): // before what else a pull says: its caller has to come back
+	case errors.As(err, new(*AlarmError)): // before other errors of a pull: its caller has to call again
 		return CodeUnavailable
 	case errors.As(err, &runs):
 		return CodeRunsFailed

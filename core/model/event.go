@@ -19,14 +19,14 @@ const (
 	EventFinish  EventType = "finish"  // its outcome is recorded
 	EventRelease EventType = "release" // released, uncharged
 	EventLost    EventType = "lost"    // its lease was lost; what its handler returned is refused
-	EventStuck   EventType = "stuck"   // its handler ignores its cancelled context and is given up
-	EventFault   EventType = "fault"   // an audit has found that it would have stopped silently, and has repaired it if that can be done
+	EventStuck   EventType = "stuck"   // its handler ignores its cancelled context and is abandoned
+	EventFault   EventType = "fault"   // an audit has found that it would have stopped silently, and has repaired it if possible
 )
 
-// The events of what somebody asked for, or duly did by itself: By says who, and Reason why. Those that may be about more than one
-// task have an ID if they are about one; else the Agent, the Kind or the Key that they are about, or none of them for all.
+// The events of commands, and of what duly did by itself: By says who, and Reason why. An event that may be about more than one
+// task has an ID if it is about one; else the Agent, the Kind or the Key that it is about, or none of them for all.
 const (
-	EventReplace  EventType = "replace"  // the task has another definition
+	EventReplace  EventType = "replace"  // the task has a new definition
 	EventActivity EventType = "activity" // an activity booked a run of the task
 	EventPause    EventType = "pause"    // no run starts; by duly: the occurrences of the task keep failing, or take too long
 	EventResume   EventType = "resume"   // the pause has ended by a command; one that ends by its time has no event
@@ -36,14 +36,14 @@ const (
 	EventReplay   EventType = "replay"   // the dead task is due again
 	EventSignal   EventType = "signal"   // the signal Key of the agent was sent: Count tasks that waited for it are due now, or it is kept for the first that will
 	EventHold     EventType = "hold"     // the tasks of a limit key wait until Next, as the run of one met the limit
-	EventBudget   EventType = "budget"   // a budget is used up, until Next; the tasks that it is about wait, are paused, or run on: see Reason
-	EventPark     EventType = "park"     // a claim has parked a due task, which Reason says why of; of more than 50 at once only Count is known
+	EventBudget   EventType = "budget"   // a budget is used up, until Next; the tasks that it covers wait, are paused, or run on: see Reason
+	EventPark     EventType = "park"     // a claim has parked a due task: Reason says why; if there are more than 50 at once, only Count is known
 	EventBreaker  EventType = "breaker"  // a run of the task was kept from submitting Count tasks: it is too deep below its root, or these are too many: see Code
-	EventReset    EventType = "reset"    // the store has lost what this process had stored in it, such as limits: it is stored again before anything starts; Error says why not
+	EventReset    EventType = "reset"    // the store has lost what this process had stored in it, such as limits: it is stored again before any task starts; Error says why that failed
 	EventRecover  EventType = "recover"  // a claim has put back Count tasks whose lease had ended
 )
 
-// Event is a change of a task, or one step in the life of a run, told once it is stored. Durations are measured in this process, times
+// Event is a change of a task, or one step in the life of a run, reported once it is stored. Durations are measured in this process, times
 // by the store's clock.
 type Event struct {
 	Type    EventType
@@ -53,12 +53,12 @@ type Event struct {
 	Kind    string
 	Group   string
 	TraceID string
-	// SessionID and MemCubeID are those of the task, where it was submitted, run or read: a pause of it, and what an audit finds, lack them.
+	// SessionID and MemCubeID are those of the task, if it was submitted, run or read: events of its pause, and of an audit's findings, lack them.
 	SessionID, MemCubeID string
 	Process              string // the name of the process that did it: Config.Name
 
-	Attempt  int         // of the run, from 1 on; zero for what is about no run
-	Fence    store.Fence // of the claim; zero for what is about no run
+	Attempt  int         // of the run, from 1 on; zero if the event is about no run
+	Fence    store.Fence // of the claim; zero if the event is about no run
 	Due      time.Time
 	Wait     time.Duration   // from due to claimed: start and finish
 	Duration time.Duration   // of the run: finish
@@ -70,9 +70,9 @@ type Event struct {
 	Because  BecauseCode     // finish of an activity task: it rests until there is activity, and has no Next; or it cools down until Next
 	Fault    store.FaultCode // fault
 	Key      string          // the limit key of what is paused, resumed or held, and of a task that a command is about
-	By       string          // who asked for it; "duly" for what it did by itself; of a finish who cancelled the task
-	Note     string          // what they say of themselves, beside the credential that By names
-	Reason   string          // why, as they said; of a release why the run was given back; at most 1 KiB
+	By       string          // who asked for it; "duly" for what duly did by itself; in a finish, who cancelled the task
+	Note     string          // what the caller says of itself, besides the credential that By names
+	Reason   string          // why, as the caller said; in a release, why the run was released; at most 1 KiB
 	Count    int             // how many tasks: park, recover and breaker
 	Code     Code            // which bound it was: breaker
 	Used     Usage           // what the run has used: finish and release; nil for nothing

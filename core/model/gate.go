@@ -23,12 +23,12 @@ type GateAnswer struct {
 	// attempt asks the gate again.
 	Input json.RawMessage
 	// Tag is kept with the task and handed to the gate by [core.RunInfo.GateTag] at the next run, so that it can tell what has changed since:
-	// at most MaxGateTag bytes, such as an ETag. That of an open gate is kept once the run has succeeded, so that nothing is
-	// passed over whose run failed or crashed. An empty one of a closed gate leaves the one that is kept unchanged.
+	// at most MaxGateTag bytes, such as an ETag. The tag of an open gate is stored once the run has succeeded, so that nothing is
+	// skipped whose run failed or crashed. An empty tag of a closed gate leaves the stored one unchanged.
 	Tag string
 }
 
-// Check refuses an answer that cannot be handed on or kept. What a closed gate hands on is for nobody.
+// Check refuses an answer that cannot be handed on or stored. The input of a closed gate is ignored.
 func (a *GateAnswer) Check() error {
 	switch {
 	case len(a.Tag) > MaxGateTag:

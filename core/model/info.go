@@ -1,6 +1,6 @@
 package model
 
-// What is known of tasks, groups and agents, and what a submit did.
+// What is known about tasks, groups and agents, and the result of a submit.
 
 import (
 	"encoding/json"
@@ -11,8 +11,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Definition is what the task was submitted with, but for its time, what it says of ids that exist, and whether it was to be paused: two
-// tasks with the same definition differ only in what has become of them. Of one that has completed or was cancelled the payload is not kept.
+// Definition is what the task was submitted with, except for its time, OnConflict and Paused: two tasks with the same definition differ only
+// in their progress. The payload of a task that has completed or was cancelled is not kept.
 func (info *TaskInfo) Definition() NewTask {
 	t := NewTask{owned: info.Owner() != ""}
 	wire.Copy(&t, info)
@@ -30,26 +30,26 @@ type AgentStats struct {
 	Paused bool      // the agent itself is paused
 }
 
-// GroupCounts are the tasks of a group by where they are.
+// GroupCounts are the tasks of a group by status.
 type GroupCounts store.GroupCounts
 
 // Status of the group: any failed -> failed; else any live -> in_progress; else completed, or cancelled if all are. It is
 // empty for a group without tasks.
 func (g GroupCounts) Status() store.Status { return store.GroupCounts(g).Status() }
 
-// Submitted is what became of a submitted task.
+// Submitted is the result of submitting a task.
 type Submitted struct {
 	Agent, ID, Kind string
 	Status          store.Status
 	Due             time.Time
 	Created         bool // false: the task already existed
 	Replaced        bool // the task existed and now has the new definition; if not created either, it is unchanged
-	// Differs says that it is unchanged, and is not what was submitted: another kind, payload, schedule or setting.
-	// The payload of a task that has completed or was cancelled is not kept, nor is the delay or the time of any, nor
-	// anything of one whose record was dropped.
+	// Differs says that the task is unchanged, and differs from what was submitted in its kind, payload, schedule or settings.
+	// Not compared, as it is not kept: the payload of a task that has completed or was cancelled, the delay or time of any task,
+	// and everything of one whose record was dropped.
 	Differs bool
-	// NotBooked says that the hosts of the store are called by alarms, and that none could be booked for the task: it waits for the next call, or for a
-	// process that books what others owe.
+	// NotBooked says that the hosts of the store are called by alarms, and that none could be booked for the task: it waits for the next call, or for
+	// a process that books the missing alarms of others.
 	NotBooked bool
 }
 
@@ -72,9 +72,9 @@ type TaskInfo struct {
 	PauseAfter             int
 	MinInterval            time.Duration
 	Urgent                 bool
-	Manual                 bool // it is due only when it is told to run
+	Manual                 bool // it is due only when it is run by hand
 	LimitKey               string
-	Callback               string  // who is told how it has ended; kept of tasks that are live or failed
+	Callback               string  // the URL that is notified of its end; kept for tasks that are live or failed
 	Parent                 string  // the recurring task that this is one occurrence of
 	Origin                 *Origin // by which run it was submitted; nil if by none
 	MaxAttempts            int
@@ -82,13 +82,13 @@ type TaskInfo struct {
 	Timeout, Lease         time.Duration
 
 	Submitted, Due, Started, Finished time.Time
-	// UpdatedAt is when the task last changed: submitted, edited or replaced; claimed, settled, which is when its run ended, given back or taken from a process that died; its
-	// progress stored; paused or resumed by itself, told to run, cancelled, told a signal, planned again, or touched by activity; ended. A pause of
+	// UpdatedAt is when the task last changed: submitted, edited or replaced; claimed, settled, which is when its run ended, released or taken from a process that died; its
+	// progress stored; paused or resumed by itself, run by hand, cancelled, resumed by a signal, planned again, or touched by activity; ended. A pause of
 	// its agent or kind is no change of the task, nor is a limit that it waits for.
 	UpdatedAt                       time.Time
 	LastActivity                    time.Time // of an activity task: when its subject was last active; zero if unknown, as after a replay
 	NextRun                         time.Time // when a waiting task is due; zero for never
-	Attempt                         int       // which attempt at its occurrence runs or is next; of a task that has ended the last one. From 1 on, as RunInfo has it
+	Attempt                         int       // which attempt at its occurrence runs or is next; for a task that has ended, the last one. From 1 on, as in RunInfo
 	Crashes                         int
 	RunCount, SkipCount, ErrorCount int64
 	ConsecutiveFailures             int
@@ -105,12 +105,12 @@ type TaskInfo struct {
 	Awaiting                        *Awaiting // the signal that it waits for; nil for none
 	CoolingUntil                    time.Time // an activity task that failed too often tries again then
 	Ending                          bool      // it was cancelled while it ran, and ends with its run
-	LeaseUntil                      time.Time // in a list of what runs of all agents: when its lease ends, unless it is extended
-	Holder                          string    // there: the name of the process that it runs in, if that has said something of itself
-	HeldBy                          *Because  // in a list of what is held: by what
+	LeaseUntil                      time.Time // in a list of the runs of all agents: when its lease ends, unless it is extended
+	Holder                          string    // in the same list: the name of the process that runs it, if that has announced itself
+	HeldBy                          *Because  // in a list of held tasks: what holds it
 	Result, Progress                json.RawMessage
 	Runs                            []TaskRun // the last ones, oldest first
-	Dropped                         bool      // its record was dropped before its time: all else but Status and Finished is unknown
+	Dropped                         bool      // its record was dropped before its time: everything but Status and Finished is unknown
 
 	TraceID, Traceparent, SessionID string
 	UserID                          string
@@ -124,7 +124,7 @@ type Awaiting struct {
 	Key   string
 	Until time.Time   // zero for ever
 	From  string      // whose signals count; see [core.Signal]
-	Fence store.Fence // names this wait among those of the task: that of the run that has asked; see [Question]
+	Fence store.Fence // identifies this wait among those of the task: it is that of the run that asked; see [Question]
 }
 
 // PauseInfo is a pause that a task is under.

@@ -12,10 +12,10 @@ import (
 )
 
 // The JSON of tasks and reports is one for HTTP, the command line and files. Names are snake_case, times RFC 3339 in UTC
-// with milliseconds, durations Go's ("90s"). What is empty is left out, but counters, flags and statuses are always
-// there.
+// with milliseconds, durations Go's ("90s"). Empty fields are left out, but counters, flags and statuses are always
+// present.
 
-// taskJSON are the fields that a task is submitted with and shows when it is read back.
+// taskJSON are the fields that a task is submitted with and has when it is read back.
 type taskJSON struct {
 	ID      string          `json:"id,omitempty"`
 	Agent   string          `json:"agent_id"`
@@ -81,7 +81,7 @@ func (t NewTask) MarshalJSON() ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// Written is the task with its fields as JSON has them.
+// Written returns the fields of the task as JSON has them.
 func (t *NewTask) Written() (*NewTaskJSON, error) {
 	payload, err := t.PayloadJSON(1 << 62)
 	if err != nil {
@@ -118,7 +118,7 @@ func (w *taskJSON) allLabels() map[string]string {
 	return all
 }
 
-// infoJSON is a task as it is seen.
+// infoJSON is a task as it is read.
 type infoJSON struct {
 	taskJSON
 	trackedJSON
@@ -147,7 +147,7 @@ func (info TaskInfo) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, of this version or another: what it does not know it leaves out.
+// UnmarshalJSON reads what MarshalJSON writes, in this version or another: it ignores unknown fields.
 func (info *TaskInfo) UnmarshalJSON(data []byte) error {
 	w := infoJSON{}
 	if err := json.Unmarshal(data, &w); err != nil {
@@ -261,8 +261,8 @@ type reportJSON struct {
 	Failures  []RunFailure      `json:"failures,omitempty"`
 }
 
-// MarshalJSON writes a failed run. The text of its error is bounded as it is where it is stored: it comes from a handler, and
-// may be of any length.
+// MarshalJSON writes a failed run. The text of its error is cut as it is in the store: it comes from a handler, and
+// may have any length.
 func (f RunFailure) MarshalJSON() ([]byte, error) {
 	w := failureJSON{Agent: f.Agent, ID: f.ID, Kind: f.Kind}
 	if f.Err != nil {
@@ -271,7 +271,7 @@ func (f RunFailure) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes: of the error its text is left.
+// UnmarshalJSON reads what MarshalJSON writes: only the text of the error is left.
 func (f *RunFailure) UnmarshalJSON(data []byte) error {
 	w := failureJSON{}
 	err := json.Unmarshal(data, &w)
@@ -287,7 +287,7 @@ type failureJSON struct {
 	Error string `json:"error"`
 }
 
-// submittedJSON is what became of a submitted task.
+// submittedJSON is the result of submitting a task.
 type submittedJSON struct {
 	ID       string       `json:"id"`
 	Agent    string       `json:"agent_id"`
@@ -300,7 +300,7 @@ type submittedJSON struct {
 	Alarm    string       `json:"alarm,omitempty"`
 }
 
-// MarshalJSON writes what became of a submitted task.
+// MarshalJSON writes the result of submitting a task.
 func (s Submitted) MarshalJSON() ([]byte, error) {
 	w := submittedJSON{}
 	wire.Copy(&w, &s)
@@ -330,7 +330,7 @@ type runJSON struct {
 	Process  string            `json:"process,omitempty"`
 }
 
-// MarshalJSON writes one run of a task. A run that crashed has no start: its process did not live to tell it.
+// MarshalJSON writes one run of a task. A run that crashed has no start: its process died before it could record it.
 func (r TaskRun) MarshalJSON() ([]byte, error) {
 	w := runJSON{}
 	wire.Copy(&w, &r)

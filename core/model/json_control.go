@@ -68,7 +68,7 @@ func (a *AgentStats) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// noticedJSON is what a notice of activity did.
+// noticedJSON is the result of a notice of activity.
 type noticedJSON struct {
 	Scheduled bool         `json:"scheduled"`
 	Reason    store.Reason `json:"reason"`
@@ -77,7 +77,7 @@ type noticedJSON struct {
 	ID        string       `json:"id"`
 }
 
-// MarshalJSON writes what a notice of activity did.
+// MarshalJSON writes the result of a notice of activity.
 func (n Noticed) MarshalJSON() ([]byte, error) {
 	w := noticedJSON{Due: wire.StampOf(n.Due)}
 	wire.Copy(&w, &n)
@@ -127,7 +127,7 @@ type eventJSON struct {
 	Fault     store.FaultCode   `json:"fault,omitempty"`
 }
 
-// MarshalJSON writes an event, field by field: those who listen to a store pay for each.
+// MarshalJSON writes an event, field by field, to be cheap: it is called for every event that is published.
 func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(eventJSON{
 		e.Type, wire.Stamp(e.Time), e.Agent, e.ID, e.Kind, e.Group, e.TraceID, e.SessionID, e.MemCubeID, e.Process, e.Attempt, wire.Stamp(e.Due), wire.Milliseconds(max(e.Wait, 0)),
@@ -136,7 +136,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. Of a later version it leaves out what it does not know; with an error it has what could be read.
+// UnmarshalJSON reads what MarshalJSON writes. It ignores unknown fields of a later version; on an error the event has what could be read.
 func (e *Event) UnmarshalJSON(data []byte) error {
 	w := eventJSON{}
 	err := json.Unmarshal(data, &w)

@@ -25,7 +25,7 @@ func (p Profile) MarshalJSON() ([]byte, error) {
 	}{p.Agent, p.Zone, p.Quiet, p.Urgent, p.Labels, p.Limits, p.Budgets, p.Revision})
 }
 
-// UnmarshalJSON reads a profile strictly, as that of a task does; a member that is null is left out. What it holds is checked when it is set.
+// UnmarshalJSON reads a profile strictly, as that of a task does; a member that is null counts as left out. Values are checked when it is set.
 func (p *Profile) UnmarshalJSON(data []byte) error {
 	names, values, err := check.JSONObject("profile", data)
 	if err != nil {

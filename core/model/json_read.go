@@ -17,7 +17,7 @@ import (
 )
 
 // UnmarshalJSON reads a task strictly: a field that is unknown, given twice or of the wrong type is an *[store.InvalidError]
-// that names it. What the fields hold is checked when the task is submitted. A field that is null counts as left out.
+// that names it. Values are checked when the task is submitted. A field that is null counts as left out.
 func (t *NewTask) UnmarshalJSON(data []byte) error {
 	names, values, err := check.JSONObject("task", data)
 	if err != nil {
@@ -26,7 +26,7 @@ func (t *NewTask) UnmarshalJSON(data []byte) error {
 	read := NewTask{}
 	for _, name := range names {
 		if name == "at" && isLocal(values[name]) {
-			continue // in the zone, which may be behind it
+			continue // read below, as its zone may come after it
 		}
 		set := NewTaskFields[name]
 		if set == nil {
@@ -90,7 +90,7 @@ var NewTaskFields = map[string]func(t *NewTask, data []byte) error{
 		if json.Unmarshal(data, &t.PauseAfter) != nil {
 			return errors.New("must be a whole number")
 		}
-		if t.PauseAfter <= 0 { // said, it means never; left out, it means the default
+		if t.PauseAfter <= 0 { // given, it means never; left out, it means the default
 			t.PauseAfter = -1
 		}
 		return nil
@@ -105,7 +105,7 @@ var NewTaskFields = map[string]func(t *NewTask, data []byte) error{
 		for _, name := range names {
 			var value string
 			switch {
-			case name == LabelMemCube || name == LabelUserName: // or which of the two counts would be a guess
+			case name == LabelMemCube || name == LabelUserName: // otherwise it would be a guess which of the two counts
 				return fmt.Errorf("must not have %q, which is a field of the task itself", name)
 			case json.Unmarshal(values[name], &value) != nil || string(values[name]) == "null":
 				return errors.New("must be an object of strings that names each label once")
@@ -124,13 +124,13 @@ var NewTaskFields = map[string]func(t *NewTask, data []byte) error{
 	},
 }
 
-// What a duration of zero stands for in a NewTask: itself, the wish for none at all in place of a default, or a mistake.
+// What a duration of zero means in a NewTask: itself, none in place of a default, or a mistake.
 const (
 	none    = wire.None
 	refused = time.Duration(math.MinInt64)
 )
 
-// nameField reads a string that names something or chooses: the empty one does neither.
+// nameField reads a string that is a name or a choice, and refuses an empty one.
 func nameField[S ~string](field func(t *NewTask) *S) func(t *NewTask, data []byte) error {
 	read := labelField(field)
 	return func(t *NewTask, data []byte) error {
@@ -144,12 +144,12 @@ func nameField[S ~string](field func(t *NewTask) *S) func(t *NewTask, data []byt
 	}
 }
 
-// labelField reads a string that is only kept: the empty one is none.
+// labelField reads a string that is only stored: an empty one means none.
 func labelField[S ~string](field func(t *NewTask) *S) func(t *NewTask, data []byte) error {
 	return jsonField("must be a string", field)
 }
 
-// oneLabel reads a label that has a field of its own: the empty one is none.
+// oneLabel reads a label that has its own field: an empty one means none.
 func oneLabel(name string) func(t *NewTask, data []byte) error {
 	return func(t *NewTask, data []byte) error {
 		var value string
@@ -163,7 +163,7 @@ func oneLabel(name string) func(t *NewTask, data []byte) error {
 	}
 }
 
-// jsonField reads what encoding/json can read; must is the error otherwise.
+// jsonField reads what encoding/json can read; must is the text of the error otherwise.
 func jsonField[V any](must string, field func(t *NewTask) *V) func(t *NewTask, data []byte) error {
 	return func(t *NewTask, data []byte) error {
 		if json.Unmarshal(data, field(t)) != nil {
@@ -173,7 +173,7 @@ func jsonField[V any](must string, field func(t *NewTask) *V) func(t *NewTask, d
 	}
 }
 
-// someField is jsonField for what zero makes no sense for.
+// someField is jsonField for a value that must not be zero.
 func someField[V comparable](must string, field func(t *NewTask) *V) func(t *NewTask, data []byte) error {
 	read := jsonField(must, field)
 	return func(t *NewTask, data []byte) error {
@@ -187,7 +187,7 @@ func someField[V comparable](must string, field func(t *NewTask) *V) func(t *New
 	}
 }
 
-// durationField reads a duration; zero is what is kept for "0s".
+// durationField reads a duration; zero is what is stored for "0s".
 func durationField(zero time.Duration, field func(t *NewTask) *time.Duration) func(t *NewTask, data []byte) error {
 	return func(t *NewTask, data []byte) error {
 		var s string

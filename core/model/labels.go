@@ -9,8 +9,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 )
 
-// Labels are what a platform wants to know of a task and duly does not. Two of them had fields of their own before there were
-// labels: in JSON and in what is stored they are where they were, so that older binaries and clients find them.
+// Labels hold what a platform, but not duly, wants to know about a task. Two of them had their own fields before labels
+// existed: in JSON and in the store they keep those places, so that older binaries and clients find them.
 const (
 	LabelMemCube  = "mem_cube_id"
 	LabelUserName = "user_name"
@@ -22,7 +22,7 @@ const (
 	maxLabelName = 64 // bytes
 )
 
-// CheckLabels refuses names and values that are no texts, or too many or too long ones.
+// CheckLabels refuses names and values that are not valid text, and too many or too long ones.
 func CheckLabels(labels map[string]string) error {
 	if len(labels) > maxLabels {
 		return check.Invalid("labels", "are %d: the limit is %d", len(labels), maxLabels)

@@ -16,14 +16,14 @@ import (
 
 // Order is who paused or cancelled something, and why.
 type Order struct {
-	// By is the name of the credential that it was ordered with; what the caller says of itself is Note then. A caller without a credential, such
-	// as this process, is whoever it says.
+	// By is the name of the credential that was used; Note then has what the caller says of itself. For a caller without a credential, such
+	// as this process, By is the name that it gives.
 	By     string
 	Reason string
 	Note   string
 }
 
-// Encode is the order as a store keeps it.
+// Encode returns the order as it is stored.
 func (h Order) Encode() []byte {
 	return (&record.Hold{By: h.By, Reason: h.Reason, Note: h.Note}).Encode()
 }
@@ -46,25 +46,25 @@ func (h Order) Who() string {
 type Pause struct {
 	Reason string    // for people; at most 1 KiB
 	By     string    // who
-	Until  time.Time // when they are resumed by themselves; zero, or after the year 2285, for never. To snooze is to pause until a time
+	Until  time.Time // when they resume automatically; zero, or after the year 2285, for never. To snooze is to pause until a time
 	For    time.Duration
 	// Ahead pauses an agent or a kind that does not exist yet. A single task cannot be paused before it exists.
 	Ahead bool
 }
 
-// Transition is a change that somebody asks for: of a task, or of all tasks of an agent, a kind or a limit key, or of all.
+// Transition is a requested change: of a task, or of all tasks of an agent, a kind or a limit key, or of all.
 type Transition struct {
 	// Type is EventEnqueue, EventReplace, EventActivity, EventPause, EventResume, EventRunNow, EventCancel, EventDelete or
 	// EventReplay.
 	Type EventType
-	// Agent and ID name a task; without ID, Agent, Kind or Key name those that a pause or its end is about, and none of them all.
-	// Of a task that is submitted without an id ID is the one that was made for it.
+	// Agent and ID name a task; without ID, Agent, Kind or Key name the tasks that a pause or a resume is about; it is about all if none is set.
+	// For a task that is submitted without an id, ID is the generated one.
 	Agent, ID, Kind, Key string
 	// From and To are the status of the task before and after. From is empty for one that does not exist, To for one that is to
-	// be deleted; both are for what is about more than one task. A pause changes no status, and a task that runs and is
+	// be deleted; both are empty for a change of more than one task. A pause changes no status, and a task that runs and is
 	// cancelled stays in progress until its run has ended.
 	From, To store.Status
-	// Order is who asks, and why, as far as they say so.
+	// Order is who asks, and why, as far as the caller says so.
 	Order
 	// Task is the task that is submitted; nil otherwise. It must not be changed.
 	Task *NewTask
@@ -98,10 +98,10 @@ func (t *Transition) Event() Event {
 	return Event{Type: t.Type, Agent: t.Agent, ID: t.ID, Kind: t.Kind, Key: t.Key, From: t.From, Status: t.To, By: t.By, Reason: t.Reason, Note: t.Note}
 }
 
-// unnamed is who orders something with a credential that has no name.
+// unnamed is the By of a caller whose credential has no name.
 const unnamed = "a credential without a name"
 
-// OrderOf is who asks for something, and why. A credential is who it is: whom its caller names is a note.
+// OrderOf returns who asks for something, and why. With a credential, By is its name, and the name that the caller gives becomes a note.
 func OrderOf(ctx context.Context, given Order) Order {
 	who := PrincipalOf(ctx)
 	if who == nil {

@@ -17,7 +17,7 @@ const (
 	OutcomeAwaiting  Outcome = "awaiting" // it waits for a signal
 	OutcomeCrashed   Outcome = "crashed"  // its lease ran out
 	OutcomeSkipped   Outcome = "skipped"  // occurrences that were not run: the reason is in Error
-	// OutcomeReleased is a run that its process ended before its handler had: at a shutdown, or because the time of its pull
+	// OutcomeReleased is a run that its process ended before its handler returned: at a shutdown, or because the time of its pull
 	// was up. It is not charged.
 	OutcomeReleased Outcome = "released"
 )
@@ -26,9 +26,9 @@ const (
 type TaskRun struct {
 	Started  time.Time
 	Duration time.Duration
-	Attempt  int // which attempt at its occurrence it was, from 1 on; 0 of occurrences that were skipped
+	Attempt  int // which attempt at its occurrence it was, from 1 on; 0 for occurrences that were skipped
 	Outcome  Outcome
 	Error    string
-	Used     Usage  // what its handler said that it has used; nil for nothing
-	Process  string // that ran it: Config.Name; of a run that crashed, the one that took its task over
+	Used     Usage  // what its handler reported as used; nil for nothing
+	Process  string // that ran it: Config.Name; for a run that crashed, the one that took over its task
 }

@@ -8,7 +8,7 @@ import "github.com/seed-6f6f2c11/duly/core/internal/check"
 // it as a label, so that a task that was submitted by hand is never taken for one that was declared.
 const LabelOwner = "duly-owner"
 
-// OwnedBy says who declares the task, such as a deployment; "" for nobody. It replaces the labels of the task by a copy. duly apply calls it
+// OwnedBy sets who declares the task, such as a deployment; "" for no owner. It replaces the labels of the task by a copy. duly apply calls it
 // for the tasks of a file; a program that declares tasks by itself can, too.
 func (t *NewTask) OwnedBy(owner string) {
 	labels := make(map[string]string, len(t.Labels)+1)
@@ -23,7 +23,7 @@ func (t *NewTask) OwnedBy(owner string) {
 	t.Labels = labels
 }
 
-// Owner is who declares the task; "" if nobody does.
+// Owner is who declares the task; "" for no owner.
 func (info *TaskInfo) Owner() string { return info.Labels[LabelOwner] }
 
 // CheckOwner refuses what cannot be the name of an owner, with an *[store.InvalidError].
@@ -34,7 +34,7 @@ func CheckOwner(owner string) error {
 	return check.ValidText("owner", owner, check.MaxIDLen)
 }
 
-// checkOwned checks the labels of a task. That of its owner comes on top of those of the submitter, and not from these.
+// checkOwned checks the labels of a task. The label of its owner is set in addition to the submitter's, and never by the submitter.
 func (t *NewTask) checkOwned() error {
 	owner, has := t.Labels[LabelOwner]
 	switch {
@@ -64,5 +64,5 @@ func (t *NewTask) KeepOwner(owner string) error {
 	return nil
 }
 
-// OwnedAsLabelled takes the owner that the labels name for the task's own, as an import does of what was exported so.
+// OwnedAsLabelled accepts the owner in the labels as the task's owner, as an import does for a task that was exported with one.
 func (t *NewTask) OwnedAsLabelled() { t.owned = t.Labels[LabelOwner] != "" }

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Overlap says what becomes of the occurrences of a task with fixed times that fall due while it runs.
+// Overlap says what happens to the occurrences of a task with fixed times that fall due while it runs.
 type Overlap string
 
 // The overlap policies. They hold across all processes.
@@ -26,7 +26,7 @@ var overlaps = []Overlap{OverlapSkip, OverlapQueueOne, OverlapAllow, OverlapCanc
 // Spawns reports whether each occurrence is a task of its own.
 func (o Overlap) Spawns() bool { return o == OverlapAllow || o == OverlapCancelRunning }
 
-// Misfire says what becomes of the occurrences of a recurring task that nobody was there to run: those that are late by
+// Misfire says what happens to the occurrences of a recurring task that no process ran in time: those that are late by
 // more than KindConfig.Grace.
 type Misfire string
 
@@ -45,16 +45,16 @@ type OnConflict string
 // The conflict rules.
 const (
 	OnConflictKeep OnConflict = "keep" // leave it unchanged
-	// OnConflictReplace gives it the new definition and keeps its history. One that runs is not disturbed: the new
-	// definition holds when its run has ended. One that is finished begins again. A recurring task that has this very
-	// definition already stays unchanged.
+	// OnConflictReplace gives it the new definition and keeps its history. A running task is not disturbed: the new
+	// definition applies when its run has ended. A finished task begins again. A recurring task that already has this
+	// definition stays unchanged.
 	OnConflictReplace OnConflict = "replace"
 	OnConflictFail    OnConflict = "fail" // the call fails with a *ConflictError, and nothing is stored
 )
 
 var onConflicts = []OnConflict{OnConflictKeep, OnConflictReplace, OnConflictFail}
 
-// Rule is the store's word for it.
+// Rule is the store's value for it.
 func (c OnConflict) Rule() store.Conflict {
 	switch c {
 	case OnConflictReplace:
@@ -66,15 +66,15 @@ func (c OnConflict) Rule() store.Conflict {
 	}
 }
 
-// childSuffix is the most that the id of a task of one occurrence is longer than that of the recurring task.
+// childSuffix is the most bytes by which the id of one occurrence's task is longer than that of the recurring task.
 const childSuffix = 16
 
-// ChildID is the id of the task that an occurrence runs as.
+// ChildID is the id of the task that runs an occurrence.
 func ChildID(parent string, occurrence store.Millis) string {
 	return parent + "@" + strconv.FormatInt(int64(occurrence), 10)
 }
 
-// Jitter is by how much an occurrence of a task is put off: below most, and the same whoever works it out.
+// Jitter is by how much an occurrence of a task is put off: below most, and the same in every process.
 func Jitter(most time.Duration, agent, id string, occurrence store.Millis) time.Duration {
 	return time.Duration(Stable(most.Milliseconds(), agent, id, occurrence)) * time.Millisecond
 }
@@ -86,7 +86,7 @@ func Stable(n int64, agent, id string, occurrence store.Millis) int64 {
 	}
 	h := fnv.New64a()
 	for _, s := range []string{agent, id, strconv.FormatInt(int64(occurrence), 10)} {
-		_, _ = h.Write([]byte(s)) // a hash takes everything
+		_, _ = h.Write([]byte(s)) // a hash never fails
 		_, _ = h.Write([]byte{0})
 	}
 	x := h.Sum64()

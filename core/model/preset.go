@@ -13,15 +13,15 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Preset is a task that agent platforms have need of, as data: NewTask.Preset names it, and what the task leaves out is
-// taken from here.
+// Preset is a task that agent platforms need, as data: NewTask.Preset names it, and fields that the task leaves out are
+// taken from it.
 type Preset struct {
 	Name   string
 	Kind   string
 	Cron   string
 	Jitter time.Duration
 	Level  store.Level
-	MinAge time.Duration // how old what it works on has to be: the payload's min_age, if the task has no payload
+	MinAge time.Duration // minimum age of what it works on: the payload's min_age, if the task has no payload
 }
 
 // MarshalJSON writes what the preset has, its durations as a task has them.
@@ -36,7 +36,7 @@ func (p *Preset) MarshalJSON() ([]byte, error) {
 	}{p.Name, p.Kind, p.Cron, wire.Span(p.Jitter), p.Level, wire.Span(p.MinAge)})
 }
 
-// presets are all there are: the maintenance of an agent's memory, then the labels of a memory's messages.
+// presets are all presets: the maintenance of an agent's memory, then the labels of a memory's messages.
 var presets = []Preset{
 	{Name: "memory.rollup_day", Kind: "memory.rollup_day", Cron: "0 0 1 * * *", Jitter: 5 * time.Minute, MinAge: time.Hour},
 	{Name: "memory.rollup_week", Kind: "memory.rollup_week", Cron: "0 0 2 * * 0", Jitter: 5 * time.Minute, MinAge: 24 * time.Hour},
@@ -58,8 +58,8 @@ var presets = []Preset{
 // Presets are all presets, in a fixed order.
 func Presets() []Preset { return slices.Clone(presets) }
 
-// Fill takes what a task leaves out from its preset. A cron expression of the task's own keeps the rest of the preset; any
-// other schedule is another task, which jitter does not fit.
+// Fill takes what a task leaves out from its preset. A task's own cron expression keeps the rest of the preset; any other
+// schedule replaces the preset's, and its jitter with it.
 func (t *NewTask) Fill() error {
 	if k, ok := t.Payload.(Kinder); ok && t.Kind == "" && t.Preset == "" {
 		t.Kind = k.Kind()

@@ -1,6 +1,6 @@
 package model
 
-// Processes: what they say of themselves, what they run, and their slots.
+// Processes: what they report about themselves, what they run, and their slots.
 
 import (
 	"encoding/json"
@@ -10,27 +10,27 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Process is what a process has said of itself.
+// Process is what a process has reported about itself.
 type Process struct {
 	Name  string   `json:"name"`  // Config.Name
 	Kinds []string `json:"kinds"` // that it handles
 	// Slots are its slots, and how many of them were in use.
 	Slots int `json:"slots"`
 	InUse int `json:"in_use"`
-	// Urgent are the slots of these that are kept for tasks of level 1; Usual the runs of other levels.
+	// Urgent are those of the slots that are kept for tasks of level 1; Usual the runs of other levels.
 	Urgent    int                 `json:"urgent"`
 	Usual     int                 `json:"usual"`
 	Abandoned int                 `json:"abandoned"` // handlers that ignore their cancelled context
 	Full      []string            `json:"full"`      // kinds whose own slots were all in use
 	Left      map[string]LeftKind `json:"left"`      // kinds that its last pulls had no time for
 	Running   []RunningTask       `json:"running"`   // the oldest ten of its runs
-	At        time.Time           `json:"-"`         // when it said so
+	At        time.Time           `json:"-"`         // when it reported this
 }
 
-// LeftKind is a kind that a pull left, as its runs usually take longer than there was time for.
+// LeftKind is a kind whose tasks a pull did not start, as its runs usually take longer than the time that was left.
 type LeftKind struct {
-	Usual time.Duration `json:"usual"` // what nine in ten of its last runs did not exceed
-	Had   time.Duration `json:"had"`   // all the time that the pull had
+	Usual time.Duration `json:"usual"` // nine in ten of its last runs took no longer
+	Had   time.Duration `json:"had"`   // the whole time of the pull
 	At    time.Time     `json:"-"`
 }
 
@@ -52,7 +52,7 @@ type (
 	}
 )
 
-// MarshalJSON writes what a process says of itself.
+// MarshalJSON writes what a process reports about itself.
 func (p Process) MarshalJSON() ([]byte, error) {
 	return json.Marshal(processJSON{(*plainProcess)(&p), store.MillisOf(p.At)})
 }
@@ -86,7 +86,7 @@ func (p *Process) Busy(kind string, level store.Level) bool {
 	return slices.Contains(p.Full, kind) || p.InUse >= p.Slots || level != store.LevelHigh && p.Usual >= p.Slots-p.Urgent
 }
 
-// RunningTask is a run that a process had when it said so.
+// RunningTask is a run that a process had when it reported.
 type RunningTask struct {
 	Agent string    `json:"agent_id"`
 	ID    string    `json:"id"`
@@ -124,7 +124,7 @@ type SlotStats struct {
 	Urgent       int // of Total: kept for tasks of level 1
 	Usual        int // of InUse: runs of tasks that are not of level 1
 	Abandoned    int // handlers that ignore their cancelled context: they hold no slot
-	MaxAbandoned int // with so many of them the process claims nothing
+	MaxAbandoned int // with this many of them the process claims nothing
 	// Kinds are the kinds that have a bound of their own.
 	Kinds map[string]KindSlots
 }

@@ -60,7 +60,7 @@ func once(seen map[string]bool, field, about string) error {
 	return nil
 }
 
-// own leaves out whose a target of a profile is, which goes without saying.
+// own takes the agent out of a target of a profile, as the profile implies it; another agent is refused.
 func (p *Profile) own(t *store.LimitTarget) error {
 	if t.Each != "" {
 		return check.Invalid("each", "does not belong to a profile, which is of one agent: leave it out")
@@ -72,30 +72,30 @@ func (p *Profile) own(t *store.LimitTarget) error {
 	return nil
 }
 
-// QuietHours are a stretch of each of some days in which no task of an agent starts; see [schedule.QuietHours].
+// QuietHours are a period, on some or all days, in which no task of an agent starts; see [schedule.QuietHours].
 type QuietHours = schedule.QuietHours
 
-// Profile is what counts for all tasks of an agent, on every host.
+// Profile has the settings that apply to all tasks of an agent, on every host.
 type Profile struct {
 	Agent string
 	// Zone is the IANA zone of the quiet hours, and of the cron expressions whose zone is ZoneOfAgent; Config.Zone if empty.
 	Zone string
-	// Quiet are the hours in which no task starts. What would be due then is due when they end, and what it would have run for
-	// meanwhile is one run. What runs already is not disturbed, and what an operator runs now starts all the same.
+	// Quiet are the hours in which no task starts. A task that would be due then is due when they end, and all its occurrences
+	// of that time become one run. Runs under way are not disturbed, and a task that an operator runs now starts all the same.
 	Quiet []QuietHours
 	// Urgent lets tasks of level 1, and those that are urgent themselves, start in quiet hours too.
 	Urgent bool
 	Labels map[string]string // the platform's own, at most 32
 	// Limits and Budgets bound the tasks of this agent, besides those of the store: by kind and key, together [store.MostBounds] at most, and each without
-	// Each. Only whoever may act for all agents changes them; profiles that others set keep those that there are.
+	// Each. Only callers that may act for all agents can change them; a profile set by another caller keeps the existing ones.
 	Limits  []store.Limit
 	Budgets []store.Budget
-	// Revision grows with each change. It is set by the store. One that is set, other than zero, has to be that of the profile that it replaces, if there is one.
+	// Revision grows with each change. It is set by the store. If a caller sets one other than zero, it must be that of the profile to be replaced, if one exists.
 	Revision int64
 }
 
-// ZoneOfAgent is what a cron expression has in place of a zone to be read in that of the agent's profile, whatever that becomes; in
-// Config.Zone without one.
+// ZoneOfAgent as the zone of a cron expression means the zone of the agent's profile, also after that changes; Config.Zone if the profile
+// has none.
 const ZoneOfAgent = "agent"
 
 // Check refuses a profile that makes no sense.

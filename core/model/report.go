@@ -20,24 +20,24 @@ type Report struct {
 	Released  int // released, uncharged: not started, or ended by the budget
 	Skipped   int // occurrences that were skipped
 	Parked    int // found due, without a handler here or paused
-	Lost      int // runs that lost their lease; somebody else runs the task
+	Lost      int // runs that lost their lease; another process may run the task
 	Cancelled int // tasks that their handler cancelled
 	Snoozed   int // runs that put their task off, by Snooze, Yield or RetryAfter
 	Recovered int // tasks whose earlier run died and that this pull put back
 	// Left are due tasks that were not started because runs of their kind usually take longer than the pull had time left
-	// for: at least as many, as a pull does not search all. They need a pull with more time.
+	// for: at least this many, as a pull does not examine all. They need a pull with more time.
 	Left int
 	Away []int // partitions of the store that did not answer, while others did; see [AwayError]
 	// NextDueAt is when something within the scope is due next, by the store's clock; zero: nothing is scheduled. A host
 	// can book one wake-up for it.
 	NextDueAt time.Time
-	// AlarmAt is when the alarm rings that is booked, as far as this process knows; zero: none is, or Config.Alarm is not set.
+	// AlarmAt is when the booked alarm rings, as far as this process knows; zero: none is booked, or Config.Alarm is not set.
 	AlarmAt time.Time
 	// More says that due work is left, or may be: the budget was spent first.
 	More     bool
 	Duration time.Duration
 	// Failures are the first few runs that failed, the same as in the [RunsError] of the pull: a host answers with the report
-	// alone, and whoever reads it wants to know which tasks to look at.
+	// alone, and its reader needs to know which tasks to look at.
 	Failures []RunFailure
 }
 

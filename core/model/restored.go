@@ -1,6 +1,6 @@
 package model
 
-// Where a task was when it was exported.
+// The progress of a task when it was exported.
 
 import (
 	"time"
@@ -19,9 +19,9 @@ type PauseLine struct {
 	Until  wire.Stamp `json:"until,omitzero"`
 }
 
-// Restored is where a task was when it was exported.
+// Restored is the progress that a task had made when it was exported.
 type Restored struct {
-	Due, Nominal store.Millis // zero for what its definition says
+	Due, Nominal store.Millis // zero if the definition says when
 	Interval     time.Duration
 	Attempt      int // that of the next run; 0 for the first
 	Calls        int
@@ -35,10 +35,10 @@ type Restored struct {
 // Planned reports whether it is known when the task is due.
 func (r *Restored) Planned() bool { return r != nil && r.Due != 0 }
 
-// Order is who has paused it where it was exported, and why.
+// Order is who had paused the task when it was exported, and why.
 func (p *PauseLine) Order() Order { return Order{By: p.By, Note: p.Note, Reason: p.Reason} }
 
-// Check refuses a task that does not go together with where it was.
+// Check refuses a task whose definition does not fit its progress.
 func (r *Restored) Check(t *NewTask) error {
 	switch {
 	case t.OnConflict != "":
@@ -51,8 +51,8 @@ func (r *Restored) Check(t *NewTask) error {
 	return nil
 }
 
-// Restored is where the task was when it was exported; nil for one that is new. It is the importer's own: see [NewTask.Restore].
+// Restored is the progress of the task when it was exported; nil for a new task. Only an import sets it: see [NewTask.Restore].
 func (t *NewTask) Restored() *Restored { return t.restored }
 
-// Restore says where the task was when it was exported, so that it goes on from there once it is submitted.
+// Restore sets the progress of the task when it was exported, so that it continues from there once it is submitted.
 func (t *NewTask) Restore(r *Restored) { t.restored = r }

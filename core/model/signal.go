@@ -1,6 +1,6 @@
 package model
 
-// Questions, and what became of a signal.
+// Questions, and the results of signals.
 
 import (
 	"errors"
@@ -9,13 +9,13 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Signalled is what became of a signal.
+// Signalled is the result of a signal.
 type Signalled struct {
 	Resumed int  `json:"resumed"` // tasks that are due now
-	Kept    bool `json:"kept"`    // nobody waits for it yet: it is kept for whoever does first, for SignalKept
+	Kept    bool `json:"kept"`    // no task waits for it yet: it is kept for the first that does, for SignalKept
 }
 
-// SignalTakenError says that a signal is kept already that came before, and that nobody has waited for. Nothing was changed.
+// SignalTakenError says that an earlier signal with the same key is still kept, as no task has waited for it. Nothing was changed.
 type SignalTakenError struct{ Agent, Key string }
 
 // Error names it.
@@ -25,11 +25,11 @@ func (e *SignalTakenError) Error() string {
 
 // The errors of answers. Nothing was changed.
 var (
-	// ErrClosed says that a question was answered, or that its task waits for it no more.
+	// ErrClosed says that a question was answered, or that its task no longer waits for it.
 	ErrClosed = errors.New("this question is no longer open")
 	// ErrNotOpen says that a task is about to wait for the answer to a question, and does not yet.
 	ErrNotOpen = errors.New("this question is not open yet: try again in a moment")
-	// ErrUnapproved says that whoever waits for a signal wants an approval: see [core.FromApproval].
+	// ErrUnapproved says that the task that waits for a signal requires an approval: see [core.FromApproval].
 	ErrUnapproved = errors.New("the task waits for an approval: the page of its question, or a credential with the scope approve, sends one")
 )
 

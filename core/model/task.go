@@ -1,5 +1,5 @@
-// Package model has the words of duly: tasks as they are submitted ([NewTask]) and seen ([TaskInfo]), outcomes, events, errors, orders, the settings of kinds, and
-// their one form in JSON. It decides nothing and knows no store. Names that handlers and hosts need are found in package core too.
+// Package model defines the terms of duly: tasks as they are submitted ([NewTask]) and read ([TaskInfo]), outcomes, events, errors, orders, the settings of kinds, and
+// their one form in JSON. It decides nothing and knows no store. Package core also exports the names that handlers and hosts need.
 package model
 
 // The task that a user submits: its fields, its defaults, and what is refused.
@@ -14,7 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Planned reports whether the times of a task are fixed from its first one on, and that is not now.
+// Planned reports whether a task has fixed times of which the first is not now.
 func (t *NewTask) Planned() bool { return t.Cron != "" || t.From == FromStart && t.Delay > 0 }
 
 // Kinder is a payload that knows the kind of its tasks, so that the two cannot be mixed up: NewTask.Kind may be left out with such a
@@ -50,27 +50,27 @@ type NewTask struct {
 	DayMatch   schedule.DayMatch
 	Gap        schedule.Gap
 
-	// Manual is a task without a time: it waits until somebody runs it by hand (see [core.Scheduler.RunNow]), and waits again after each run.
+	// Manual is a task without a time: it waits until a caller runs it by hand (see [core.Scheduler.RunNow]), and waits again after each run.
 	Manual bool
 
 	// Of a recurring task:
 	Jitter     time.Duration // puts each due time off by a stable time below this, so that tasks do not come all at once; negative for none in spite of a preset
-	Overlap    Overlap       // what becomes of occurrences that fall due while the task runs; OverlapSkip if empty
+	Overlap    Overlap       // what happens to occurrences that fall due while the task runs; OverlapSkip if empty
 	Misfire    Misfire       // what to do about occurrences missed while no process ran; MisfireOnce if empty
 	PauseAfter int           // pause the task after this many failed occurrences in a row; negative for never; if zero, the kind's
 
 	MinInterval time.Duration // no occurrence starts sooner than this after the last one started; one whose process stopped or died is repeated at once
-	Urgent      bool          // it starts in the quiet hours of its agent too, if the profile of that says so
+	Urgent      bool          // it starts in the quiet hours of its agent too, if the agent's profile says so
 	LimitKey    string        // tasks that share a key can be paused together, and wait together when one returns RetryAfter
 
-	// Paused stores the task paused, in one step, with PausedReason: it runs once it is resumed, or when it is run by hand. It counts for
-	// a task that is created; one that exists, or is replaced, stays paused or not as it was.
+	// Paused stores the task paused, in one step, with PausedReason: it runs once it is resumed, or when it is run by hand. It applies to
+	// a task that is created; one that exists, also if it is replaced, stays paused or not as before.
 	Paused       bool
 	PausedReason string // for people; at most 1 KiB
 
 	UniqueKey  string     // the id is made from this, so that submitting twice makes one task; excludes ID
 	OnConflict OnConflict // what to do when the id already exists; OnConflictKeep if empty
-	// Callback is an https URL that is told how the task has ended, once it has for good: see [core.Callbacks].
+	// Callback is an https URL that is notified how the task ended, once it has ended for good: see [core.Callbacks].
 	Callback string
 
 	Preset string // fills in what is left out from a preset: see Presets
@@ -83,16 +83,16 @@ type NewTask struct {
 	Timeout     time.Duration // of one run; if zero, the kind's; negative for none
 	Lease       time.Duration // how long a run may go without a sign of life; if zero, the kind's
 
-	// Traceparent is the W3C trace context of whoever submits. It is about the submit, and no part of the definition: one that differs in
-	// it alone is the same.
+	// Traceparent is the W3C trace context of the submitter. It is about the submit, and not part of the definition: a task that differs
+	// in it alone counts as the same.
 	TraceID, Traceparent, SessionID string
 	UserID                          string
 	Info                            json.RawMessage // any JSON object of the submitter's
 	Tags                            []string
 	Labels                          map[string]string // the submitter's own, at most 32
 
-	owned    bool      // that Labels has its owner was said by OwnedBy
-	restored *Restored // where the task was when it was exported; nil for one that is new
+	owned    bool      // the owner in Labels was set by OwnedBy
+	restored *Restored // the progress of the task when it was exported; nil for a new task
 }
 
 // Bounds of a task, besides those of ids.
@@ -101,7 +101,7 @@ const (
 	DefaultMaxResult  = 64 << 10
 )
 
-// OrNone is a duration that may be none at all, which is stored as one that is not lost by rounding.
+// OrNone returns d, or if it is negative the duration that means none, which rounding does not lose.
 func OrNone(d time.Duration) time.Duration {
 	if d < 0 {
 		return none
@@ -109,7 +109,7 @@ func OrNone(d time.Duration) time.Duration {
 	return d
 }
 
-// PayloadJSON is the payload as JSON, at most so many bytes of it.
+// PayloadJSON returns the payload as JSON, and refuses one of more than most bytes.
 func (t *NewTask) PayloadJSON(most int) ([]byte, error) {
 	var data []byte
 	switch p := t.Payload.(type) {
@@ -125,7 +125,7 @@ func (t *NewTask) PayloadJSON(most int) ([]byte, error) {
 			return nil, check.Invalid("payload", "cannot be turned into JSON: %v", err)
 		}
 	}
-	if len(data) == 0 { // no JSON is none, nil or not
+	if len(data) == 0 { // empty JSON is no payload, nil or not
 		return nil, nil
 	}
 	if len(data) > most {
@@ -134,7 +134,7 @@ func (t *NewTask) PayloadJSON(most int) ([]byte, error) {
 	return data, check.JSON("payload", data)
 }
 
-// Validate refuses a task that makes no sense, with the field that is wrong. It asks no store.
+// Validate refuses an invalid task, and names the wrong field. It does not ask the store.
 func (t *NewTask) Validate(id string) error {
 	if err := check.ValidID("agent_id", t.Agent); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (t *NewTask) CheckSchedule() error {
 // Timed reports whether the task says when it is due.
 func (t *NewTask) Timed() bool { return !t.At.IsZero() || t.Delay != 0 || t.Every != 0 || t.Cron != "" }
 
-// checkPolicies checks what says how occurrences follow one another.
+// checkPolicies checks the fields that say how occurrences follow one another.
 func (t *NewTask) checkPolicies() error {
 	recurs, fixed := t.Every != 0 || t.Cron != "", t.From == FromStart || t.Cron != ""
 	switch {
@@ -230,7 +230,7 @@ func (t *NewTask) checkPolicies() error {
 	return nil
 }
 
-// checkIdentity checks what says which task it is.
+// checkIdentity checks the fields that say which task it is.
 func (t *NewTask) checkIdentity(id string) error {
 	if err := check.ValidText("unique_key", t.UniqueKey, check.MaxTextLen); err != nil {
 		return err

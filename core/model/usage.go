@@ -12,16 +12,16 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Usage is what a run has used, by units: tokens, money, or whatever a budget is to bound. An amount counts to the millionth.
+// Usage is what a run has used, by units: tokens, money, or anything else that a budget bounds. An amount counts to the millionth.
 type Usage map[string]float64
 
-// validate refuses a usage that nothing can have, as KindConfig.Expect.
+// validate refuses a usage that is not valid as KindConfig.Expect.
 func (u Usage) validate() *store.ConfigError {
 	for unit, amount := range u {
 		if wrong, ok := errors.AsType[*store.InvalidError](bound.ValidUnit("Expect", unit)); ok {
 			return &store.ConfigError{Field: wrong.Field, Value: unit, Reason: wrong.Reason}
 		}
-		// The comparison is false for what is not a number.
+		// The comparison is false for NaN.
 		if unit == store.UnitRuns || !(amount >= 0 && amount <= float64(store.MostAmount/store.AmountOne)) {
 			return check.Misconfigured("Expect", amount, "must be between 0 and %s of %s, and not of runs, not %v", store.MostAmount, unit, amount)
 		}
@@ -34,7 +34,7 @@ func (u Usage) validate() *store.ConfigError {
 
 // Amounts are what was used, in the order of the units.
 func (u Usage) Amounts() []store.Used {
-	if len(u) == 0 { // nearly all
+	if len(u) == 0 { // nearly all runs
 		return nil
 	}
 	out := make([]store.Used, 0, len(u))
