@@ -1,6 +1,6 @@
 package base
 
-// Who may do what, in the words of the host's rule.
+// Who may do what, by the host's rule.
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// Authorize fails with a *[model.ForbiddenError] if whoever a context is of may not do something: by its rights, or by [core.Config].Authorizer.
-// Submit, Existing and Notice ask by themselves, and so does a pull before each run; adapters ask for all other calls.
+// Authorize fails with a *[model.ForbiddenError] if the caller of ctx may not do something: by its rights, or by [core.Config].Authorizer.
+// Submit, Existing and Notice call it themselves, and so does a pull before each run; adapters call it for all other calls.
 func (s *Base) Authorize(ctx context.Context, what model.Access) error {
 	who := model.PrincipalOf(ctx)
 	if who == nil {
@@ -31,7 +31,7 @@ func (s *Base) Authorize(ctx context.Context, what model.Access) error {
 	return nil
 }
 
-// AuthorizeSubmit asks for each task of a submit: one that is refused refuses all.
+// AuthorizeSubmit authorizes each task of a submit: if one is refused, all are.
 func (s *Base) AuthorizeSubmit(ctx context.Context, tasks []model.NewTask) error {
 	if s.Config.Authorizer == nil && model.PrincipalOf(ctx) == nil {
 		return nil

@@ -1,6 +1,6 @@
-// Package base is what the rooms of a scheduler share: the store and its clock, the settings that all of them go by, the question whether
-// something is allowed, and the events that are told. Above it stand operate (what operators order), inspect (what is looked at) and core
-// (what runs tasks).
+// Package base has what the packages of a scheduler share: the store and its clock, the settings that all of them use, authorization,
+// and the reporting of events. On it build operate (commands of operators), inspect (queries) and core
+// (running tasks).
 package base
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Config are the settings that all rooms go by; core.Config says what each means.
+// Config are the settings that all packages use; core.Config says what each means.
 type Config struct {
 	Name, Zone string
 	MaxPayload int
@@ -30,21 +30,21 @@ type Config struct {
 	Callbacks  interface{ Check(url string) error } // nil if none are allowed
 }
 
-// Base is one for the rooms of a scheduler. It is safe for concurrent use; its fields are not changed once it is used.
+// Base is shared by the packages of a scheduler. It is safe for concurrent use; its fields are not changed once it is used.
 type Base struct {
 	Store   store.Store
 	Config  Config
 	Crons   plan.Crons
 	Habits  plan.KeptHabits
 	Unnamed model.KindConfig             // the settings of kinds that have none of their own
-	OfKind  map[string]*model.KindConfig // those of the others
+	OfKind  map[string]*model.KindConfig // the settings of the other kinds
 
-	// What runs tasks here says this of itself.
+	// Set by the part of this process that runs tasks.
 	Tag     string
 	Handled func() []string // the kinds that have a handler, not to be changed
 	Self    func() model.Process
 
 	Offset  atomic.Int64 // the store's clock minus ours, ms, as of the last answer
-	known   atomic.Bool  // there was an answer
+	known   atomic.Bool  // the store has answered
 	telling Telling
 }

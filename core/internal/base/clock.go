@@ -1,6 +1,6 @@
 package base
 
-// The clock of the store, and the events that carry its time.
+// The clock of the store, and the events with its time.
 
 import (
 	"context"
@@ -25,15 +25,15 @@ func (s *Base) NextDue(ctx context.Context) (time.Time, error) {
 	var next store.Millis
 	for i := range looks {
 		if looks[i].Err != nil {
-			continue // pulls ask it, and say so
+			continue // pulls ask it too, and report the error
 		}
 		next = Earlier(next, Earlier(looks[i].NextDue, looks[i].NextLease))
 	}
 	return next.Time(), nil
 }
 
-// LatestOf is the latest time in the answers to one call. They come together, when the slowest has come: the others say what time it was
-// some while ago.
+// LatestOf is the latest time in the answers to one call. They are returned together, once the slowest has arrived: the others have an
+// older time.
 func LatestOf[A any](answers []A, look func(*A) *store.Look) (latest store.Millis) {
 	for i := range answers {
 		if l := look(&answers[i]); l.Err == nil {
@@ -66,7 +66,7 @@ func (s *Base) AskedNow(ctx context.Context) (store.Millis, error) {
 	return s.StoreNow(), nil
 }
 
-// Emit hands an event to the program and to those who listen through the store, with its time.
+// Emit hands an event, with its time, to the program and to listeners through the store.
 func (s *Base) Emit(e model.Event) {
 	e.Time, e.Process = s.StoreNow().Time(), s.Config.Name
 	if s.Config.OnEvent != nil {

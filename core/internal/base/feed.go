@@ -1,6 +1,6 @@
 package base
 
-// The events of this process as others see them: it hands them to the store while somebody listens.
+// The events of this process for others: it publishes them through the store while there are listeners.
 
 import (
 	"context"
@@ -11,31 +11,31 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// Bounds of what is on its way to the store.
+// Bounds of the events that wait for the store.
 const (
 	mostTelling = 4096 // events that wait; those that come faster are lost, and counted
 	tellAtOnce  = 256
 	tellWithin  = 500 * time.Millisecond // as a function may wait for it
 )
 
-// Telling are the events that wait for the store, in order. A goroutine hands them over, and lives as long as there are some.
+// Telling are the events that wait for the store, in order. A goroutine publishes them, and ends when there are none.
 type Telling struct {
 	mu     sync.Mutex
 	events [][]byte      // as JSON
-	front  int           // how many were lost in front of them
-	behind int           // and behind them: while there are such, all that come are lost too
+	front  int           // how many were lost before them
+	behind int           // and after them: unless it is zero, new events are lost too
 	idle   chan struct{} // closed when the goroutine has ended; nil while there is none
 }
 
-// Tells reports whether an event is worth making: somebody hears of it, in this process or through the store.
+// Tells reports whether events are worth making: there is a listener, in this process or through the store.
 func (s *Base) Tells() bool {
 	return s.Config.OnEvent != nil || s.heard()
 }
 
-// heard reports whether somebody listens through the store.
+// heard reports whether there is a listener through the store.
 func (s *Base) heard() bool { return s.Config.Feed != nil && s.Config.Feed.Listened() }
 
-// publish hands an event to the store, later: nothing waits for whoever listens.
+// publish queues an event for the store: no caller waits for listeners.
 func (s *Base) publish(e model.Event) {
 	t := &s.telling
 	data, _ := json.Marshal(e) // no field of an event can fail
@@ -52,7 +52,7 @@ func (s *Base) publish(e model.Event) {
 	t.mu.Unlock()
 }
 
-// tellAll hands over what waits until nothing does, nobody listens, or the store fails; what waits then is for the next event.
+// tellAll publishes the waiting events until none is left, there is no listener, or the store fails; what is left then waits for the next event.
 func (s *Base) tellAll() {
 	t := &s.telling
 	t.mu.Lock()
@@ -70,7 +70,7 @@ func (s *Base) tellAll() {
 		listened, err := s.Config.Feed.Publish(ctx, lost, events)
 		cancel()
 		t.mu.Lock()
-		if err != nil { // whoever listens is told with the next event
+		if err != nil { // listeners learn of the lost events with the next one
 			t.front += lost + n
 			break
 		}
@@ -84,9 +84,9 @@ func (s *Base) tellAll() {
 	t.mu.Unlock()
 }
 
-// FlushEvents returns once the events of this process so far were handed to the store for those who listen, or ctx is done; a store that does not
-// answer is waited for half a second. A host whose process stands still between calls, such as a function, calls it at the end of each, and a
-// program before it ends. It costs nothing while nobody listens.
+// FlushEvents returns once the events of this process so far were published through the store, or ctx is done; it waits half a second for a store
+// that does not answer. A host whose process is frozen between calls, such as a function, calls it at the end of each, and a
+// program before it ends. It costs nothing while there are no listeners.
 func (s *Base) FlushEvents(ctx context.Context) {
 	s.telling.mu.Lock()
 	idle := s.telling.idle

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// checkCallback refuses a callback that may not be called.
+// checkCallback refuses a callback URL that is not allowed.
 func (s *Base) checkCallback(url string) error {
 	if url == "" {
 		return nil
@@ -32,8 +32,8 @@ func (s *Base) checkCallback(url string) error {
 	return nil
 }
 
-// Plan works out when tasks are due first whose times are fixed from then on, by the store's clock. If that is not known yet the
-// store is asked, but only once all tasks have been checked.
+// Plan works out when tasks with fixed times are first due, by the store's clock. If that is not known yet the store
+// is asked, but only once all tasks have been checked.
 func (s *Base) Plan(ctx context.Context, tasks []model.NewTask, subs []store.Submission) error {
 	for i := range tasks {
 		t := &tasks[i]
@@ -47,7 +47,7 @@ func (s *Base) Plan(ctx context.Context, tasks []model.NewTask, subs []store.Sub
 		if err != nil {
 			return err
 		}
-		// What it is due for is kept beside when it is due: jitter puts that off, and a run by hand moves it.
+		// The nominal time is stored beside the due time: jitter puts the due time off, and a run by hand moves it.
 		subs[i].State = (&codec.State{Nominal: due}).First()
 		subs[i].Due = store.When{At: due.Add(model.Jitter(t.Jitter, subs[i].Agent, subs[i].ID, due))}
 	}
@@ -62,7 +62,7 @@ func (s *Base) firstDue(t *model.NewTask) (store.Millis, error) {
 	return s.Crons.Next(s.Habits.LastOf(t.Agent).Zoned(codec.CronOf(t), s.Config.Zone), s.StoreNow())
 }
 
-// Prepare checks tasks and turns them into what the store gets, without asking it.
+// Prepare checks tasks and turns them into submissions, without asking the store.
 func (s *Base) Prepare(tasks []model.NewTask, origin *model.Origin) ([]store.Submission, error) {
 	subs := make([]store.Submission, len(tasks))
 	for i := range tasks {
@@ -96,7 +96,7 @@ func inBatch(tasks []model.NewTask, i int, err error) error {
 	return err
 }
 
-// distinct refuses two tasks with the same name in one call: which one is meant would be a guess.
+// distinct refuses two tasks with the same name in one call, as it would be a guess which one is meant.
 func distinct(subs []store.Submission) error {
 	if len(subs) == 1 {
 		return nil
@@ -112,7 +112,7 @@ func distinct(subs []store.Submission) error {
 	return nil
 }
 
-// Kind are the settings of a kind, not to be changed.
+// Kind returns the settings of a kind, which must not be changed.
 func (s *Base) Kind(name string) *model.KindConfig {
 	if own := s.OfKind[name]; own != nil {
 		return own
@@ -120,7 +120,7 @@ func (s *Base) Kind(name string) *model.KindConfig {
 	return &s.Unnamed
 }
 
-// Filled are tasks with what presets and the default zone fill in, and what negative durations mean. The caller's are left as they are.
+// Filled returns tasks completed by presets and the default zone, with negative durations resolved. The caller's tasks are not changed.
 func (s *Base) Filled(tasks []model.NewTask) ([]model.NewTask, error) {
 	own := false
 	for i := range tasks {
@@ -136,7 +136,7 @@ func (s *Base) Filled(tasks []model.NewTask) ([]model.NewTask, error) {
 		if err := t.Fill(); err != nil {
 			return nil, inBatch(tasks, i, err)
 		}
-		if t.Cron != "" && t.Zone == "" { // also one of a preset
+		if t.Cron != "" && t.Zone == "" { // also if a preset set Cron
 			t.Zone = s.Config.Zone
 		}
 		t.Jitter, t.Backoff, t.Timeout = max(t.Jitter, 0), model.OrNone(t.Backoff), model.OrNone(t.Timeout)

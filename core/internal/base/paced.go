@@ -1,6 +1,6 @@
 package base
 
-// Calls of the store that go through many tasks wait for the pace of whoever wants them.
+// Calls of the store that go through many tasks wait for the pace of their caller.
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// pacedFrom is how many tasks a call has at least that waits: below that it costs the store less than asking for permission is worth.
+// pacedFrom is the least number of tasks for which a call waits: a smaller one costs the store too little to be worth waiting for permission.
 const pacedFrom = 16
 
-// Paced is the store of a scheduler, of which callers with a pace take their share.
+// Paced is the store of a scheduler, which callers with a pace use at that pace.
 type Paced struct{ store.Store }
 
-// Take is Take of whoever asks, if they have a pace.
+// Take calls Take of the caller's pace, if it has one.
 func Take(ctx context.Context) (done func(), err error) {
 	if who := model.PrincipalOf(ctx); who != nil && who.Pace != nil {
 		return who.Pace.Take(ctx)
@@ -23,7 +23,7 @@ func Take(ctx context.Context) (done func(), err error) {
 	return func() {}, nil
 }
 
-// withPace makes a call at the pace of whoever asks.
+// withPace makes a call at the pace of the caller.
 func withPace[A any](ctx context.Context, call func() (A, error)) (A, error) {
 	done, err := Take(ctx)
 	if err != nil {

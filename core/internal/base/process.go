@@ -1,6 +1,6 @@
 package base
 
-// Processes, as they have said of themselves.
+// Processes, as they report about themselves.
 
 import (
 	"context"
@@ -11,16 +11,16 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// A process says what it runs while handlers of it run, with its heartbeats but not more often than announceEvery, and
-// when it has left tasks for lack of time. A host that lives on says so by Announce, also while it is idle.
+// A process reports what it runs while its handlers run, with its heartbeats but not more often than AnnounceEvery, and
+// when it has left tasks for lack of time. A long-running host reports by Announce, also while it is idle.
 const (
 	AnnounceEvery = 5 * time.Second
-	LiveEvery     = 20 * time.Second // three of these within what is kept: one may be lost
+	LiveEvery     = 20 * time.Second // three of these within AnnounceFor: one may be lost
 	AnnounceFor   = time.Minute
-	LeftTold      = 10 * time.Minute // for so long it is known that a pull left tasks
+	LeftTold      = 10 * time.Minute // how long it is remembered that a pull left tasks
 )
 
-// Processes are the processes that have said something of themselves lately, by tag; this one is among them.
+// Processes are the processes that have reported lately, by tag; this one is among them.
 func (s *Base) Processes(ctx context.Context) map[string]model.Process {
 	var said map[string][]byte
 	if s.Config.Presence != nil {
@@ -32,12 +32,12 @@ func (s *Base) Processes(ctx context.Context) map[string]model.Process {
 	return s.Decoded(said)
 }
 
-// Decoded is what processes have said; this one knows best about itself.
+// Decoded is what processes have reported; for this one its own state counts.
 func (s *Base) Decoded(said map[string][]byte) map[string]model.Process {
 	all := make(map[string]model.Process, len(said)+1)
 	for tag, info := range said {
 		var p model.Process
-		if json.Unmarshal(info, &p) == nil { // else another version says it in another way
+		if json.Unmarshal(info, &p) == nil { // else another version reports in another form
 			all[tag] = p
 		}
 	}

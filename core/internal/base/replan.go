@@ -1,6 +1,6 @@
 package base
 
-// Planning again: what the profile of an agent does to tasks that wait already.
+// Replanning: what the profile of an agent does to tasks that wait already.
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// ProfileChange stores a record of a profile with all that it bounds in place of another; nil deletes it.
+// ProfileChange replaces a stored profile by next, with its limits and budgets; nil deletes it.
 func (s *Base) ProfileChange(agent string, was []byte, next *record.Profile) store.ProfileChange {
 	c := store.ProfileChange{Agent: agent, Was: was}
 	if next != nil {
@@ -35,18 +35,18 @@ func (s *Base) HabitsOf(ctx context.Context, agent string) (*plan.Habits, error)
 	return s.Habits.Of(data, s.Config.Zone), nil
 }
 
-// replanPage is how many tasks are planned again in one step, and replanAfter how long a plan may take until others take it for given up.
+// replanPage is how many tasks are planned again in one step, and replanAfter how long a plan may take until other processes consider it abandoned.
 const (
 	replanPage  = 200
 	ReplanAfter = 10 * time.Second
 )
 
-// Planned is what a task that waits becomes by a profile, which may be none; false if it stays as it is.
+// Planned is how a profile, which may be nil, changes a waiting task; false if it does not.
 func (s *Base) Planned(t *store.Stored, h *plan.Habits, now store.Millis) (store.Replan, bool) {
 	b, err1 := codec.DecodeBody(t.Body)
 	st, err2 := record.DecodeState(t.State)
 	claimed := store.Claimed{Due: t.Due}
-	// What cannot be read says so when it is claimed; what was told to run keeps its time; what rests waits for no time.
+	// A task that cannot be read is reported when it is claimed; one that was run by hand keeps its time; one that rests waits for no time.
 	if err1 != nil || err2 != nil || b.Manual || st.Hand || decide.ByHand(&claimed, &st) || t.Resting {
 		return store.Replan{}, false
 	}
@@ -61,7 +61,7 @@ func (s *Base) Planned(t *store.Stored, h *plan.Habits, now store.Millis) (store
 		}
 	}
 	r := store.Replan{Agent: t.Agent, ID: t.ID, Version: t.Version, Was: t.Due, Due: base}
-	from := max(base, now) // what is overdue does not start in quiet hours either
+	from := max(base, now) // an overdue task does not start in quiet hours either
 	if until := h.Until(from, t.Level, b.Urgent); until != from {
 		plan.PutOff(&st, &b, base, until)
 		r.Due = until
@@ -70,14 +70,14 @@ func (s *Base) Planned(t *store.Stored, h *plan.Habits, now store.Millis) (store
 		return r, false
 	}
 	if r.Due != t.Due {
-		r.Due = max(r.Due, now) // nobody gets ahead of others by a time that is past
+		r.Due = max(r.Due, now) // no task gets ahead of others by a time that is past
 	}
 	r.State = st.First()
 	return r, true
 }
 
-// Replan plans the waiting tasks of an agent by its profile, and then notes in the profile that all of them are. If it is another one by then,
-// planning begins again: what is planned last is what counts.
+// Replan plans the waiting tasks of an agent by its profile, and then marks the profile as done. If the profile has changed by then,
+// planning begins again: the last plan counts.
 func (s *Base) Replan(ctx context.Context, agent string, data []byte) error {
 	for {
 		h := s.Habits.Of(data, s.Config.Zone)
@@ -120,7 +120,7 @@ func (s *Base) replanAll(ctx context.Context, agent string, h *plan.Habits) erro
 	}
 }
 
-// ReplanSome plans some tasks of an agent by a profile. One that has changed meanwhile is read again; what runs by then is looked at when
+// ReplanSome plans some tasks of an agent by a profile. One that has changed meanwhile is read again; one that runs by then is checked when
 // it is claimed next.
 func (s *Base) ReplanSome(ctx context.Context, agent string, ids []string, h *plan.Habits) error {
 	for range MostTries {
@@ -139,10 +139,10 @@ func (s *Base) ReplanSome(ctx context.Context, agent string, ids []string, h *pl
 			}
 		}
 	}
-	return nil // its runs follow one another so fast that each claim looks at it
+	return nil // its runs follow one another so fast that its next claim checks it soon
 }
 
-// replans are what some tasks of an agent become by a profile, but for those that stay as they are.
+// replans are the changes that a profile makes to some tasks of an agent, without those that stay unchanged.
 func (s *Base) replans(ctx context.Context, agent string, ids []string, h *plan.Habits) ([]store.Replan, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -163,6 +163,6 @@ func (s *Base) replans(ctx context.Context, agent string, ids []string, h *plan.
 	return changes, nil
 }
 
-// Doubts are the tasks of a pull that may have been planned by an old profile: by agent, their ids, or none if all of the agent's are to be
+// Doubts are the tasks of a pull that may have been planned by an old profile: by agent, their ids, or none if all tasks of the agent are to be
 // planned.
 type Doubts map[string][]string

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// MostTries is how often a command that is about a task as it was read is tried again when the task has changed.
+// MostTries is how often a command on a task is tried because the task has changed since it was read.
 const MostTries = 10
 
 // Stored reads one task. It fails with ErrNotFound if it does not exist.
@@ -19,7 +19,7 @@ func (s *Base) Stored(ctx context.Context, agent, id string) (store.Stored, erro
 	return t, err
 }
 
-// Look reads one task, as its question says, and what time it is.
+// Look reads one task, as g says, and the time of the store.
 func (s *Base) Look(ctx context.Context, g store.Get) (store.Stored, store.Millis, error) {
 	if err := check.ValidID("agent_id", g.Agent); err != nil {
 		return store.Stored{}, 0, err

@@ -1,6 +1,6 @@
 package base
 
-// Changes that are asked for: the host's rule is asked before, and they are reported afterwards.
+// Requested changes: the host's rule is asked before, and they are reported afterwards.
 
 import (
 	"cmp"
@@ -24,12 +24,12 @@ func (s *Base) Allow(ctx context.Context, t *model.Transition) error {
 	return nil
 }
 
-// Transition is that of a task as it was read. A task that runs keeps its status.
+// Transition is the change of a task as it was read. A task that runs keeps its status.
 func Transition(typ model.EventType, t *store.Stored, to store.Status, by model.Order) *model.Transition {
 	if t.Status == store.StatusInProgress && typ != model.EventDelete {
 		to = t.Status
 	}
-	kind := t.Kind // of one that is finished its record has it
+	kind := t.Kind // that of a finished task is in its record
 	if rec, err := record.DecodeFinished(t.Record); err == nil && t.Status.Finished() {
 		kind = rec.Kind
 	}
@@ -37,7 +37,7 @@ func Transition(typ model.EventType, t *store.Stored, to store.Status, by model.
 }
 
 // AllowTarget asks the rule about a pause or its end, and returns the change. A single task is read for its status, if there is a
-// rule; one that does not exist is for the store to find.
+// rule; the store reports one that does not exist.
 func (s *Base) AllowTarget(ctx context.Context, typ model.EventType, about store.Target, by model.Order) (*model.Transition, error) {
 	t := &model.Transition{Type: typ, Agent: about.Agent, ID: about.ID, Kind: about.Kind, Key: about.Key, Order: by}
 	if s.Config.Allow == nil {
@@ -68,7 +68,7 @@ func (s *Base) AllowActivity(ctx context.Context, t *model.Transition) error {
 	return s.Allow(ctx, t)
 }
 
-// Existing are the statuses of those tasks that exist already, by agent and id. Ids that were just made are of none.
+// Existing are the statuses of those tasks that exist already, by agent and id. Generated ids belong to none.
 func (s *Base) Existing(ctx context.Context, tasks []model.NewTask, subs []store.Submission) (map[[2]string]store.Status, error) {
 	ids := map[string][]string{}
 	for i := range subs {
@@ -89,10 +89,10 @@ func (s *Base) Existing(ctx context.Context, tasks []model.NewTask, subs []store
 	return found, nil
 }
 
-// Unasked lets through what duly does by itself, which no rule is asked about.
+// Unasked allows what duly does by itself: no rule is asked about it.
 func Unasked(context.Context, *model.Transition) error { return nil }
 
-// Changed reports a change of a task that is stored, with the body that it has, and when it is due; zero for never.
+// Changed reports a stored change of a task, with its body, and when it is due; zero for never.
 func (s *Base) Changed(t *model.Transition, b *codec.Body, due store.Millis) {
 	if !s.Tells() {
 		return
