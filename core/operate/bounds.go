@@ -11,14 +11,14 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// mayBound reports whether whoever a context is of may act for all agents, and so say how much one of them may do. Others set profiles of
-// their agents with the limits and budgets that these have.
+// mayBound reports whether the caller of ctx may act for all agents, and so set the limits and budgets of one. Other callers set profiles of
+// their agents with the existing limits and budgets.
 func (s *Desk) mayBound(ctx context.Context) error {
 	return s.base.Authorize(ctx, model.Access{Action: model.ActionControl})
 }
 
-// withBounds gives the next profile of an agent the limits and budgets of the old one where its caller may not change them. One that
-// asks for others is refused.
+// withBounds gives the next profile of an agent the limits and budgets of the old one where its caller may not change them. A profile
+// with other ones is refused.
 func (s *Desk) withBounds(ctx context.Context, next, old *record.Profile) error {
 	if old.Deleted {
 		old = &record.Profile{}

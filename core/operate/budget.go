@@ -10,8 +10,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// SetBudgets sets budgets for all processes of the store, whatever they were before: they count from the next claim on. Then is
-// ThenHold if it is empty, and Zone that of the configuration, or UTC. Config.Budgets are set when a process first pulls. Fails with
+// SetBudgets sets budgets for all processes of the store, replacing previous ones: they apply from the next claim on. An empty Then
+// means ThenHold, and an empty Zone that of the configuration, or UTC. Config.Budgets are set when a process first pulls. Fails with
 // an *[store.InvalidError] for a budget that makes no sense, and where there would be more than [store.MostLimits] limits and budgets.
 func (s *Desk) SetBudgets(ctx context.Context, budgets ...store.Budget) error {
 	changes := make([]store.BudgetChange, len(budgets))
@@ -32,7 +32,7 @@ func (s *Desk) SetBudgets(ctx context.Context, budgets ...store.Budget) error {
 	return err
 }
 
-// LiftBudget lifts a budget. Fails with ErrNotFound if there is none about just that.
+// LiftBudget lifts a budget. Fails with ErrNotFound if there is none with exactly this target.
 func (s *Desk) LiftBudget(ctx context.Context, about store.BudgetTarget) error {
 	if err := bound.CheckBudgetTarget(about); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (s *Desk) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
 	return s.base.Store.Budgets(ctx)
 }
 
-// BudgetOn is the budget about just that, and how much of it is used. Fails with ErrNotFound if there is none.
+// BudgetOn is the budget with exactly this target, and how much of it is used. Fails with ErrNotFound if there is none.
 func (s *Desk) BudgetOn(ctx context.Context, about store.BudgetTarget) (store.BudgetUse, error) {
 	all, err := s.Budgets(ctx)
 	if err != nil {

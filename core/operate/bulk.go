@@ -16,7 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// BulkVerb is what is done to each task of a list.
+// BulkVerb is the command for each task of a list.
 type BulkVerb string
 
 // The verbs of a bulk command. Each is the command of the same name for a single task.
@@ -29,7 +29,7 @@ const (
 	BulkResume BulkVerb = "resume" // of live tasks
 )
 
-// bulkStatuses are those of the tasks that a verb is for; a list without a status is one of these.
+// bulkStatuses are the statuses of the tasks that a verb applies to; a list without a status gets these.
 var bulkStatuses = map[BulkVerb][]store.Status{
 	BulkReplay: {store.StatusFailed},
 	BulkCancel: {store.StatusWaiting, store.StatusInProgress},
@@ -43,12 +43,12 @@ var bulkStatuses = map[BulkVerb][]store.Status{
 type Bulk struct {
 	Do   BulkVerb
 	List inspect.List // which tasks: its Limit is that of a step, its Cursor where the step begins
-	// All says that every task is meant. A list that leaves none out is refused without it, as it may be one whose choice got lost.
+	// All says that every task is meant. Without it a list without a filter is refused, as the filter may have been lost by mistake.
 	All bool
 	// By and Reason of a cancel and of a pause.
 	model.Order
 	DryRun bool // change nothing, and only count
-	// Confirm changes whatever the step matches, and Count only if it matches as many tasks, as a dry run of the step has counted them.
+	// Confirm changes all tasks that the step matches; Count does so only if they are as many as a dry run of the step has counted.
 	Confirm bool
 	Count   int
 }
@@ -66,7 +66,7 @@ type BulkStep struct {
 // TaskIdentity names a task.
 type TaskIdentity struct{ Agent, ID string }
 
-// BulkRefusal is a task that stayed as it was.
+// BulkRefusal is a task that was not changed.
 type BulkRefusal struct {
 	Agent string     `json:"agent_id"`
 	ID    string     `json:"id"`
@@ -80,10 +80,10 @@ const (
 	mostRefusals = 10
 )
 
-// Bulk carries out one step of a command for the tasks of a list: a page of them, each task by itself, as the command of that name does it. It is
-// resumed where a step has ended, by any process, and a step that is repeated changes nothing more than what has come to match meanwhile.
-// A task that is not as it was listed, or that may not be changed, is among the refused ones and keeps none of the others from it. An error of the
-// store ends the step, which may have changed some tasks then.
+// Bulk carries out one step of a command for the tasks of a list: a page of them, each task by itself, as the command of that name does it. Any process
+// can continue where a step has ended, and a repeated step changes only tasks that have come to match meanwhile.
+// A task that has changed since it was listed, or that may not be changed, is among the refused ones and does not affect the others. An error of
+// the store ends the step, which may have changed some tasks then.
 func (s *Desk) Bulk(ctx context.Context, b Bulk) (BulkStep, error) {
 	if err := b.check(); err != nil {
 		return BulkStep{}, err
@@ -119,7 +119,7 @@ func (b *Bulk) confirmed(matched int) error {
 	}
 }
 
-// changes reports whether the command would change a task: one that is paused by itself moves on in its agent's list, and is met there again.
+// changes reports whether the command would change a task: one that is paused by itself moves to a later place in its agent's list, and is found there again.
 func (v BulkVerb) changes(t *model.TaskInfo) bool {
 	paused := slices.ContainsFunc(t.Pauses, func(p model.PauseInfo) bool { return p.Target.ID != "" })
 	return (v != BulkPause || !paused) && (v != BulkResume || paused)
@@ -162,7 +162,7 @@ func (b *Bulk) check() error {
 	return check.ValidText("by", b.By, check.MaxTextLen)
 }
 
-// bulk does to each task of a step what the command says.
+// bulk carries out the command for each task of a step.
 func (s *Desk) bulk(ctx context.Context, b *Bulk, step *BulkStep) error {
 	done, err := base.Take(ctx)
 	if err != nil {
@@ -210,7 +210,7 @@ func refusesOne(err error) bool {
 	}
 }
 
-// bulkOne is the command for one task.
+// bulkOne carries out the command for one task.
 func (s *Desk) bulkOne(ctx context.Context, b *Bulk, t TaskIdentity) (err error) {
 	switch b.Do {
 	case BulkReplay:

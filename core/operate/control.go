@@ -1,6 +1,6 @@
 package operate
 
-// What an operator orders for one task: run now, cancel, delete, replay.
+// Commands of an operator for one task: run now, cancel, delete, replay.
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// asRead carries out a command that depends on how a task is: it reads the task and lets try decide and act. If the task has
+// asRead carries out a command that depends on the state of a task: it reads the task and lets try decide and act. If the task has
 // changed between the two, as its run has just ended or it was replayed, it is decided again. It fails with ErrNotFound if
-// there is no such task, and with ErrChanged if the task never stays as it was read.
+// there is no such task, and with ErrChanged if the task keeps changing.
 func (s *Desk) asRead(ctx context.Context, agent, id string, try func(t *store.Stored) error) error {
 	for range base.MostTries {
 		t, err := s.base.Stored(ctx, agent, id)
@@ -33,7 +33,7 @@ func (s *Desk) asRead(ctx context.Context, agent, id string, try func(t *store.S
 	return store.ErrChanged
 }
 
-// effect is what one request for a task that was read did. ErrChanged says that the task is not as it was.
+// effect is the effect of one request for a task that was read. ErrChanged says that the task has changed since.
 func effect(t *store.Stored, effects []store.Effect, err error) (store.Effect, error) {
 	if err != nil {
 		return store.Effect{}, err
@@ -84,7 +84,7 @@ func (s *Desk) runNow(ctx context.Context, t *store.Stored) (time.Time, error) {
 		return time.Time{}, err
 	}
 	effects, err := s.base.Store.RunNow(ctx, []store.RunNow{{Agent: t.Agent, ID: t.ID, Group: b.Group, Queue: b.OverlapPolicy() == model.OverlapQueueOne}})
-	if err == nil && passes && effects[0].Code == store.EffectStopped { // what was refused is not to start in quiet hours later
+	if err == nil && passes && effects[0].Code == store.EffectStopped { // a refused run must not start in quiet hours later
 		err = s.asRead(ctx, t.Agent, t.ID, func(marked *store.Stored) error {
 			if marked.Status != store.StatusWaiting || marked.Due != t.Due {
 				return nil
@@ -118,7 +118,7 @@ func (s *Desk) passQuiet(ctx context.Context, t *store.Stored, b *codec.Body) (p
 	return true, s.replanAs(ctx, t, st.Encode())
 }
 
-// replanAs gives a task that waits another state, and leaves it due as it was read.
+// replanAs gives a waiting task another state, and keeps the due time that was read.
 func (s *Desk) replanAs(ctx context.Context, t *store.Stored, state []byte) error {
 	effects, err := s.base.Store.Replan(ctx, []store.Replan{{Agent: t.Agent, ID: t.ID, Version: t.Version, Was: t.Due, Due: t.Due, State: state}})
 	if err == nil && effects[0].Code == store.EffectChanged {
@@ -128,8 +128,8 @@ func (s *Desk) replanAs(ctx context.Context, t *store.Stored, state []byte) erro
 }
 
 // Cancel ends a task for good: at once if it waits; if it runs, its context is cancelled with the next heartbeat, unless
-// it shares a call of its handler with other tasks, and it is cancelled when its run ends, whatever the run returns. It
-// returns the task's status then: StatusCancelled, or StatusInProgress. Until the run has ended the task cannot be replaced.
+// it shares a call of its handler with other tasks, and it is cancelled when its run ends, no matter what the run returns. It
+// returns the task's new status: StatusCancelled, or StatusInProgress. Until the run has ended the task cannot be replaced.
 // Cancelling a cancelled task changes nothing; one that has completed or failed is a *ConflictError.
 func (s *Desk) Cancel(ctx context.Context, agent, id string, by model.Order) (store.Status, error) {
 	if err := check.ValidText("reason", by.Reason, check.MaxErrorLen); err != nil {
@@ -266,7 +266,7 @@ func (s *Desk) replay(ctx context.Context, t *store.Stored) (time.Time, error) {
 		return time.Time{}, err
 	}
 	kept := old.Carry()
-	kept.Calls++ // what is replayed is to be handled, also if it was before
+	kept.Calls++ // a replayed task is to be handled again, also if it was before
 	effects, err := s.base.Store.Replay(ctx, []store.Replay{{
 		Agent: t.Agent, ID: t.ID, Kind: rec.Kind, Group: rec.Group, Key: b.LimitKey, Level: rec.Level, Body: rec.Body, State: kept.First(),
 		Activity: b.Activity != nil,
@@ -278,7 +278,7 @@ func (s *Desk) replay(ctx context.Context, t *store.Stored) (time.Time, error) {
 	return e.Due.Time(), err
 }
 
-// CancelBySelf is [Desk.Cancel] for what duly cancels by itself, which no rule is asked about.
+// CancelBySelf is [Desk.Cancel] for what duly cancels by itself: no rule is asked about it.
 func CancelBySelf(ctx context.Context, d *Desk, agent, id string, by model.Order) (store.Status, error) {
 	return d.cancelAs(ctx, agent, id, by, base.Unasked)
 }

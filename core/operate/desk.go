@@ -1,6 +1,6 @@
-// Package operate is what operators order: pause, cancel, run now, edit, replay, delete, and the same for many tasks at once; limits, budgets and
-// profiles; export, import and forget. Each order is one step of the store, obeyed by all processes. It needs no handler: core.New makes
-// a scheduler without any, whose Desk this is.
+// Package operate has the commands of operators: pause, cancel, run now, edit, replay, delete, and the same for many tasks at once; limits, budgets and
+// profiles; export, import and forget. Each command is one step of the store, and holds for all processes. It needs no handler: core.New makes
+// a scheduler without any, and Desk is part of it.
 package operate
 
 import (
@@ -14,18 +14,18 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Engine is what orders need of what submits and runs tasks.
+// Engine is what commands need from the part that submits and runs tasks.
 type Engine interface {
 	Submit(ctx context.Context, tasks ...model.NewTask) ([]model.Submitted, error)
 	Kinds() []string // that have a handler in this process
-	// SureOf makes sure that the end which a task had was told, before the task goes or lives again.
+	// SureOf makes sure of the callback for the end of a task, before the task is deleted or replayed.
 	SureOf(ctx context.Context, t *store.Stored) error
-	// ForetellCancel stores the delivery that tells of a cancel, before that is ordered; ConfirmCancel says that it was carried out.
+	// ForetellCancel stores the callback delivery for a cancel, before the cancel is ordered; ConfirmCancel says that the cancel was carried out.
 	ForetellCancel(ctx context.Context, t *store.Stored, b *codec.Body, rec *record.Finished) (*store.Submission, error)
 	ConfirmCancel(ctx context.Context, t *store.Stored, delivery *store.Submission)
 }
 
-// Desk is where orders are given. It is safe for concurrent use.
+// Desk carries out the commands of operators. It is safe for concurrent use.
 type Desk struct {
 	base   *base.Base
 	engine Engine

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Fields of a task that say when it runs: each group excludes the others, so that one that is set takes the place of what stood there.
+// Fields of a task that say when it runs: each group excludes the others, so that a field that is set replaces those of the others.
 var scheduleFields = map[string][]string{
 	"cron":   {"cron", "zone", "day_match", "gap"},
 	"every":  {"every", "from"},
@@ -23,12 +23,12 @@ var scheduleFields = map[string][]string{
 	"at":     {"at"},
 }
 
-// notEdited are fields of a submit that are not about what a task is.
+// notEdited are fields of a submit that are not part of what a task is.
 var notEdited = []string{"agent_id", "id", "unique_key", "on_conflict", "preset", "paused", "paused_reason"}
 
-// Edit changes fields of a task that waits: change is a JSON object of fields as a submit has them, and null takes one away. All others stay as they
-// are, as do its history and, unless the change says when the task runs, its next run, which may move within the task's jitter. A schedule takes
-// the place of the one before. If the task has changed meanwhile the change is made to what it is then.
+// Edit changes fields of a task that waits: change is a JSON object of fields as a submit has them, and null takes one away. All others stay
+// unchanged, as do its history and, unless the change says when the task runs, its next run, which may move within the task's jitter. A schedule
+// replaces the previous one. If the task has changed meanwhile, the change is made to its new state.
 //
 // It fails with an *[store.InvalidError] that names the field, with ErrNotFound if there is no such task, and with a *[store.ConflictError] if it runs, has
 // ended, or is an activity task.
@@ -62,16 +62,16 @@ func (s *Desk) Edit(ctx context.Context, agent, id string, change json.RawMessag
 	return out, err
 }
 
-// SeenKey is the key of the version that a task must still have when it is replaced.
+// SeenKey is the context key of the version that a task must still have when it is replaced.
 type SeenKey struct{}
 
-// Unseen reports whether a task is no longer as whoever replaces it has seen it.
+// Unseen reports whether a task has changed since the caller that replaces it read it.
 func Unseen(ctx context.Context, t *store.Stored) bool {
 	seen, is := ctx.Value(SeenKey{}).(string)
 	return is && seen != t.Version
 }
 
-// edited is the definition of a task with a change.
+// edited is the definition of a task with a change applied.
 func (s *Desk) edited(ctx context.Context, t *store.Stored, names []string, values map[string]json.RawMessage) (model.NewTask, error) {
 	info := codec.Inform(t)
 	switch {
@@ -112,7 +112,7 @@ func (s *Desk) edited(ctx context.Context, t *store.Stored, names []string, valu
 	return task, task.KeepOwner(info.Owner())
 }
 
-// keepDue has a definition say when its task is due: a cron schedule says so itself.
+// keepDue sets when the task of a definition is due: a cron schedule says so itself.
 func (s *Desk) keepDue(ctx context.Context, def *model.NewTask, info *model.TaskInfo) error {
 	switch {
 	case def.Cron != "" || def.Manual || info.NextRun.IsZero():
@@ -126,7 +126,7 @@ func (s *Desk) keepDue(ctx context.Context, def *model.NewTask, info *model.Task
 	return err
 }
 
-// replaceSchedule takes the schedule out of fields in whose place a change puts another, and the time of the next run if the change has one.
+// replaceSchedule removes the schedule from fields if the change has another, and the time of the next run if the change has one.
 func replaceSchedule(fields, change map[string]json.RawMessage) {
 	given := func(name string) bool { return change[name] != nil && string(change[name]) != "null" }
 	for schedule := range scheduleFields {

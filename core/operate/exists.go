@@ -12,8 +12,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// UnknownTargetError says that what is to be paused or resumed does not exist, as far as anybody can know: a name that was
-// misspelt would pause nothing, silently. Its code is CodeNotFound.
+// UnknownTargetError says that the target of a pause or a resume does not exist, as far as can be known: pausing a misspelt
+// name would silently pause nothing. Its code is CodeNotFound.
 type UnknownTargetError struct{ Target store.Target }
 
 // Error names the target, and says what would make it exist.
@@ -28,8 +28,8 @@ func (e *UnknownTargetError) Error() string {
 func (*UnknownTargetError) Unwrap() error { return model.ErrNotFound }
 
 // mustExist fails for a target that does not exist. An agent exists while it has tasks, live or remembered, or is paused;
-// a kind if this scheduler knows it, tasks of it live or ran, or it is paused. Of keys there is no index: each is taken as it
-// comes, as is everything. A single task is for the store to find.
+// a kind if this scheduler knows it, tasks of it live or ran, or it is paused. Keys have no index: each is accepted, as
+// is everything. The store checks a single task.
 func (s *Desk) mustExist(ctx context.Context, t store.Target) error {
 	var known bool
 	var err error
@@ -65,8 +65,8 @@ func (s *Desk) knowsKind(ctx context.Context, kind string) (bool, error) {
 	return slices.ContainsFunc(stats.Kinds, func(k store.KindStats) bool { return k.Kind == kind }), err
 }
 
-// paused reports whether a target is under a pause of its own. It reads all pauses, which only a target pays for that
-// nothing else is known of.
+// paused reports whether a target is under a pause of its own. It reads all pauses, which is only done for a target of which
+// nothing else is known.
 func (s *Desk) paused(ctx context.Context, t store.Target) (bool, error) {
 	q := store.PageOf{Limit: inspect.MaxPage}
 	for {

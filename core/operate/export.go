@@ -24,9 +24,9 @@ const exportPage = 200
 
 // Export writes all of an agent as lines of JSON, for [Desk.Import]: one with its profile and its pause, then one for each live task, with
 // its definition, when it is due next, how far its occurrence has come, and its pause. It returns how many tasks it has written. It reads a
-// page at a time, so that it holds nobody up, whatever the agent has; a task that moves meanwhile may be missing or come twice, as on the
+// page at a time, so that it never blocks others, however many tasks the agent has; a task that moves meanwhile may be missing or come twice, as on the
 // pages of [core.Scheduler.Tasks]. Not exported are histories, results, finished tasks, callbacks of these, tasks that are about to be cancelled, and activity tasks that
-// rest: the next activity makes those. A task that runs is exported as due now. It fails with ErrNotFound, before it writes anything,
+// rest: the next activity creates those. A task that runs is exported as due now. It fails with ErrNotFound, before it writes anything,
 // if the agent has nothing to export.
 func (s *Desk) Export(ctx context.Context, agent string, w io.Writer) (tasks int, err error) {
 	if err := check.ValidID("agent_id", agent); err != nil {
@@ -53,11 +53,11 @@ func (s *Desk) Export(ctx context.Context, agent string, w io.Writer) (tasks int
 	}
 }
 
-// exportPageTo writes the lines of a page in one piece, and returns how many tasks these have.
+// exportPageTo writes the lines of a page in one piece, and returns how many tasks they have.
 func exportPageTo(w io.Writer, head *headLine, page []store.Stored) (tasks int, err error) {
 	var text bytes.Buffer
 	lines := json.NewEncoder(&text)
-	lines.SetEscapeHTML(false) // payloads stay as long as they are
+	lines.SetEscapeHTML(false) // so that payloads do not grow
 	if head != nil {
 		if err := lines.Encode(head); err != nil {
 			return 0, err
@@ -77,14 +77,14 @@ func exportPageTo(w io.Writer, head *headLine, page []store.Stored) (tasks int, 
 	return tasks, err
 }
 
-// headLine is the first line of an export. It names the agent, also of the lines behind it that name none.
+// headLine is the first line of an export. It names the agent, also for the following lines that name none.
 type headLine struct {
 	Agent   string           `json:"agent_id"`
 	Profile *model.Profile   `json:"profile,omitempty"`
 	Pause   *model.PauseLine `json:"pause,omitempty"`
 }
 
-// taskLine is a live task as it is exported: times are left out that follow from its definition, or from when it is imported.
+// taskLine is a live task as it is exported, without times that follow from its definition, or from when it is imported.
 type taskLine struct {
 	Task       *model.NewTaskJSON `json:"task"`
 	Due        wire.Stamp         `json:"due_at,omitzero"`     // when it is due next, if it waits for a time
@@ -98,7 +98,7 @@ type taskLine struct {
 	Pause      *model.PauseLine   `json:"pause,omitempty"`
 }
 
-// pulseLine is how an activity task answers to activity.
+// pulseLine is how an activity task responds to activity.
 type pulseLine struct {
 	Delay       wire.Span `json:"delay"`
 	MaxWait     wire.Span `json:"max_wait,omitzero"` // only with debounce
@@ -106,7 +106,7 @@ type pulseLine struct {
 	MaxFailures int       `json:"max_failures,omitempty"`
 }
 
-// head is the first line of the export of an agent. Its pause is on each of its tasks; without one the pauses are looked through.
+// head is the first line of the export of an agent. Its pause is read from one of its tasks; without tasks all pauses are searched.
 func (s *Desk) head(ctx context.Context, agent string, tasks []store.Stored) (*headLine, error) {
 	head := &headLine{Agent: agent}
 	profile, err := s.Profile(ctx, agent)
@@ -137,7 +137,7 @@ func (s *Desk) head(ctx context.Context, agent string, tasks []store.Stored) (*h
 	}
 }
 
-// pausedBy is the hold on a target among some; nil if there is none.
+// pausedBy is the pause of a target among holds; nil if there is none.
 func pausedBy(holds []store.Held, target store.Target) *model.PauseLine {
 	for i := range holds {
 		if holds[i].Target == target {
@@ -148,8 +148,8 @@ func pausedBy(holds []store.Held, target store.Target) *model.PauseLine {
 	return nil
 }
 
-// exported is the line of a live task; nil for one that is not exported. One whose bytes cannot be read fails the export: a copy that
-// lacks something without a word is no copy.
+// exported is the line of a live task; nil for one that is not exported. One that cannot be read fails the export: a copy must not
+// silently lack a task.
 func exported(t *store.Stored) (*taskLine, error) {
 	if t.Order != nil || t.Resting || t.Kind == model.KindCallback {
 		return nil, nil //nolint:nilnil // there is no such line
@@ -179,10 +179,10 @@ func exported(t *store.Stored) (*taskLine, error) {
 		line.Due = wire.Stamp(plan.BaseOf(&st, t.Due).Time()) // without the quiet hours, which are in the profile
 	}
 	line.Nominal = wire.Stamp(st.Nominal.Time())
-	if st.Await != nil { // what it waits for stays behind: it is due, and asks again
+	if st.Await != nil { // the signal it waits for is not exported: it is due, and asks again
 		line.Due = line.Nominal
 	}
-	if time.Time(line.Nominal).Equal(time.Time(line.Due)) && !b.Fixed() { // quiet hours have noted it
+	if time.Time(line.Nominal).Equal(time.Time(line.Due)) && !b.Fixed() { // set by quiet hours alone
 		line.Nominal = wire.Stamp{}
 	}
 	if a := b.Activity; a != nil {

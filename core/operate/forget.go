@@ -15,7 +15,7 @@ import (
 // forgetPage is how many tasks are deleted in one step.
 const forgetPage = 200
 
-// Forgotten is what was, or would be, forgotten of an agent.
+// Forgotten counts what was, or would be, deleted of an agent.
 type Forgotten struct {
 	Live     int  `json:"live"`     // tasks that wait or run
 	Finished int  `json:"finished"` // records of those that have ended
@@ -23,9 +23,9 @@ type Forgotten struct {
 }
 
 // Forget deletes all of an agent: its tasks and their history, its groups, the pauses of it and of its tasks, and its profile. Runs of it lose
-// their leases: their contexts are cancelled with the next heartbeat, and what they return is refused. It goes page by page and holds nobody
-// up. If it fails in between, or its process dies, the same call again completes it; an agent of which nothing is known is none to complain
-// of. Tasks that are submitted while it works stay. progress, if not nil, is called after each page. What other tenants share, such as the
+// their leases: their contexts are cancelled with the next heartbeat, and what they return is refused. It works page by page and never blocks
+// others. If it fails in between, or its process dies, the same call again completes it; an agent of which nothing is known is no
+// error. Tasks that are submitted while it works stay. progress, if not nil, is called after each page. What tenants share, such as the
 // statistics of kinds with their last failures, stays; and so do limits and budgets that its caller may not change.
 func (s *Desk) Forget(ctx context.Context, agent string, progress func(soFar Forgotten)) (Forgotten, error) {
 	return s.forget(ctx, agent, false, progress)
@@ -61,7 +61,7 @@ func (s *Desk) forget(ctx context.Context, agent string, dry bool, progress func
 			progress(done)
 		}
 		switch {
-		case n > 0: // what a page begins behind may have gone with it
+		case n > 0: // the task at which the next page begins may be deleted by now
 			after = ""
 		case page.Next == "":
 			err := s.forgetRest(ctx, agent, dry, &done)
@@ -72,7 +72,7 @@ func (s *Desk) forget(ctx context.Context, agent string, dry bool, progress func
 	}
 }
 
-// count adds a page of tasks, but for those that came later.
+// count adds a page of tasks, except those that were submitted later.
 func (f *Forgotten) count(tasks []store.Stored, begun store.Millis) {
 	for i := range tasks {
 		switch t := &tasks[i]; {
@@ -140,9 +140,9 @@ func groupOf(t *store.Stored) string {
 	return b.Group
 }
 
-// forgetProfile deletes a profile, but for what its caller may not change, unless it is another one by now.
+// forgetProfile deletes a profile, except what its caller may not change, unless the profile has changed by now.
 func (s *Desk) forgetProfile(ctx context.Context, agent string, was []byte) (gone bool, err error) {
-	old, _ := record.DecodeProfile(was) // one that cannot be read goes
+	old, _ := record.DecodeProfile(was) // one that cannot be read is deleted
 	stays := &record.Profile{Deleted: true, Revision: old.Revision + 1, Zone: old.Zone}
 	if err := s.withBounds(ctx, stays, &old); err != nil {
 		return false, err

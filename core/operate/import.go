@@ -1,6 +1,6 @@
 package operate
 
-// Imports: what was exported of an agent comes to life again, here or under another name.
+// Imports: an exported agent is restored, under its own name or another.
 
 import (
 	"bufio"
@@ -22,24 +22,24 @@ import (
 const (
 	// MaxImport is the most lines that one import takes.
 	MaxImport = 100_000
-	// MaxImportErrors is how many refused lines an import says why of; the others are counted.
+	// MaxImportErrors is for how many refused lines an import says why; the others are counted.
 	MaxImportErrors = 100
 
 	importBatch = 100       // tasks that are stored in one step, unless they have more bytes than importBytes
 	ImportBytes = 1 << 20   //
-	besides     = 512 << 10 // bytes that a line may have beside the payload
+	besides     = 512 << 10 // bytes that a line may have besides the payload
 )
 
-// Imported is what became of what was imported: profiles, pauses of agents, and tasks.
+// Imported counts the imported profiles, pauses of agents, and tasks by what happened to them.
 type Imported struct {
 	New     int // did not exist, and was created
-	Same    int // existed, and stays as it is
+	Same    int // existed, and stays unchanged
 	Differs int // of these, had another definition
 	Refused int // is wrong, or may not be stored
 	Errors  []ImportError
 }
 
-// ImportError says why a line was refused, counted from 1. Nothing of it was written, but what it has of a head before the fault.
+// ImportError says why a line was refused, counted from 1. Nothing of it was written, except what a head line has before the fault.
 type ImportError struct {
 	Line int
 	Err  error
@@ -52,9 +52,9 @@ func (e *ImportError) Error() string { return fmt.Sprintf("line %d: %v", e.Line,
 func (e *ImportError) Unwrap() error { return e.Err }
 
 // Import reads what [Desk.Export] has written and stores it: for the agent as, or if that is empty for the agent that the lines name. What
-// exists stays as it is, so that an import may be repeated, whole or after a failure; an agent that was resumed since is paused again, if the
-// lines say so. A line that is wrong is refused by itself, before anything of it is written, and the others are stored. A task comes
-// with the due time of its line, now if that has passed. The error is not about the lines, but about the store or the reader: some
+// exists stays unchanged, so that an import may be repeated, whole or after a failure; an agent that was resumed since is paused again, if the
+// lines say so. A wrong line is refused alone, before anything of it is written, and the others are stored. A task comes
+// with the due time of its line, now if that has passed. The error is never about a line, but about the store or the reader: some
 // lines are imported then, and importing again is safe.
 //
 // Import asks [core.Scheduler.Authorize] for each task as Submit does, and for control of the agent if there is a profile or a pause.
@@ -72,7 +72,7 @@ func (s *Desk) Import(ctx context.Context, as string, from io.Reader) (Imported,
 	return im.done, err
 }
 
-// lines imports all lines of a reader, whose size bounds them.
+// lines imports all lines of a reader, whose buffer size bounds their length.
 func (im *importing) lines(from *bufio.Reader) error {
 	for n := 1; ; n++ {
 		line, long, err := nextLine(from)
@@ -128,7 +128,7 @@ func (im *importing) refuse(line int, err error) {
 	}
 }
 
-// refusable reports whether an error is about what was to be stored: else it would meet every line.
+// refusable reports whether an error is about what was to be stored: else every line would fail with it.
 func refusable(err error) bool {
 	switch model.CodeOf(err) {
 	case model.CodeInvalid, model.CodeLimit, model.CodeConflict, model.CodeDisabled, model.CodeForbidden:
@@ -138,7 +138,7 @@ func refusable(err error) bool {
 	}
 }
 
-// line imports one line. Its error is one that ends the import.
+// line imports one line. An error that it returns ends the import.
 func (im *importing) line(n int, data []byte) error {
 	head, task, err := parseImport(data)
 	if err == nil && head != nil {
@@ -205,7 +205,7 @@ func (im *importing) kept(wanted, exists any) {
 	}
 }
 
-// pause pauses the agent, unless it is paused for as long.
+// pause pauses the agent, unless it is already paused for as long.
 func (im *importing) pause(agent string, p *model.PauseLine) error {
 	if p == nil {
 		return nil
@@ -233,7 +233,7 @@ func (im *importing) pause(agent string, p *model.PauseLine) error {
 	return nil
 }
 
-// task checks a task, and keeps it for the next step that stores some.
+// task checks a task, and queues it for the next step that stores tasks.
 func (im *importing) task(n int, t *model.NewTask, size int) error {
 	switch {
 	case im.as != "":
@@ -275,7 +275,7 @@ func (im *importing) task(n int, t *model.NewTask, size int) error {
 	return nil
 }
 
-// flush stores the tasks that were kept: in one step, or if that is refused one by one, so that each line is refused by itself.
+// flush stores the queued tasks: in one step, or if that is refused one by one, so that each line is refused alone.
 func (im *importing) flush() error {
 	batch, at := im.batch, im.at
 	im.batch, im.at, im.ids, im.bytes = nil, nil, nil, 0
@@ -315,7 +315,7 @@ func (im *importing) count(tasks []model.NewTask, placed []model.Submitted) erro
 			continue
 		}
 		exists, err := im.s.view.Task(im.ctx, p.Agent, p.ID)
-		if model.CodeOf(err) == model.CodeNotFound { // it has just gone
+		if model.CodeOf(err) == model.CodeNotFound { // it was just deleted
 			exists, err = model.TaskInfo{}, nil
 		}
 		if err != nil {
@@ -333,7 +333,7 @@ func (im *importing) count(tasks []model.NewTask, placed []model.Submitted) erro
 }
 
 // activity imports an activity task: it is touched, so that activity finds it, and then gets its own time. If the process dies in
-// between it is due a little late, or a minute late if it was paused and is not.
+// between it is due a little late; one that was to be paused then lacks its pause, and is due a minute late.
 func (im *importing) activity(t *model.NewTask, sub *store.Submission) error {
 	s, ctx := im.s, im.ctx
 	if err := s.base.AuthorizeSubmit(ctx, []model.NewTask{*t}); err != nil {
@@ -372,10 +372,10 @@ func (im *importing) activity(t *model.NewTask, sub *store.Submission) error {
 	return im.replan(sub)
 }
 
-// pausedSoon is how long an activity task that is to be paused is not due: its pause is there long before.
+// pausedSoon is how long an activity task that is to be paused is not due: its pause is stored long before.
 const pausedSoon = time.Minute
 
-// replan gives an activity task its own time and state. One that has changed already has a life of its own.
+// replan gives an activity task its own time and state. One that has changed already is left alone.
 func (im *importing) replan(sub *store.Submission) error {
 	found, err := im.s.base.Store.Get(im.ctx, store.Get{Agent: sub.Agent, IDs: []string{sub.ID}})
 	if err != nil || found.Tasks[0].Status != store.StatusWaiting {

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// MarshalJSON writes what became of an import, with the first refused lines.
+// MarshalJSON writes the result of an import, with the first refused lines.
 func (i Imported) MarshalJSON() ([]byte, error) {
 	type refused struct {
 		Line  int        `json:"line"`
@@ -41,7 +41,7 @@ func (i Imported) MarshalJSON() ([]byte, error) {
 	}{i.New, i.Same, i.Differs, i.Refused, errs})
 }
 
-// parseImport reads a line: one with a task, or one with what is of its agent.
+// parseImport reads a line: one with a task, or a head line with the settings of its agent.
 func parseImport(data []byte) (*headLine, *model.NewTask, error) {
 	names, values, err := check.JSONObject("line", data)
 	if err != nil {
@@ -73,7 +73,7 @@ func parseImport(data []byte) (*headLine, *model.NewTask, error) {
 	}
 	if head.Profile != nil {
 		p := *head.Profile
-		p.Agent = "a" // which of them it is for is known later
+		p.Agent = "a" // which agent it is for is known later
 		if err := p.Check(); err != nil {
 			return nil, nil, check.Within("profile", err)
 		}
@@ -81,7 +81,7 @@ func parseImport(data []byte) (*headLine, *model.NewTask, error) {
 	return head, nil, nil
 }
 
-// mostCheckpoint is more than any handler may leave, whatever its scheduler was set to.
+// mostCheckpoint is more than any handler may leave, under any settings of its scheduler.
 const mostCheckpoint = 1 << 20
 
 // taskLineFields read what a line has besides its task.
@@ -118,7 +118,7 @@ func parseTaskLine(names []string, values map[string]json.RawMessage) (*model.Ne
 			if err := t.UnmarshalJSON(values[name]); err != nil {
 				return nil, check.Within(name, err)
 			}
-			t.OwnedAsLabelled() // it was exported so
+			t.OwnedAsLabelled() // it was exported with its owner
 		case read == nil:
 			return nil, check.Invalid(check.Clip(name), "is not a field of a line with a task")
 		default:
@@ -206,7 +206,7 @@ func parsePause(data []byte) (*model.PauseLine, error) {
 	return p, nil
 }
 
-// parsePulse reads how an activity task answers to activity.
+// parsePulse reads how an activity task responds to activity.
 func parsePulse(data []byte) (*record.Activity, error) {
 	names, values, err := check.JSONObject("activity", data)
 	if err != nil {

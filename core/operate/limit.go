@@ -10,8 +10,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// SetLimits sets limits for all processes of the store, whatever they were before: they count from the next claim on, and runs under way
-// stay. A Burst of zero becomes the starts of a tenth of a second, one at least; a negative one becomes none. Config.Limits are set
+// SetLimits sets limits for all processes of the store, replacing previous ones: they apply from the next claim on, and runs under way
+// continue. A Burst of zero becomes the starts of a tenth of a second, one at least; a negative one becomes none. Config.Limits are set
 // when a process first pulls. Fails with an *[store.InvalidError] for a limit that makes no sense, and where there would be more than
 // [store.MostLimits].
 func (s *Desk) SetLimits(ctx context.Context, limits ...store.Limit) error {
@@ -33,7 +33,7 @@ func (s *Desk) SetLimits(ctx context.Context, limits ...store.Limit) error {
 	return err
 }
 
-// LiftLimit lifts a limit. Fails with ErrNotFound if there is none about just that.
+// LiftLimit lifts a limit. Fails with ErrNotFound if there is none with exactly this target.
 func (s *Desk) LiftLimit(ctx context.Context, about store.LimitTarget) error {
 	if err := bound.CheckLimitTarget(about); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (s *Desk) LiftLimit(ctx context.Context, about store.LimitTarget) error {
 // Limits are the limits in force, and how much of each is used.
 func (s *Desk) Limits(ctx context.Context) ([]store.LimitUse, error) { return s.base.Store.Limits(ctx) }
 
-// LimitOn is the limit about just that, and how much of it is used. Fails with ErrNotFound if there is none.
+// LimitOn is the limit with exactly this target, and how much of it is used. Fails with ErrNotFound if there is none.
 func (s *Desk) LimitOn(ctx context.Context, about store.LimitTarget) (store.LimitUse, error) {
 	all, err := s.Limits(ctx)
 	if err != nil {

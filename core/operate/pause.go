@@ -32,9 +32,9 @@ func checkTarget(t store.Target) error {
 }
 
 // Pause keeps tasks from being started until they are resumed, or until the time that p names. Runs under way continue. It is
-// stored, so that it holds for all processes. Pausing what is paused begins the pause again, with the new reason and end: it holds
-// what [Desk.RunNow] has ordered meanwhile too. It fails with
-// ErrNotFound for a task that is not live and, unless p says that it is ahead of them, with an *[UnknownTargetError] for an
+// stored, so that it holds for all processes. Pausing what is paused begins the pause again, with the new reason and end: it also holds
+// what [Desk.RunNow] has ordered meanwhile. It fails with
+// ErrNotFound for a task that is not live and, unless p sets Ahead, with an *[UnknownTargetError] for an
 // agent or a kind that does not exist.
 func (s *Desk) Pause(ctx context.Context, t store.Target, p model.Pause) error {
 	if err := checkTarget(t); err != nil {
@@ -93,7 +93,7 @@ func (s *Desk) pauseEnd(ctx context.Context, p model.Pause) (store.When, error) 
 		return store.When{}, check.Invalid("until", "excludes for")
 	case p.For != 0 && (p.For < time.Millisecond || p.For > check.MaxDelay):
 		return store.When{}, check.Invalid("for", "must be between 1ms and %s, not %s", check.MaxDelay, p.For)
-	case p.Until.IsZero(), p.Until.Year() > check.MaxYear: // that is how some say never
+	case p.Until.IsZero(), p.Until.Year() > check.MaxYear: // some callers say never like this
 		return store.When{After: p.For}, nil
 	}
 	now, err := s.base.AskedNow(ctx)

@@ -16,9 +16,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// SetProfile sets the profile of an agent, whatever it was before, and returns it as it is stored. The agent need not have tasks. Its
+// SetProfile sets the profile of an agent, replacing any previous one, and returns it as it is stored. The agent need not have tasks. Its
 // waiting tasks get the due times that follow, and the call returns when all of them have: if it fails in between, or its process dies,
-// whoever next claims a task of the agent completes that. No task starts in quiet hours meanwhile. Fails with an *[store.InvalidError], and with a
+// the next process that claims a task of the agent completes that. No task starts in quiet hours meanwhile. Fails with an *[store.InvalidError], and with a
 // *[model.ForbiddenError] if it has other limits or budgets than its caller may set.
 func (s *Desk) SetProfile(ctx context.Context, p model.Profile) (model.Profile, error) {
 	if p.Zone == "" {
@@ -32,7 +32,7 @@ func (s *Desk) SetProfile(ctx context.Context, p model.Profile) (model.Profile, 
 	return s.changeProfile(ctx, p.Agent, next)
 }
 
-// DeleteProfile deletes the profile of an agent: its tasks start at any time again. Limits and budgets stay that its caller may not change. Fails
+// DeleteProfile deletes the profile of an agent: its tasks start at any time again. Limits and budgets that its caller may not change stay. Fails
 // with ErrNotFound if it has none.
 func (s *Desk) DeleteProfile(ctx context.Context, agent string) error {
 	if err := check.ValidID("agent_id", agent); err != nil {
@@ -42,7 +42,7 @@ func (s *Desk) DeleteProfile(ctx context.Context, agent string) error {
 	return err
 }
 
-// Profile is that of an agent. Fails with ErrNotFound if it has none.
+// Profile returns the profile of an agent. Fails with ErrNotFound if it has none.
 func (s *Desk) Profile(ctx context.Context, agent string) (model.Profile, error) {
 	if err := check.ValidID("agent_id", agent); err != nil {
 		return model.Profile{}, err
@@ -78,7 +78,7 @@ func (s *Desk) Profiles(ctx context.Context, cursor string, limit int) ([]model.
 	return out, page.Next, nil
 }
 
-// changeProfile stores a profile in place of the one that there is, and plans the agent's tasks by it.
+// changeProfile stores a profile in place of the existing one, and plans the agent's tasks by it.
 func (s *Desk) changeProfile(ctx context.Context, agent string, next record.Profile) (model.Profile, error) {
 	// Asked before anything is stored: planning the tasks goes through all of them, and a change must not be refused half way.
 	begin, err := base.Take(ctx)
@@ -108,7 +108,7 @@ func (s *Desk) changeProfile(ctx context.Context, agent string, next record.Prof
 }
 
 // tryProfile stores a profile in place of the one that it reads, and returns it as it is stored: with a mark if tasks are to be planned by it.
-// ErrChanged says that somebody else has changed it in between.
+// ErrChanged says that another caller has changed it in between.
 func (s *Desk) tryProfile(ctx context.Context, agent string, next record.Profile, now store.Millis) ([]byte, error) {
 	was, err := s.base.Store.ProfileOf(ctx, agent)
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *Desk) tryProfile(ctx context.Context, agent string, next record.Profile
 	seen := next.Revision
 	next.Revision, next.Replanning = old.Revision, old.Replanning
 	if len(was) == 0 || !reflect.DeepEqual(next, old) {
-		if seen != 0 && old.Revision != 0 && seen != old.Revision { // what is the same as it is may be sent again
+		if seen != 0 && old.Revision != 0 && seen != old.Revision { // the stored profile may be sent again
 			return nil, model.ErrStale
 		}
 		next.Revision, next.Replanning = old.Revision+1, max(now, 1)
