@@ -1,6 +1,6 @@
 package inspect
 
-// Audits that somebody asked for: a whole walk through the store, and its report.
+// Audits on demand: a whole walk through the store, and its report.
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 
 // AuditOptions say how an audit works. Every zero is a good default.
 type AuditOptions struct {
-	// Repair puts back what is found; a task whose due time was lost with its place is due now. It is safe while everything
-	// runs, and at any time.
+	// Repair requeues the tasks that are found; one whose due time was lost with its place is due now. It is safe at any time, also
+	// while everything runs.
 	Repair bool
 	// Progress is called after each page with what was found so far.
 	Progress func(soFar AuditReport)
@@ -19,20 +19,20 @@ type AuditOptions struct {
 
 // AuditReport is what an audit found.
 type AuditReport struct {
-	Tasks      int           // live tasks that were looked at
+	Tasks      int           // live tasks that were checked
 	Found      int           // faults
-	Repairable int           // those of them that a repair mends, or has mended
+	Repairable int           // of these, how many a repair mends, or has mended
 	Faults     []store.Fault // the first MaxFaults of them
 }
 
 // MaxFaults is how many faults a report names.
 const MaxFaults = 100
 
-// Audit looks at every live task: it has to wait where claims look for it, to run under a lease, or to be parked where
-// something puts it back. A scheduler never leaves one anywhere else; but a store can be damaged by hand, by a restore of a
-// part, or by losing what it acknowledged, and a task that nothing finds would stop silently. It also counts the tasks, by
+// Audit checks every live task: it must wait where claims look for it, run under a lease, or be parked where
+// something puts it back. A scheduler never leaves a task anywhere else; but a store can be damaged by hand, by a partial
+// restore, or by losing writes that it acknowledged, and a task that nothing finds would stop silently. It also counts the tasks, by
 // kind and by group, and compares the counters with that, unless something changes in the partition meanwhile: then the next
-// audit does. It goes page by page, so it holds nobody up, and may be cut off: what it has repaired by then stays so.
+// audit does. It works page by page, so it never blocks others, and may be cut off: what it has repaired by then stays repaired.
 func (s *View) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	var r AuditReport
 	for at := new(auditPlace); at != nil; {
@@ -65,7 +65,7 @@ func (s *View) auditPage(ctx context.Context, at *auditPlace, repair bool, r *Au
 	}
 }
 
-// add counts a page in. Faults are listed up to a bound, and counted without one.
+// add adds a page to the report. Faults are listed up to a bound, and counted without one.
 func (r *AuditReport) add(page *store.Audited) {
 	r.Tasks += page.Tasks
 	r.Found += len(page.Faults)

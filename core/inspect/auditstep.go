@@ -12,7 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 )
 
-// Bounds of a step of an audit: pages, and how long it goes on beginning another.
+// Bounds of a step of an audit: pages, and for how long it begins further ones.
 const (
 	DefaultAuditPages = 100
 	MaxAuditPages     = 1000
@@ -27,10 +27,10 @@ type AuditStep struct {
 	Pages  int    // at most; DefaultAuditPages if zero
 }
 
-// AuditStep audits some pages, as [View.Audit] does with all, and returns what these have, and the cursor of the next step: empty after the
-// last. It ends early after five seconds, and with a page that fills the list of faults, so that every fault of an audit in steps is listed but
-// those of a page with more than MaxFaults. A step may be repeated. What is left for longer than ten minutes looks at every task all the same,
-// and compares no counters of the partition that it was in.
+// AuditStep audits some pages, as [View.Audit] does with all, and returns their report, and the cursor of the next step: empty after the
+// last. It ends early after five seconds, and with a page that fills the list of faults, so that an audit in steps lists every fault except
+// those of a page with more than MaxFaults. A step may be repeated. An audit that is continued after more than ten minutes still checks every
+// task, but compares no counters of the partition that it was in.
 func (s *View) AuditStep(ctx context.Context, step AuditStep) (r AuditReport, next string, err error) {
 	if step.Pages == 0 {
 		step.Pages = DefaultAuditPages
@@ -63,7 +63,7 @@ type auditPlace struct {
 // String is the place as a cursor.
 func (p *auditPlace) String() string { return fmt.Sprintf("%d.%s", p.partition, p.cursor) }
 
-// parseAuditPlace reads a cursor, which comes from a client. What is within a partition is for the store to check.
+// parseAuditPlace reads a cursor, which comes from a client. The store checks the part within a partition.
 func parseAuditPlace(cursor string, partitions int) (*auditPlace, error) {
 	if cursor == "" {
 		return new(auditPlace), nil

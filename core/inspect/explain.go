@@ -23,7 +23,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// budget says which budget a task waits for. One that was lifted has no amount, and its line is gone with the next claim.
+// budget says which budget a task waits for. One that was lifted has no amount, and its line disappears with the next claim.
 func (e *Explanation) budget(t *store.Stored) {
 	b := t.Line.Budget
 	of := b.About.LimitTarget.String()
@@ -57,9 +57,9 @@ func (e *Explanation) budget(t *store.Stored) {
 type Explanation struct {
 	Task    model.TaskInfo
 	Now     time.Time
-	Reasons []model.Because // the ones that matter most first; never empty
+	Reasons []model.Because // the most important first; never empty
 
-	processes map[string]model.Process // that have said something of themselves, by tag
+	processes map[string]model.Process // that have reported about themselves, by tag
 }
 
 // Explain says why a task has not run. It fails with ErrNotFound if there is none.
@@ -89,12 +89,12 @@ func (s *View) Explain(ctx context.Context, agent, id string) (Explanation, erro
 	return e, nil
 }
 
-// Because adds a reason. They are added in the order in which they matter.
+// Because adds a reason. Reasons are added in the order of importance.
 func (e *Explanation) Because(code model.BecauseCode, until store.Millis, format string, args ...any) {
 	e.Reasons = append(e.Reasons, model.Because{Code: code, Text: fmt.Sprintf(format, args...), Until: until.Time()})
 }
 
-// running gives the reasons of a task that runs: who has it, and what will happen at its end.
+// running gives the reasons of a task that runs: which process has it, and what will happen at its end.
 func (e *Explanation) running(t *store.Stored) {
 	if e.Task.Ending {
 		e.Because(model.BecauseEnding, t.Lease, "it was %s and ends with its run", codec.CancelReason(model.DecodeHold(t.Order)))
@@ -114,7 +114,7 @@ func (e *Explanation) running(t *store.Stored) {
 	e.paused(", from its next run on")
 }
 
-// overrun says of a run whose lease is over who had it, and whether anybody would take it over.
+// overrun says of a run whose lease is over which process had it, and whether any process would take it over.
 func (e *Explanation) overrun(t *store.Stored) string {
 	text := fmt.Sprintf("its run%s has not been heard of since its lease (fence %d) ended at %s", e.at(t.Holder), t.Fence, ClockTime(t.Lease.Time()))
 	for tag, p := range e.processes {
@@ -125,7 +125,7 @@ func (e *Explanation) overrun(t *store.Stored) string {
 	return text + fmt.Sprintf(", and no process is known that would take it over: start one that has a handler for the kind %q", t.Kind)
 }
 
-// suspect says that of such tasks few run at once in one process, which one that waits may have to wait for.
+// suspect says that few tasks whose last run died run at once in one process, which a waiting task may have to wait for.
 func (e *Explanation) suspect(t *store.Stored) {
 	if t.Crashes == 0 {
 		return
@@ -141,8 +141,8 @@ func (e *Explanation) suspect(t *store.Stored) {
 	e.Because(model.BecauseSuspect, 0, "%s: until a run of it ends, a process runs %s, and those first that have crashed less often", runs, most)
 }
 
-// waiting gives the reasons of a task that waits. One that keeps it in any case, such as a missing
-// handler, hides those behind it.
+// waiting gives the reasons of a task that waits. One that stops it in any case, such as a missing
+// handler, hides those after it.
 func (e *Explanation) waiting(t *store.Stored) {
 	if e.Task.Ending {
 		e.Because(model.BecauseEnding, 0, "it was %s while it ran, and its run has died: the next process that claims it ends it", codec.CancelReason(model.DecodeHold(t.Order)))
@@ -180,7 +180,7 @@ func (e *Explanation) waiting(t *store.Stored) {
 	}
 }
 
-// notDue says what a task waits for that is not due.
+// notDue says what a task that is not due waits for.
 func (e *Explanation) notDue(t *store.Stored) {
 	task := &e.Task
 	switch {
@@ -209,7 +209,7 @@ func (e *Explanation) notDue(t *store.Stored) {
 	}
 }
 
-// quiet says until when the quiet hours of its agent put off a task, and whether they do.
+// quiet reports whether the quiet hours of its agent put off a task, and says until when.
 func (e *Explanation) quiet(t *store.Stored) bool {
 	s, err := record.DecodeState(t.State)
 	if err != nil || s.PutOff == nil || s.PutOff.To != t.Due {
@@ -220,7 +220,7 @@ func (e *Explanation) quiet(t *store.Stored) bool {
 	return true
 }
 
-// at names the process that a run is in, if it is known.
+// at names the process of a run, if it is known.
 func (e *Explanation) at(tag string) string {
 	if p, known := e.processes[tag]; known {
 		return " in process " + p.Name
@@ -228,7 +228,7 @@ func (e *Explanation) at(tag string) string {
 	return ""
 }
 
-// overdue says why a task that is due has not been claimed, as far as the processes have said.
+// overdue says why a task that is due has not been claimed, as far as the processes have reported.
 func (e *Explanation) overdue(t *store.Stored) {
 	since := fmt.Sprintf("it has been due since %s (%s)", ClockTime(t.Due.Time()), e.now().Sub(t.Due).Round(time.Millisecond))
 	if t.Fence != 0 {
@@ -264,7 +264,7 @@ func (e *Explanation) overdue(t *store.Stored) {
 // mostNamed is how many processes an explanation names.
 const mostNamed = 5
 
-// now is when the store was asked.
+// now is the time of the store when it was asked.
 func (e *Explanation) now() store.Millis { return store.MillisOf(e.Now) }
 
 // wait is how long it is until a task is due.
@@ -289,7 +289,7 @@ func (e *Explanation) failing(t *store.Stored) {
 	e.Because(model.BecauseFailing, t.Due, "%s; it is due at %s (in %s): %s", text, ClockTime(t.Due.Time()), e.wait(t), e.Task.LastError)
 }
 
-// failingSince is when the first of the occurrences that failed in a row ran, or of those of them that are remembered.
+// failingSince is when the first of the occurrences that failed in a row ran, or the first of them that is remembered.
 func failingSince(runs []model.TaskRun, failures int) (since time.Time, all bool) {
 	for _, run := range runs {
 		switch run.Outcome {
@@ -306,7 +306,7 @@ func failingSince(runs []model.TaskRun, failures int) (since time.Time, all bool
 	return since, failures <= 0
 }
 
-// stretched are the interval of a task and what its failures in a row stretch it to.
+// stretched returns the interval of a task, and the one that its failures in a row stretch it to.
 func stretched(t *store.Stored) (from, to time.Duration) {
 	b, err := codec.DecodeBody(t.Body)
 	s, bad := record.DecodeState(t.State)
@@ -359,7 +359,7 @@ func subject(t store.Target) string {
 	}
 }
 
-// ClockTime is a time as JSON, the log and the command line have it.
+// ClockTime is a time as JSON, the log and the command line write it.
 func ClockTime(t time.Time) string { return t.Format("2006-01-02T15:04:05.000Z07:00") }
 
 // howEnded is how a task ended, in words.
@@ -378,7 +378,7 @@ func inBrackets(s string) string {
 	return " (" + s + ")"
 }
 
-// adapts says how far an adaptive limit lets a task wait.
+// adapts says why an adaptive limit lets a task wait.
 func (e *Explanation) adapts(t *store.Stored) {
 	l, learned := &t.Line.Limit, store.Learned{Runs: 1}
 	if len(l.Learned) > 0 {
@@ -401,7 +401,7 @@ func (e *Explanation) adapts(t *store.Stored) {
 		l.About, text, l.Running, counting(int(l.Waiting), "task"), next)
 }
 
-// line says which limit a task waits for. One that was lifted has no bounds, and its line is gone with the next claim.
+// line says which limit a task waits for. One that was lifted has no bounds, and its line disappears with the next claim.
 func (e *Explanation) line(t *store.Stored) {
 	l := &t.Line.Limit
 	var bounds []string

@@ -1,6 +1,6 @@
 package inspect
 
-// Findings: what is wrong in words, each with what to do.
+// Findings: what is wrong, in words, each with what to do.
 
 import (
 	"context"
@@ -15,25 +15,25 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Severity is how grave a finding is.
+// Severity is how severe a finding is.
 type Severity string
 
 // The severities.
 const (
 	SeverityOK      Severity = "ok"
-	SeverityWarning Severity = "warning" // worth knowing, and perhaps meant so
+	SeverityWarning Severity = "warning" // worth knowing, and perhaps intended
 	SeverityFailed  Severity = "failed"  // something does not run as it should
 )
 
-// Finding is what a check has come to.
+// Finding is the result of a check.
 type Finding struct {
 	Check    string
 	Severity Severity
-	Message  string // what is so
+	Message  string // what was found
 	Hint     string // what to do; empty if nothing needs to be done
 }
 
-// MarshalJSON writes the finding, and whether all is well with what it is about.
+// MarshalJSON writes the finding, and whether the check found all well.
 func (f Finding) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Check    string   `json:"check"`
@@ -49,7 +49,7 @@ func well(check, format string, args ...any) Finding {
 	return Finding{Check: check, Severity: SeverityOK, Message: fmt.Sprintf(format, args...)}
 }
 
-// Diagnose makes all checks that a process can make of its store and of itself without looking at tasks. A store that does not answer is a
+// Diagnose makes all checks that a process can make of its store and of itself without reading tasks. A store that does not answer is a
 // finding, too: the reason is in the log.
 func (s *View) Diagnose(ctx context.Context) []Finding {
 	all := []Finding{s.itself()}
@@ -72,7 +72,7 @@ func (s *View) Diagnose(ctx context.Context) []Finding {
 	return append(all, h.Work(), h.handlers(), h.ProcessesSeen(), h.Stats.Pauses(), h.Stats.Failures(), h.failing(), h.limits(), h.BudgetsLeft(), h.Stats.History())
 }
 
-// itself is what keeps this process from claiming.
+// itself checks whether something keeps this process from claiming.
 func (s *View) itself() Finding {
 	err := s.engine.Ready()
 	if stuck, ok := errors.AsType[*model.AbandonedError](err); ok {
@@ -119,14 +119,14 @@ func checkServers(servers []store.Facts) []Finding {
 	return []Finding{evicts, keeps, room}
 }
 
-// graver makes a finding that is well another one.
+// graver replaces a finding that is well by another one.
 func (f *Finding) graver(severity Severity, message, hint string) {
 	if f.Severity == SeverityOK {
 		f.Severity, f.Message, f.Hint = severity, message, hint
 	}
 }
 
-// Work looks whether due work is left lying. Paused work counts too, since from outside the two look alike.
+// Work checks whether due work is not claimed. Paused work counts too, since from outside the two look alike.
 func (h *Health) Work() Finding {
 	st := &h.Stats
 	switch behind := h.Overdue().Round(time.Second); {
@@ -151,7 +151,7 @@ func (h *Health) Work() Finding {
 // kindsNamed is how many kinds a finding names.
 const kindsNamed = 5
 
-// handlers looks for kinds that no process runs.
+// handlers checks for kinds that no process runs.
 func (h *Health) handlers() Finding {
 	var names []string
 	kinds := h.Unhandled()
@@ -175,7 +175,7 @@ func (h *Health) handlers() Finding {
 	}
 }
 
-// ProcessesSeen looks for handlers that ignore that their context is cancelled. They hold memory, and perhaps a connection, until their process
+// ProcessesSeen checks for handlers that ignore that their context is cancelled. They hold memory, and perhaps a connection, until their process
 // ends.
 func (h *Health) ProcessesSeen() Finding {
 	switch n, worst := h.Abandoned(); {
@@ -191,7 +191,7 @@ func (h *Health) ProcessesSeen() Finding {
 	}
 }
 
-// Pauses looks for pauses that hold something back: one that was forgotten looks like a scheduler that has stopped.
+// Pauses checks for pauses that hold tasks back: one that was forgotten looks like a scheduler that has stopped.
 func (st *Stats) Pauses() Finding {
 	if st.Held == 0 {
 		return well("pauses", "no due task is paused")
@@ -199,10 +199,10 @@ func (st *Stats) Pauses() Finding {
 	return Finding{"pauses", SeverityWarning, some(st.Held, "due task") + " paused", "duly pauses lists them; duly resume resumes them"}
 }
 
-// Failures looks at tasks that have given up, which need a person, and at records that could not be read.
+// Failures checks for tasks that failed for good, which need a person, and for records that could not be read.
 func (st *Stats) Failures() Finding {
 	switch {
-	// The rarer and graver of the two comes first, with the number of the other.
+	// The rarer and more severe of the two comes first, with the number of the other.
 	case st.Malformed > 0:
 		return Finding{
 			"failures", SeverityWarning, fmt.Sprintf("%s skipped, %s failed for good", some(st.Malformed, "damaged record"), some(st.Failed, "task")),
@@ -218,7 +218,7 @@ func (st *Stats) Failures() Finding {
 	}
 }
 
-// failing looks for kinds that keep failing.
+// failing checks for kinds that keep failing.
 func (h *Health) failing() Finding {
 	kinds := h.Failing()
 	if len(kinds) == 0 {
@@ -231,7 +231,7 @@ func (h *Health) failing() Finding {
 	}
 }
 
-// limits looks for limits that let nothing in.
+// limits checks for limits that let no task start.
 func (h *Health) limits() Finding {
 	idle := Idle(h.Limits)
 	if len(idle) == 0 {
@@ -243,7 +243,7 @@ func (h *Health) limits() Finding {
 	}
 }
 
-// BudgetsLeft says which budgets hold tasks back now, and until when. That is what they are for, and still what an operator looks for.
+// BudgetsLeft says which budgets hold tasks back now, and until when. That is their purpose, and still something that an operator needs to see.
 func (h *Health) BudgetsLeft() Finding {
 	used := UsedUp(h.Budgets)
 	if len(used) == 0 {
@@ -259,7 +259,7 @@ func (h *Health) BudgetsLeft() Finding {
 	}
 }
 
-// History looks whether agents have more finished tasks than the store keeps.
+// History checks whether agents have more finished tasks than the store keeps.
 func (st *Stats) History() Finding {
 	if !st.TrimmedLately() {
 		return well("history", "finished tasks are kept for the whole retention time")
@@ -271,7 +271,7 @@ func (st *Stats) History() Finding {
 	}
 }
 
-// some is a number of things.
+// some is a number of things, in words.
 func some[N int | int64](n N, one string) string {
 	switch {
 	case n != 1 && strings.HasSuffix(one, "s"):

@@ -1,6 +1,6 @@
 package inspect
 
-// The whole fleet's questions: what has failed, what runs and what is overdue, of all agents.
+// Lists over all agents: what has failed, what runs and what is overdue.
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// checkAll refuses a list of all agents that no store could answer without looking at everything.
+// checkAll refuses a list of all agents that no store could answer without reading everything.
 func (l *List) checkAll() error {
 	switch {
 	case l.Brief:
@@ -27,7 +27,7 @@ func (l *List) checkAll() error {
 	}
 }
 
-// checkTimes refuses times that do not fit what is asked for.
+// checkTimes refuses times that do not fit the rest of the list.
 func (l *List) checkTimes() error {
 	live := func(s store.Status) bool { return !s.Finished() }
 	switch {
@@ -46,7 +46,7 @@ func (l *List) checkTimes() error {
 	}
 }
 
-// TimeOrAgo reads when something happened: a time as RFC 3339 has it, or a duration before now by the store's clock, such as "1d". Zero for an
+// TimeOrAgo reads when something happened: a time in RFC 3339 form, or a duration before now by the store's clock, such as "1d". Zero for an
 // empty text. Fails with an *[store.InvalidError] that names the field.
 func (s *View) TimeOrAgo(ctx context.Context, field, text string) (time.Time, error) {
 	if text == "" {
@@ -66,7 +66,7 @@ func (s *View) TimeOrAgo(ctx context.Context, field, text string) (time.Time, er
 // ParseDuration reads a duration as [schedule.ParseDuration] does: as Go writes it, with days and weeks in front, or as ISO 8601 has it.
 func ParseDuration(text string) (time.Duration, error) { return schedule.ParseDuration(text) }
 
-// only reports whether the list is one of tasks of one status.
+// only reports whether the list is of tasks of this status alone.
 func (l *List) only(s store.Status) bool {
 	return len(l.Status) > 0 && !slices.ContainsFunc(l.Status, func(other store.Status) bool { return other != s })
 }

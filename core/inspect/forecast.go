@@ -1,6 +1,6 @@
 package inspect
 
-// Forecasts: when a schedule that is tried out will be due, for the command line, the API and the console.
+// Forecasts: when a schedule would be due, for the command line, the API and the console.
 
 import (
 	"cmp"
@@ -14,10 +14,10 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// MostTimes is how many times a forecast has at most.
+// MostTimes is the most times that a forecast has.
 const MostTimes = 1000
 
-// Preview is a schedule to be tried out: Cron, Every or At, with what a task has beside them.
+// Preview is a schedule to be tried out: Cron, Every or At, with the fields that a task has beside them.
 type Preview struct {
 	Cron, Zone string // of an expression without a zone: UTC, and in [View.Forecast] Config.Zone
 	DayMatch   schedule.DayMatch
@@ -35,7 +35,7 @@ type Forecast struct {
 	Changes []ClockChange `json:"changes,omitempty"`
 }
 
-// ClockChange says that the clocks of a zone are changed between one of the times of a forecast and the one before it, which for the first
+// ClockChange says that the clocks of a zone change between one of the times of a forecast and the one before it; for the first, the one before
 // is After.
 type ClockChange struct {
 	Before time.Time     // one of the times
@@ -50,8 +50,8 @@ func (c ClockChange) MarshalJSON() ([]byte, error) {
 	}{c.Before, c.Shift.String()})
 }
 
-// Forecast is that of a schedule as a task of this scheduler would have it: Config.Zone counts, and without After it begins now, by the store's
-// clock as of its last answer. It calls no store.
+// Forecast is the forecast of a schedule as for a task of this scheduler: Config.Zone applies, and without After it begins now, by the store's
+// clock as of its last answer. It does not call the store.
 func (s *View) Forecast(p Preview) (Forecast, error) {
 	if p.Cron != "" {
 		p.Zone = cmp.Or(p.Zone, s.base.Config.Zone)
@@ -63,7 +63,7 @@ func (s *View) Forecast(p Preview) (Forecast, error) {
 }
 
 // Forecast works out when the schedule will be due. It has fewer times than asked for, or none, if the schedule comes to an end. The error is an
-// *[store.InvalidError] that names a field as a task has it, or from, for After, or count.
+// *[store.InvalidError] that names a field of a task, or from, for After, or count.
 func (p *Preview) Forecast() (Forecast, error) {
 	f := Forecast{Times: []time.Time{}}
 	if err := p.check(); err != nil {
@@ -90,10 +90,10 @@ func (p *Preview) Forecast() (Forecast, error) {
 	return f, nil
 }
 
-// lastYear is the last one that has times: later ones have no form in JSON.
+// lastYear is the last year of a forecast: later times have no form in JSON.
 const lastYear = 9999
 
-// check refuses what is no schedule, as a submit would.
+// check refuses an invalid schedule, as a submit would.
 func (p *Preview) check() error {
 	t := model.NewTask{Cron: p.Cron, Zone: p.Zone, DayMatch: p.DayMatch, Gap: p.Gap, Every: p.Every, At: p.At}
 	switch year := p.After.UTC().Year(); {

@@ -1,6 +1,6 @@
 package inspect
 
-// Health: what the store and this process say of all tasks together, and which of it is wrong. The command line, the API and the console
+// Health: what the store and this process report of all tasks together, and what of it is wrong. The command line, the API and the console
 // decide by it, each in its own words or in those of findings.go.
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Health is what there is to know without looking at tasks: reading it costs the same however many there are.
+// Health is what can be known without reading tasks: it costs the same however many there are.
 type Health struct {
 	Ready     error // of Scheduler.Ready
 	Stats     Stats
@@ -23,7 +23,7 @@ type Health struct {
 	Windows   bool   // whether that is counted
 }
 
-// Bounds of what is well.
+// Bounds of what counts as healthy.
 const (
 	late       = time.Minute        // of due work: more than any healthy process needs, also right after a restart
 	lately     = 7 * 24 * time.Hour // as long as records are kept by default
@@ -32,7 +32,7 @@ const (
 	fullMemory = 0.9                // of what a server may use
 )
 
-// Health reads it. It fails with the first question that the store does not answer.
+// Health reads the health of the store. It fails with the first call that the store does not answer.
 func (s *View) Health(ctx context.Context) (*Health, error) {
 	h := &Health{Ready: s.engine.Ready()}
 	var err error
@@ -53,13 +53,13 @@ func (s *View) Health(ctx context.Context) (*Health, error) {
 	}
 	h.Hour, err = s.Window(ctx, time.Hour)
 	h.Windows = err == nil
-	if err != nil && model.CodeOf(err) != model.CodeInvalid { // which is a program without counters of the last hours
+	if err != nil && model.CodeOf(err) != model.CodeInvalid { // invalid is a program without counters of the last hours
 		return h, err
 	}
 	return h, nil
 }
 
-// Overdue is for how long work has been due that somebody should have claimed; zero if there is none.
+// Overdue is for how long work has been due that a process should have claimed; zero if there is none.
 func (h *Health) Overdue() time.Duration {
 	behind := h.Stats.Now.Sub(h.Stats.NextDue)
 	if h.Stats.NextDue.IsZero() || behind < late {
@@ -68,7 +68,7 @@ func (h *Health) Overdue() time.Duration {
 	return behind
 }
 
-// Busy reports whether no process that is known has a free slot.
+// Busy reports whether no known process has a free slot.
 func (h *Health) Busy() bool {
 	for i := range h.Processes {
 		if p := &h.Processes[i]; p.InUse < p.Slots {
@@ -78,7 +78,7 @@ func (h *Health) Busy() bool {
 	return true
 }
 
-// slots are those of all processes that are known.
+// slots are those of all known processes.
 func (h *Health) slots() (inUse, total int) {
 	for i := range h.Processes {
 		inUse, total = inUse+h.Processes[i].InUse, total+h.Processes[i].Slots
@@ -86,12 +86,12 @@ func (h *Health) slots() (inUse, total int) {
 	return inUse, total
 }
 
-// Unhandled reports whether a kind has live tasks and no process that is known runs them.
+// Unhandled reports whether a kind has live tasks and no known process runs them.
 func (k *KindInfo) Unhandled() bool {
 	return k.Pause == nil && !k.Settings.Disabled && k.Processes == 0 && !k.Handled && k.Counters.Live > 0
 }
 
-// Unhandled are the kinds that nobody runs.
+// Unhandled are the kinds that no process runs.
 func (h *Health) Unhandled() []KindInfo {
 	var out []KindInfo
 	for i := range h.Kinds.Kinds {
@@ -113,8 +113,8 @@ func (h *Health) Failing() []KindWindow {
 	return out
 }
 
-// Idle are the limits of runs alone that have somebody in line, and no run. One with a rate may wait for its next start. Between the end of a run
-// and the next claim that is so for a moment.
+// Idle are the limits without a rate that have tasks in line, and no run. One with a rate may wait for its next start. Between the end of a run
+// and the next claim a limit is in this state for a moment.
 func Idle(limits []store.LimitUse) []store.LimitUse {
 	var out []store.LimitUse
 	for _, l := range limits {
@@ -136,12 +136,12 @@ func UsedUp(budgets []store.BudgetUse) []store.BudgetUse {
 	return out
 }
 
-// TrimmedLately reports whether finished tasks were dropped lately before their time.
+// TrimmedLately reports whether finished tasks were recently dropped before their time.
 func (st *Stats) TrimmedLately() bool {
 	return !st.LastTrimmed.IsZero() && st.Now.Sub(st.LastTrimmed) <= lately
 }
 
-// Abandoned is how many handlers ignore that their context is cancelled, and a process that has some.
+// Abandoned returns how many handlers ignore that their context is cancelled, and a process that has some.
 func (h *Health) Abandoned() (n int, process string) {
 	for i := range h.Processes {
 		if p := &h.Processes[i]; p.Abandoned > 0 {

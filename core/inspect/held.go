@@ -10,10 +10,10 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// mostHeld is how many tasks of a page are asked about, each by a call of its own.
+// mostHeld is how many tasks of a page are explained, each by its own call.
 const mostHeld = 200
 
-// holding are the reasons for which a task is held that is due.
+// holding are the reasons for which a due task counts as held.
 var holding = []model.BecauseCode{model.BecausePaused, model.BecauseNoHandler, model.BecauseLimited, model.BecauseBudget, model.BecauseSerial, model.BecauseSuspect}
 
 // isDue reports whether a task waits though it is due.
@@ -21,7 +21,7 @@ func isDue(t *model.TaskInfo, now store.Millis) bool {
 	return t.Status == store.StatusWaiting && !t.Resting && (t.Parked || !t.NextRun.IsZero() && !t.NextRun.After(now.Time()))
 }
 
-// heldTasks is a page of tasks that are held. Those that somebody takes, or lets go, while they are asked about are left out.
+// heldTasks is a page of tasks that are held. Those that are claimed or released meanwhile are left out.
 func (s *View) heldTasks(ctx context.Context, l List) ([]model.TaskInfo, string, error) {
 	l.Limit = min(l.Limit, mostHeld)
 	due, next, err := s.page(ctx, l)

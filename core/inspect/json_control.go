@@ -1,6 +1,6 @@
 package inspect
 
-// The JSON of what is seen of the store.
+// The JSON of what is read from the store.
 
 import (
 	"encoding/json"

@@ -1,6 +1,6 @@
 package inspect
 
-// What is known of each kind.
+// What is known about each kind.
 
 import (
 	"context"
@@ -14,16 +14,16 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// KindInfo is what is known of a kind: what this process has for it, and what the store counts of all processes.
+// KindInfo is what is known about a kind: what this process has for it, and what the store counts for all processes.
 type KindInfo struct {
 	Kind     string
 	Handled  bool             // this process has its handler
-	Batches  bool             // which runs batches
+	Batches  bool             // its handler runs batches
 	Gated    bool             // this process asks a gate before its runs
-	Known    bool             // this process has its handler, or settings of its own for it: else its Settings are the defaults
-	Settings model.KindConfig // in force in this process; what is none at all is zero, as in KindConfig it is negative
-	Slots    model.KindSlots  // of this process; zero if the kind has no bound of its own
-	// Processes are how many have said lately that they handle it, this one included; zero also if Config.Presence is not set.
+	Known    bool             // this process has its handler, or its own settings: else its Settings are the defaults
+	Settings model.KindConfig // in force in this process; zero is none, which in KindConfig is negative
+	Slots    model.KindSlots  // of this process; zero if the kind has no bound
+	// Processes is how many have recently reported that they handle it, this one included; zero also if Config.Presence is not set.
 	Processes int
 	Counters  store.KindCounters // of the whole store
 	Pause     *model.PauseInfo   // of the kind itself; nil if it is not paused
@@ -33,14 +33,14 @@ type KindInfo struct {
 // KindList are all kinds, by name.
 type KindList struct {
 	Kinds []KindInfo
-	// Cut reports that so many things are paused that not all were looked through: a kind without a Pause may be paused.
+	// Cut reports that there are too many pauses to read all: a kind without a Pause may be paused.
 	Cut bool
 }
 
-// mostHolds is how many pauses are looked through for those of kinds: the store has them in no order.
+// mostHolds is how many pauses are read to find those of kinds: the store has them in no order.
 const mostHolds = 5000
 
-// DescribeKinds returns each kind that has a handler or settings in this process, or tasks, a limit or a pause in the store. What it costs does not
+// DescribeKinds returns each kind that has a handler or settings in this process, or tasks, a limit or a pause in the store. Its cost does not
 // depend on how many tasks there are.
 func (s *View) DescribeKinds(ctx context.Context) (KindList, error) {
 	stats, err := s.base.Store.Stats(ctx)
@@ -118,7 +118,7 @@ func (l KindList) MarshalJSON() ([]byte, error) {
 	}{kinds, l.Cut})
 }
 
-// MarshalJSON writes a kind; slots is null without a bound of its own.
+// MarshalJSON writes a kind; slots is null if the kind has no bound.
 func (k KindInfo) MarshalJSON() ([]byte, error) {
 	type slots struct {
 		Total int `json:"total"`
@@ -165,13 +165,13 @@ type kindSettings struct {
 	Spread        string      `json:"spread"`
 	CatchUp       int         `json:"catch_up"`
 	Disabled      bool        `json:"disabled"`
-	Activity      bool        `json:"activity"` // its tasks are made by activity
+	Activity      bool        `json:"activity"` // its tasks are created by activity
 	Batch         int         `json:"batch,omitempty"`
 	BatchWait     string      `json:"batch_wait,omitempty"`
 	BatchBy       []string    `json:"batch_by,omitempty"`
 }
 
-// settingsOf are the settings of a kind for JSON. Of batches it has what a handler of batches uses.
+// settingsOf are the settings of a kind for JSON. Settings of batches are those that a batch handler uses.
 func settingsOf(info *KindInfo) kindSettings {
 	k := info.Settings
 	text := func(d time.Duration) string { return max(d, 0).String() }

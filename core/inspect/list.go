@@ -14,7 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Narrows reports whether a list leaves tasks out.
+// Narrows reports whether a list has a filter.
 func (l *List) Narrows() bool {
 	return l.Agent != "" || l.Status != nil || l.Kind != "" || l.Key != "" || l.Group != "" || len(l.Labels) > 0 ||
 		!l.Since.IsZero() || !l.Until.IsZero() || l.Overdue || l.Held || l.Jobs
@@ -22,20 +22,20 @@ func (l *List) Narrows() bool {
 
 // List asks for tasks of one agent, or of all. All fields are optional.
 type List struct {
-	Agent  string            // empty for those of all agents that have failed, or that are live
+	Agent  string            // empty for failed or live tasks of all agents
 	Status []store.Status    // only these
 	Kind   string            // only this kind
 	Key    string            // only this limit key
 	Group  string            // only this group
 	Labels map[string]string // only those that have all of these
-	// Since and Until bound when tasks ended: then or later, and before. Nothing that is live is on the list then.
+	// Since and Until bound when tasks ended: at Since or later, and before Until. No live task is on the list then.
 	Since, Until time.Time
 	Overdue      bool   // only those that are due and could start, if a process had room for them
 	Held         bool   // only those that are due and held: paused, without a handler, or behind a limit or a budget. HeldBy says by what
 	Jobs         bool   // only live tasks that recur: the registry
-	Brief        bool   // only Agent, ID and Status of each task of an agent, which costs the store little; not with any other choice but Status
+	Brief        bool   // only Agent, ID and Status of each task of an agent, which costs the store little; no other filter but Status
 	Limit        int    // DefaultPage if zero, at most MaxPage
-	Cursor       string // where the page before ended
+	Cursor       string // where the previous page ended
 }
 
 // Sizes of a page, and of a cursor.
@@ -45,19 +45,19 @@ const (
 	maxCursorLen = 2048
 )
 
-// longestSearch is how many pages of a store are looked through for the tasks of one page that has some already.
+// longestSearch is how many pages of a store are searched for a page that has some tasks already.
 const longestSearch = 32
 
 // Tasks returns a page of an agent's tasks, and the cursor of the next page: empty on the last one. Those that wait come first,
 // by due time, then those in progress, those that are parked, and those that have finished. A page may have fewer tasks than
-// its limit, as it has at most PageBytes bytes of payloads, results and what else is kept of runs.
+// its limit, as it has at most PageBytes bytes of payloads, results and records of runs.
 //
-// A task that is left alone until the last page is on exactly one page, one that runs meanwhile on at least one; one that is
-// paused, resumed or replayed meanwhile may be missing or come twice.
+// A task that does not change until the last page is on exactly one page, one that runs meanwhile on at least one; one that is
+// paused, resumed or replayed meanwhile may be missing or appear twice.
 //
-// Of all agents there are, with a cost that is that of the page: those that have failed, the last ones first; those that run, by the end of their
-// leases; and those that are overdue, the agents first that have waited longest. The jobs and the other live tasks of all agents come agent by
-// agent, in no order. As many agents and tasks are looked at for a page of all agents as keeps it short: it may be empty and have a cursor.
+// Of all agents, it lists at the cost of the page: failed tasks, the latest first; running ones, by the end of their
+// leases; and overdue ones, beginning with the agents that have waited longest. The jobs and the other live tasks of all agents come agent by
+// agent, in no order. A page of all agents reads a bounded number of agents and tasks: it may be empty and have a cursor.
 func (s *View) Tasks(ctx context.Context, l List) ([]model.TaskInfo, string, error) {
 	if err := l.Check(); err != nil {
 		return nil, "", err
@@ -76,7 +76,7 @@ func (s *View) page(ctx context.Context, l List) ([]model.TaskInfo, string, erro
 	return s.tasks(ctx, &l, &listRoom{bytes: store.PageBytes, reads: longestSearch})
 }
 
-// tasks is a page of an agent's tasks that takes no more than there is room for.
+// tasks is a page of an agent's tasks that takes no more than room allows.
 func (s *View) tasks(ctx context.Context, l *List, room *listRoom) (out []model.TaskInfo, next string, err error) {
 	q := store.List{Agent: l.Agent, Statuses: l.Status, After: l.Cursor, Limit: l.Limit, Brief: l.Brief}
 	if l.Jobs || l.Overdue || l.Held {
@@ -99,8 +99,8 @@ func (s *View) tasks(ctx context.Context, l *List, room *listRoom) (out []model.
 	}
 }
 
-// take adds the tasks of a page that match, as long as the limit and the room in bytes allow. It sets where to continue: to
-// nothing at the end. It reports whether there is no room left.
+// take adds the tasks of a page that match, as long as the limit and the room in bytes allow. It sets after to where to continue,
+// empty at the end. It reports whether there is no room left.
 func (l *List) take(out []model.TaskInfo, page *store.Page, after *string, room *int) ([]model.TaskInfo, bool) {
 	for i := range page.Tasks {
 		stored := &page.Tasks[i]
@@ -129,7 +129,7 @@ func (l *List) live() []store.Status {
 	return slices.DeleteFunc(all, func(s store.Status) bool { return !store.Among(s, l.Status) })
 }
 
-// inform is what a list shows of a task.
+// inform returns what a list shows of a task.
 func (l *List) inform(t *store.Stored) model.TaskInfo {
 	if l.Brief {
 		return model.TaskInfo{Agent: t.Agent, ID: t.ID, Status: t.Status}
@@ -148,7 +148,7 @@ func (l *List) matches(t *model.TaskInfo, now store.Millis) bool {
 		(!l.Jobs || t.Recurring() && !t.Status.Finished()) && l.ended(t)
 }
 
-// isDue reports whether a task is due, where it has to be.
+// isDue reports whether a task is due, if the list requires that.
 func (l *List) isDue(t *model.TaskInfo, now store.Millis) bool {
 	if l.Overdue && (t.Parked || len(t.Pauses) > 0) {
 		return false
@@ -156,7 +156,7 @@ func (l *List) isDue(t *model.TaskInfo, now store.Millis) bool {
 	return !l.Overdue && !l.Held || isDue(t, now)
 }
 
-// ended reports whether a task ended when it has to have ended.
+// ended reports whether a task ended between Since and Until, if they are set.
 func (l *List) ended(t *model.TaskInfo) bool {
 	return l.Since.IsZero() && l.Until.IsZero() ||
 		!t.Finished.IsZero() && !t.Finished.Before(l.Since) && (l.Until.IsZero() || t.Finished.Before(l.Until))
@@ -167,7 +167,7 @@ func (l *List) searches() bool {
 	return l.Kind != "" || l.Key != "" || l.Group != "" || l.Jobs || l.Overdue || l.Held || len(l.Labels) > 0 || !l.Since.IsZero() || !l.Until.IsZero()
 }
 
-// Check refuses a list that makes no sense, before the store is called.
+// Check refuses an invalid list, before the store is called.
 func (l *List) Check() error {
 	if err := CheckStatuses(l.Status); err != nil {
 		return err
@@ -196,7 +196,7 @@ func (l *List) Check() error {
 	return nil
 }
 
-// checkNames refuses names that nothing can have.
+// checkNames refuses invalid names.
 func (l *List) checkNames() error {
 	if l.Kind != "" {
 		if err := check.ValidKind("kind", l.Kind); err != nil {
@@ -206,7 +206,7 @@ func (l *List) checkNames() error {
 	return cmp.Or(check.ValidText("group", l.Group, check.MaxIDLen), check.ValidText("key", l.Key, check.MaxIDLen))
 }
 
-// CheckStatuses refuses what is no status.
+// CheckStatuses refuses unknown statuses.
 func CheckStatuses(statuses []store.Status) error {
 	for _, s := range statuses {
 		switch s {

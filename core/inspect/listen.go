@@ -1,6 +1,6 @@
 package inspect
 
-// Those who listen: they read the events of all processes of the store.
+// Listeners: they read the events of all processes of the store.
 
 import (
 	"bytes"
@@ -15,46 +15,46 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// How somebody listens: as often the store is asked, and for so long processes publish events after the last question.
+// How a listener reads: how often it asks the store, and for how long processes publish events after it last asked.
 const (
 	listenEvery = 250 * time.Millisecond
 	listenFor   = 15 * time.Second
 	listenPage  = 256
 )
 
-// StoreEvent is an event of any process of the store, or says that events were lost where it is.
+// StoreEvent is an event of any process of the store, or says that events were lost in its place.
 type StoreEvent struct {
-	ID    string // of the event: Listen goes on behind it. It stays the same
+	ID    string // of the event, which stays the same: Listen can continue after it
 	Event model.Event
 	Data  json.RawMessage // the event as JSON, with its ID as event_id, and with the fields that a later version has added; nil if events were lost
-	Lost  int             // how many were; LostUnknown where nobody knows, as nobody listened
+	Lost  int             // how many were lost; LostUnknown if they were not counted, as there was no listener
 }
 
-// LostUnknown is how many events were lost that nobody has counted.
+// LostUnknown is the number of lost events if they were not counted.
 const LostUnknown = store.LostUnknown
 
-// EventPage is what was heard with one question, in order.
+// EventPage is the events of one answer of the store, in order.
 type EventPage struct {
 	Items []StoreEvent
-	Next  string // where to go on behind it; also the id of an event that the caller was not interested in
+	Next  string // Listen can continue after it; also the id of an event that the caller was not interested in
 }
 
-// ErrNoFeed says that the store does not keep events for those who listen.
+// ErrNoFeed says that the store does not keep events for listeners.
 var ErrNoFeed error = noFeedError{}
 
-// noFeedError is made by the compiler: a function that nobody listens to pays nothing for it.
+// noFeedError is made by the compiler: a function without listeners pays nothing for it.
 type noFeedError struct{}
 
-// Error is the same each time.
+// Error returns a constant text.
 func (noFeedError) Error() string { return "the store keeps no events for those who listen" }
 
-// Listen hands over the events of all processes of the store that happen from now on, or behind after: an ID or a Next from before, of which
-// about [store.FeedKept] are kept, for an hour after the last. It calls hand for each answer of the store, several times a second and also if nothing
-// has happened, until ctx is done, and then returns nil. An error of hand or of the store ends it; whoever listens again behind the last Next
+// Listen passes on the events of all processes of the store that happen from now on, or after an earlier ID or Next. About
+// [store.FeedKept] events are kept, for an hour after the last. It calls hand for each answer of the store, several times a second and also if nothing
+// has happened, until ctx is done, and then returns nil. An error of hand or of the store ends it; a caller that listens again from the last Next
 // misses nothing that is kept. The events of one process come in the order in which they happened.
 //
-// A principal who may not read all agents gets ids of their own, which say nothing of how many events others have: an event has the same one each time
-// and with each process, and no other caller can use it. Which events they may see is for hand to ask.
+// A principal that may not read all agents gets sealed ids, which do not reveal how many events others have: an event has the same one each time
+// and with each process, and no other caller can use it. hand must check which events the principal may see.
 func (s *View) Listen(ctx context.Context, after string, hand func(EventPage) error) error {
 	switch {
 	case s.base.Config.Feed == nil:
@@ -66,7 +66,7 @@ func (s *View) Listen(ctx context.Context, after string, hand func(EventPage) er
 	}
 }
 
-// listen is Listen with the ids that the store has.
+// listen is Listen with the ids of the store.
 func (s *View) listen(ctx context.Context, after string, hand func(EventPage) error) error {
 	for {
 		page, err := s.base.Config.Feed.Follow(ctx, store.Follow{After: after, Limit: listenPage, For: listenFor})
@@ -92,7 +92,7 @@ func (s *View) listen(ctx context.Context, after string, hand func(EventPage) er
 	}
 }
 
-// eventOf is an item of a feed. What is no event was written by another program, and counts as lost.
+// eventOf reads an item of a feed. An item that is no event was written by another program, and counts as lost.
 func eventOf(item *store.FeedItem) StoreEvent {
 	e := StoreEvent{ID: item.ID, Lost: item.Lost}
 	if item.Data == nil {
@@ -100,12 +100,12 @@ func eventOf(item *store.FeedItem) StoreEvent {
 	}
 	var text bytes.Buffer
 	if json.Compact(&text, item.Data) == nil {
-		_ = json.Unmarshal(text.Bytes(), &e.Event) // what cannot be read of it is left out: people look at it, and nothing depends on it
+		_ = json.Unmarshal(text.Bytes(), &e.Event) // fields that cannot be read are left out: people look at them, and nothing depends on them
 	}
 	if e.Event.Type == "" || strings.ContainsAny(string(e.Event.Type), "\r\n") {
 		return StoreEvent{ID: item.ID, Lost: 1}
 	}
-	// In front of what the event says, as "id" is its task.
+	// Before the fields of the event, as "id" is its task.
 	e.Data = append([]byte(`{"event_id":"`+item.ID+`",`), text.Bytes()[1:]...)
 	return e
 }

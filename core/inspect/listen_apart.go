@@ -1,6 +1,6 @@
 package inspect
 
-// Those who listen and may see some of the events only: their ids say nothing of the others.
+// Listeners that may see only some of the events: their ids reveal nothing of the others.
 
 import (
 	"bytes"
@@ -17,9 +17,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// listenApart is Listen for somebody who may see some of the events only. The ids of events count all of the store; those that are handed
-// over here are sealed with a secret that the store keeps: whoever has two of them learns nothing of what lies between. One that was sealed with a secret
-// that the store has lost since is answered with events that were lost, and then those from now on.
+// listenApart is Listen for a principal that may see only some of the events. The ids of events count all of the store; those that are passed
+// on here are sealed with a secret that the store keeps: two of them reveal nothing of what lies between. For one that was sealed with a secret
+// that the store has lost since, the listener gets a notice of lost events, and then those from now on.
 func (s *View) listenApart(ctx context.Context, after string, hand func(EventPage) error) error {
 	secret, err := s.base.Config.Feed.FeedSecret(ctx)
 	if ctx.Err() != nil {
@@ -55,10 +55,10 @@ type seal struct {
 	key  []byte // of the nonces: one that follows from the id makes the same id each time
 }
 
-// sealedIDLen is how long the id of an event may be inside: shorter ones are filled up, so that the length says nothing.
+// sealedIDLen is how long the id of an event may be inside: shorter ones are padded, so that the length reveals nothing.
 const sealedIDLen = 34
 
-// newSeal is the seal of a secret.
+// newSeal makes the seal of a secret.
 func newSeal(secret []byte) (*seal, error) {
 	sum := sha256.Sum256(secret)
 	block, err := aes.NewCipher(sum[:])
@@ -69,7 +69,7 @@ func newSeal(secret []byte) (*seal, error) {
 	return &seal{aead: aead, key: secret}, err
 }
 
-// event seals the id of an event, where its text has it too.
+// event seals the id of an event, also in its JSON.
 func (s *seal) event(e *StoreEvent) {
 	plain := e.ID
 	mac := hmac.New(sha256.New, s.key)
@@ -80,7 +80,7 @@ func (s *seal) event(e *StoreEvent) {
 	}
 }
 
-// fresh seals an id, and differently each time: that it differs from the one before says not even that something has happened.
+// fresh seals an id, and differently each time: so a new value does not even reveal that something has happened.
 func (s *seal) fresh(id string) string {
 	nonce := make([]byte, s.aead.NonceSize())
 	_, _ = rand.Read(nonce) // it never fails
@@ -94,7 +94,7 @@ func (s *seal) with(nonce []byte, id string) string {
 	return base64.RawURLEncoding.EncodeToString(s.aead.Seal(nonce, nonce, plain, nil))
 }
 
-// open is the id in a sealed one; lost if it was sealed with another secret.
+// open returns the id in a sealed one; lost if it was sealed with another secret.
 func (s *seal) open(sealed string) (id string, lost bool, err error) {
 	if sealed == "" {
 		return "", false, nil

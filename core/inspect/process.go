@@ -12,8 +12,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Processes are the processes that have said within the last minute what they run, and this one if it handles anything, by name. A process
-// says so while handlers of it run, and a host that calls Announce while it lives. Without Config.Presence this process is the only one that
+// Processes are the processes that have reported within the last minute what they run, and this one if it handles anything, by name. A process
+// reports while its handlers run, and a host that calls Announce while it lives. Without Config.Presence only this process
 // is known.
 func (s *View) Processes(ctx context.Context) ([]model.Process, error) {
 	var said map[string][]byte

@@ -13,10 +13,10 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// recoveredWithin is how far back recoveries are told.
+// recoveredWithin is how far back recoveries are reported.
 const recoveredWithin = time.Hour
 
-// Recovered is a finding about runs that were taken back within the last hour of processes that had died. Without Config.Recent nothing is
+// Recovered is a finding about runs that were taken over within the last hour from processes that had died. Without Config.Recent nothing is
 // known of that.
 func (s *View) Recovered(ctx context.Context) (Finding, error) {
 	if s.base.Config.Recent == nil {

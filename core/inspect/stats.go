@@ -16,7 +16,7 @@ type Stats struct {
 
 	Now         time.Time   // by the store's clock
 	NextDue     time.Time   // when the first waiting task is due; zero for never
-	LastTrimmed time.Time   // when a finished record was last dropped for want of room before its time; zero for never
+	LastTrimmed time.Time   // when a finished record was last dropped before its time for lack of room; zero for never
 	Kinds       []KindStats // by name
 }
 
@@ -27,7 +27,7 @@ type KindStats struct {
 	Failed []RecentFailure // the last failed runs, newest first
 }
 
-// RecentFailure is a failed run as the statistics of its kind keep it.
+// RecentFailure is a failed run in the statistics of its kind.
 type RecentFailure struct {
 	At               time.Time
 	Agent, ID, Error string

@@ -1,6 +1,6 @@
 package inspect
 
-// Tasks, groups, agents and pauses, as they are.
+// Tasks, groups, agents and pauses, as stored.
 
 import (
 	"context"
@@ -55,7 +55,7 @@ func (s *View) Agents(ctx context.Context, limit int, cursor string) ([]model.Ag
 	return agents, page.Next, err
 }
 
-// Pauses is a page of all that is paused now, in no order: tasks, agents, kinds, limit keys, or everything, by operators or,
+// Pauses is a page of all pauses, in no order: tasks, agents, kinds, limit keys, or everything, by operators or,
 // as they kept failing, by duly. limit and cursor are those of Agents.
 func (s *View) Pauses(ctx context.Context, limit int, cursor string) ([]model.PauseInfo, string, error) {
 	q, err := pageOf(limit, cursor)
@@ -70,7 +70,7 @@ func (s *View) Pauses(ctx context.Context, limit int, cursor string) ([]model.Pa
 	return pauses, page.Next, err
 }
 
-// pageOf is a page in the store's words, with the default limit.
+// pageOf is the request for a page to the store, with the default limit.
 func pageOf(limit int, cursor string) (store.PageOf, error) {
 	if limit == 0 {
 		limit = DefaultPage

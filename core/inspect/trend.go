@@ -1,6 +1,6 @@
 package inspect
 
-// Runs of the last hours in steps, for whoever draws them.
+// Runs of the last hours in steps, for charts.
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type Trend struct {
 type TrendStep struct {
 	Since          time.Time
 	Runs, Failures int64
-	// LagP95 is the time from due to claimed that nineteen of twenty of the runs did not exceed, as in a KindWindow.
+	// LagP95 is the 95th percentile of the time from due to claimed, as in a KindWindow.
 	LagP95 time.Duration
 }
 
@@ -43,7 +43,7 @@ func (s *View) Trend(ctx context.Context, kind string, d time.Duration, most int
 	}
 	each := (len(slots) + most - 1) / most
 	out := Trend{Until: now.Time(), Step: time.Duration(each) * store.SlotTime}
-	// The newest steps are whole: what does not divide is missing from the oldest one.
+	// The newest steps are whole: the oldest one is shorter if the slots do not divide evenly.
 	for end := len(slots); end > 0; end -= each {
 		out.Steps = append(out.Steps, trendStep(slots[max(end-each, 0):end], kind))
 	}
@@ -51,7 +51,7 @@ func (s *View) Trend(ctx context.Context, kind string, d time.Duration, most int
 	return out, nil
 }
 
-// trendStep adds slots up.
+// trendStep adds up slots.
 func trendStep(slots []store.Slot, kind string) TrendStep {
 	step := TrendStep{Since: slots[0].Since.Time()}
 	var all store.KindWindow

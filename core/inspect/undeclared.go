@@ -15,8 +15,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Undeclared returns those of some limits, budgets and profiles that the store lacks or has otherwise, and the limits and budgets that only the
-// store has: one line for each, which names it. It changes nothing.
+// Undeclared returns which of the given limits, budgets and profiles the store lacks or has with other values, and the limits and budgets that only
+// the store has: one line for each, which names it. It changes nothing.
 func (s *View) Undeclared(ctx context.Context, limits []store.Limit, budgets []store.Budget, profiles []model.Profile) (missing, more []string, err error) {
 	m1, o1, err1 := s.limitsApart(ctx, limits)
 	m2, o2, err2 := s.budgetsApart(ctx, budgets)
@@ -24,7 +24,7 @@ func (s *View) Undeclared(ctx context.Context, limits []store.Limit, budgets []s
 	return append(append(m1, m2...), m3...), append(o1, o2...), errors.Join(err1, err2, err3)
 }
 
-// apart compares what is wanted with what there is, by what each is about.
+// apart compares what is wanted with what exists, by target.
 func apart[K comparable, V any](sort string, want, have map[K]V, same func(a, b V) bool, name func(K) string) (missing, more []string) {
 	for about, w := range want {
 		switch h, there := have[about]; {
@@ -83,7 +83,7 @@ func (s *View) budgetsApart(ctx context.Context, budgets []store.Budget) (missin
 	return missing, more, nil
 }
 
-// profilesApart passes over agents that the file says nothing of: whoever has a profile need not have it from a file.
+// profilesApart ignores agents that the file does not name: a profile need not come from a file.
 func (s *View) profilesApart(ctx context.Context, profiles []model.Profile) (missing []string, err error) {
 	for i := range profiles {
 		p := &profiles[i]
@@ -103,7 +103,7 @@ func (s *View) profilesApart(ctx context.Context, profiles []model.Profile) (mis
 	return missing, nil
 }
 
-// sameProfile reports whether a profile is stored like that.
+// sameProfile reports whether a stored profile has the same content.
 func (s *View) sameProfile(p model.Profile, have record.Profile) bool {
 	if p.Zone == "" {
 		p.Zone = s.base.Config.Zone

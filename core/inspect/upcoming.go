@@ -1,6 +1,6 @@
 package inspect
 
-// What will be due of a live task: worked out ahead from its schedule, without a store.
+// When a live task will be due: worked out ahead from its schedule, without a store.
 
 import (
 	"cmp"
@@ -24,9 +24,9 @@ func fired(c *schedule.Cron, after, until time.Time, most int) []time.Time {
 	return out
 }
 
-// Upcoming returns when a live task will be due until a time, so many times at most, as far as that is known now: it knows neither how its runs
-// will end nor the quiet hours of its agent, nor jitter. zone is that of the agent's profile, for a task whose zone is ZoneOfAgent. A task that is
-// due already has that time first. It asks no store.
+// Upcoming returns when a live task will be due until a time, at most so many times, as far as that is known now: it knows neither how its runs
+// will end nor the quiet hours of its agent, nor jitter. zone is that of the agent's profile, for a task whose zone is ZoneOfAgent. For a task that
+// is due already that time comes first. It does not ask the store.
 func Upcoming(t *model.TaskInfo, zone string, until time.Time, most int) []time.Time {
 	due := t.NextRun
 	if t.Status.Finished() || due.IsZero() || due.After(until) || most < 1 {

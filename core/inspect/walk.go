@@ -14,8 +14,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Bounds of one page over all agents: how many agents are looked up at once, how many are asked for their tasks, and how many pages of tasks are
-// looked through for them. Where there are many agents and few tasks a page is short, or empty, and has a cursor.
+// Bounds of one page over all agents: how many agents are looked up at once, of how many agents tasks are read, and how many pages of tasks are
+// read for them. Where there are many agents and few tasks a page is short, or empty, and has a cursor.
 const (
 	agentsAtOnce  = 32
 	mostAgents    = 128
@@ -26,9 +26,9 @@ const (
 
 // listRoom is what a page may still take.
 type listRoom struct {
-	bytes int  // of payloads, results and what else is kept of runs
+	bytes int  // of payloads, results and records of runs
 	reads int  // pages of the store
-	hard  bool // it ends there also if it has no task yet
+	hard  bool // the page ends there even if it has no task yet
 }
 
 // spent reports whether a page with so many tasks is to end.
@@ -63,7 +63,7 @@ func parsePlace(cursor string) (place, error) {
 	return p, nil
 }
 
-// walk is a page over all agents while it is made.
+// walk is a page over all agents while it is built.
 type walk struct {
 	s     *View
 	list  List
@@ -73,7 +73,7 @@ type walk struct {
 	tasks []model.TaskInfo
 }
 
-// walkAgents is a page of live tasks of all agents. An agent that appears or disappears meanwhile may make tasks come twice, and never hides
+// walkAgents is a page of live tasks of all agents. An agent that appears or disappears meanwhile may make tasks appear twice, and never hides
 // those of others.
 func (s *View) walkAgents(ctx context.Context, l List) ([]model.TaskInfo, string, error) {
 	if l.Status == nil {
@@ -102,7 +102,7 @@ func (s *View) walkAgents(ctx context.Context, l List) ([]model.TaskInfo, string
 	}
 }
 
-// visit adds the tasks of agents. It reports whether the page ends before the last of them does: the walk is at its place then.
+// visit adds the tasks of agents. It reports whether the page is full before all of them are read: at is then where to continue.
 func (w *walk) visit(ctx context.Context, agents []model.AgentStats) (bool, error) {
 	for i := range agents {
 		if agent := agents[i].Agent; agent != w.at.Agent {
@@ -126,7 +126,7 @@ func (w *walk) visit(ctx context.Context, agents []model.AgentStats) (bool, erro
 	return false, nil
 }
 
-// startingAt are the agents of a page from one on; all of them if it has disappeared.
+// startingAt are the agents of a page from agent on; all of them if that has disappeared.
 func startingAt(agents []model.AgentStats, agent string) []model.AgentStats {
 	for i := range agents {
 		if agents[i].Agent == agent {
@@ -136,7 +136,7 @@ func startingAt(agents []model.AgentStats, agent string) []model.AgentStats {
 	return agents
 }
 
-// ParseLabel reads a label as it is selected by: a name, an equals sign and a value. Fails with an *[store.InvalidError].
+// ParseLabel reads a label to select by: a name, an equals sign and a value. Fails with an *[store.InvalidError].
 func ParseLabel(text string) (name, value string, err error) {
 	name, value, ok := strings.Cut(text, "=")
 	if !ok || name == "" {

@@ -13,10 +13,10 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// TallyEvery is how often a process adds what it has counted. So much is lost when it is killed, and what came in meanwhile.
+// TallyEvery is how often a process stores what it has counted. What it has counted since is lost when it is killed.
 const TallyEvery = 5 * time.Second
 
-// ShortestWindow and LongestWindow bound what Scheduler.Window looks back.
+// ShortestWindow and LongestWindow bound how far Scheduler.Window looks back.
 const (
 	ShortestWindow = store.SlotTime
 	LongestWindow  = time.Duration(store.KeptSlots) * store.SlotTime
@@ -29,11 +29,11 @@ type Window struct {
 	Kinds []KindWindow // by name; kinds of which nothing ran are left out
 }
 
-// KindWindow is what ran of one kind. A run counts when its end is stored, or a few seconds later.
+// KindWindow counts the runs of one kind. A run counts when its end is stored, or a few seconds later.
 type KindWindow struct {
 	Kind           string
 	Runs, Failures int64
-	// LagP50 and LagP95 are the times from due to claimed that a half, and nineteen of twenty, of the runs did not exceed: rounded up, by 41 % at
+	// LagP50 and LagP95 are the median and the 95th percentile of the time from due to claimed: rounded up, by 41 % at
 	// most.
 	LagP50, LagP95 time.Duration
 }
@@ -47,7 +47,7 @@ func (k *KindWindow) FailureRate() float64 {
 }
 
 // Window returns what ran within the last time, from five minutes to a day, rounded up to five minutes: of all processes that have
-// Config.Recent. Each adds what it has counted every five seconds while it works, so that a process that is killed loses the last seconds.
+// Config.Recent. Each stores what it has counted every five seconds while it works, so that a process that is killed loses the last seconds.
 func (s *View) Window(ctx context.Context, d time.Duration) (Window, error) {
 	switch {
 	case s.base.Config.Recent == nil:
@@ -103,7 +103,7 @@ func (w *Window) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// kindWindowJSON is what ran of a kind.
+// kindWindowJSON is the runs of a kind.
 type kindWindowJSON struct {
 	Kind     string            `json:"kind"`
 	Runs     int64             `json:"runs"`
@@ -113,7 +113,7 @@ type kindWindowJSON struct {
 	LagP95   wire.Milliseconds `json:"lag_p95_ms"`
 }
 
-// MarshalJSON writes what ran of a kind.
+// MarshalJSON writes the runs of a kind.
 func (k KindWindow) MarshalJSON() ([]byte, error) {
 	w := kindWindowJSON{Rate: float64(int(k.FailureRate()*10_000+0.5)) / 10_000}
 	wire.Copy(&w, &k)
