@@ -7,7 +7,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// spent is what a settlement says of what its run has used and heard, to be added to.
+// spent is the part of a settlement about what its run used and asked, to be added to.
 func (v *Verdict) spent() *store.Spent {
 	if v.Settlement.Spent == nil {
 		v.Settlement.Spent = &store.Spent{}
@@ -15,8 +15,8 @@ func (v *Verdict) spent() *store.Spent {
 	return v.Settlement.Spent
 }
 
-// account adds what a run has used to its settlement, and whether it has asked anything: what did not run has not, nor has what was
-// skipped or put off by itself.
+// account adds to the settlement what a run has used, and whether it has asked anything: a run that did not start has not, nor has one that was
+// skipped or put itself off.
 func (d *Decision) account(v *Verdict) {
 	if len(d.Used) > 0 {
 		v.spent().Used = d.Used.Amounts()

@@ -1,6 +1,6 @@
 package decide
 
-// The delivery that a verdict brings.
+// The callback delivery of a verdict.
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// end names an end that is a run's: no other run has its fence, and it has one end of each status.
+// end is the id of the delivery for the end of a run: no other run has its fence, and it has one end of each status.
 func (d *Decision) end(status store.Status) string {
 	if d.Body.Callback == nil {
 		return ""

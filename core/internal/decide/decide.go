@@ -1,4 +1,4 @@
-// Package decide says what becomes of a task whose run has ended. It is a function of facts that were gathered before: it asks no store, no clock
+// Package decide decides what happens to a task whose run has ended. It is a function of facts that were gathered before: it asks no store, no clock
 // and no scheduler.
 package decide
 
@@ -14,48 +14,48 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// What becomes of a task whose run has ended is decided here, and in the files of each sort of outcome, from facts that are all
-// gathered before: a decision asks no store, no clock and no scheduler, so its tables of tests need none.
+// What happens to a task whose run has ended is decided here, and in the files of each sort of outcome, from facts that are all
+// gathered before: a decision asks no store, no clock and no scheduler, so its table tests need none.
 
 // Facts are all that a decision depends on.
 type Facts struct {
 	Now         store.Millis // by the store's clock
-	Clock       time.Time    // by the process's, which handlers name times by
+	Clock       time.Time    // by the clock of the process, by which handlers name times
 	Claimed     *store.Claimed
 	ClaimedAt   store.Millis
-	Fence       store.Fence // that the handler saw: it stays when a lost run is taken back under another one
+	Fence       store.Fence // that the handler saw: it does not change when a lost run is taken back under another one
 	Attempt     int         // of this occurrence, from 1
 	Body        *codec.Body
-	State       *codec.State      // as it was claimed, with what its run has set; the decision goes on from there, and changes it
+	State       *codec.State      // as it was claimed, with what its run has set; the decision starts from it, and changes it
 	Tally       *store.RunStat    // to be filled with what the run adds to the statistics of its kind
 	Kind        *model.KindConfig // the settings of the task's kind
-	OwnAttempts int               // that the settings of the kind itself name, without those of other kinds
-	Process     string            // who ran it
+	OwnAttempts int               // MaxAttempts in the kind's own settings, without defaults for all kinds
+	Process     string            // the process that ran it
 	Next        func(spec codec.CronSpec, after store.Millis) (store.Millis, error)
 	Random      func(most time.Duration) time.Duration // a pause up to that
 
 	// Of the run that has ended:
 	Ran       bool // its handler was called
 	Took      time.Duration
-	Order     *[]byte      // what was said when the task was told to end; nil if it was not
+	Order     *[]byte      // the order that cancelled the task; nil if there was none
 	Habits    *plan.Habits // of its agent; nil if it has no profile
 	Zone      string       // the default one
 	Inherited int          // children that had failed, and why the last did
 	Failure   string
 	Answer    *model.GateAnswer // of its gate; nil if it has none, or it has not answered
-	Used      model.Usage       // what its handler says that it has used
+	Used      model.Usage       // what its handler reported as used
 	Budget    Budget
 }
 
 // Budget is the time that the pull of a run had.
 type Budget struct {
-	Spent       bool          // it is up
+	Spent       bool          // the time is up
 	Left, Whole time.Duration // for the run, and for the pull
 	NearlyAll   bool          // the run had nearly all of it
 }
 
-// Decision is one in the making. Of what its facts point to it changes the state and the tally alone. It lives as long as it takes:
-// the verdict is all that is kept of it.
+// Decision is a decision being made. Of what its facts point to, it changes only the state and the tally. It lives only while it is made:
+// only its verdict is kept.
 type Decision struct {
 	Facts
 
@@ -68,8 +68,8 @@ func (d *Decision) begin(v *Verdict) {
 	*v = Verdict{Took: d.Took, Settlement: store.Settlement{Run: d.Claimed.Run, Group: d.Group, Kind: d.Claimed.Kind}}
 }
 
-// Decide turns how a run has ended into what becomes of its task: err is the handler's, or says why it did not run. It depends on
-// the facts alone and changes nothing but the state. With what follows, it is the one place that knows what outcomes mean.
+// Decide turns how a run has ended into what happens to its task: err is the handler's, or says why it did not run. It depends on
+// the facts alone and changes nothing but the state. With what it calls, it is the one place that knows what outcomes mean.
 func (d *Decision) Decide(v *Verdict, err error) {
 	d.begin(v)
 	switch {
@@ -81,7 +81,7 @@ func (d *Decision) Decide(v *Verdict, err error) {
 		d.State.Idle = 0 // its gate was open
 		d.nextDue(v, d.interval())
 		d.pauseIfHopeless(v, d.Inherited, d.Failure)
-	case err == nil: // nearly all runs: nothing is looked for in an error
+	case err == nil: // most runs: there is no error to examine
 		d.succeed(v, 0)
 	case errors.Is(err, model.ErrStopping) && !Deliberate(err):
 		d.giveBack(v)
@@ -137,14 +137,14 @@ func (d *Decision) asReturned(v *Verdict, err error) {
 	}
 }
 
-// callAgain notes that the handler was called, and wants to be called again: the next call is no repeat of this one.
+// callAgain records that the handler was called, and asks to be called again: the next call does not repeat this one.
 func (d *Decision) callAgain() {
 	if d.Ran {
 		d.State.Calls++
 	}
 }
 
-// Deliberate reports whether a handler chose an outcome of its own, in contrast to an error that it
+// Deliberate reports whether err is an outcome that the handler chose, rather than an error that it
 // met.
 func Deliberate(err error) bool {
 	return err != nil && (IsOf[*outcome.CancelError](err) || IsOf[*outcome.SnoozeError](err) || IsOf[*outcome.NextInError](err) || IsOf[*outcome.YieldError](err) || IsOf[*outcome.AwaitError](err) ||
@@ -157,7 +157,7 @@ func IsOf[E error](err error) bool {
 	return ok
 }
 
-// DecideEarly settles what is not to be run at all; false if it is to be run.
+// DecideEarly settles a task that is not to be run at all; false if it is to be run.
 func (d *Decision) DecideEarly(v *Verdict) bool {
 	d.begin(v)
 	switch {

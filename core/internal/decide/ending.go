@@ -9,9 +9,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// What becomes of a task that was cancelled or replaced while it ran.
+// What happens to a task that was cancelled or replaced while it ran.
 
-// endCancelled ends a task that was told to end. What its run returned is recorded.
+// endCancelled ends a task that was cancelled. What its run returned is recorded.
 func (d *Decision) endCancelled(v *Verdict, err error, order []byte) {
 	switch {
 	case !d.Ran:
@@ -24,27 +24,27 @@ func (d *Decision) endCancelled(v *Verdict, err error, order []byte) {
 	d.endAsTold(v, order)
 }
 
-// endAsTold settles a task as cancelled, as what it was when it was told to end. What its run has returned is kept.
+// endAsTold settles a task as cancelled, with the definition it had when it was cancelled. What its run has returned is kept.
 func (d *Decision) endAsTold(v *Verdict, order []byte) {
 	by := record.DecodeHold(order)
 	v.Outcome = model.OutcomeCancelled
 	d.Group, v.Settlement.Group = by.Group, by.Group
 	switch by.Callback {
-	case "": // a version that does not say has cancelled it
+	case "": // a version that does not record it has cancelled the task
 	case record.NoCallback:
 		d.Body.Callback = nil
 	default:
 		d.Body.Callback = &record.Callback{URL: by.Callback}
 	}
 	rec := d.record(codec.CancelReason(model.Order{By: by.By, Reason: by.Reason, Note: by.Note}))
-	if by.Kind != "" { // else a version that does not say has cancelled it
+	if by.Kind != "" { // else a version that does not record it has cancelled the task
 		rec.Kind, rec.Level = by.Kind, by.Level
 	}
 	d.endWith(v, store.VerbCancel, store.StatusCancelled, &rec)
 }
 
-// Revise changes a verdict that could not stand, as the task was cancelled or replaced while it ran; err is the store's refusal. What
-// has been noted of the run stays. It is false for any other error.
+// Revise changes a verdict that the store refused, as the task was cancelled or replaced while it ran; err is the refusal. What
+// was recorded of the run stays. It is false for any other error.
 func (d *Decision) Revise(v *Verdict, err error) bool {
 	tally, spent := v.Settlement.Tally, v.Settlement.Spent
 	cancelled, told := errors.AsType[*store.EndingError](err)
@@ -55,7 +55,7 @@ func (d *Decision) Revise(v *Verdict, err error) bool {
 		d.endAsTold(v, cancelled.Order)
 	case errors.Is(err, store.ErrReplaced):
 		v.Status = store.StatusWaiting
-		kept := d.State.Carry() // what belongs to the old definition is not left in place
+		kept := d.State.Carry() // what belongs to the old definition is dropped
 		v.Settlement = store.Settlement{
 			Run: d.Claimed.Run, Group: d.Group, Kind: d.Claimed.Kind, Tally: tally, Spent: spent, Verb: store.VerbAgain, Renewed: true, State: kept.Encode(),
 		}

@@ -1,6 +1,6 @@
 package decide
 
-// Idle tasks: how long a gate that said no is left alone, and when it is asked next.
+// Idle tasks: when a gate that said no is asked next.
 
 import (
 	"time"
@@ -9,14 +9,14 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// passed keeps the tag of the gate that has let through a run which has succeeded.
+// passed stores the tag of the gate that let through a run which has succeeded.
 func (d *Decision) passed() {
 	if d.Answer != nil {
 		d.State.GateTag = d.Answer.Tag
 	}
 }
 
-// turnedAway counts a run that its gate has not let through. Of an activity task only those count since the last activity.
+// turnedAway counts a run that its gate has not let through. For an activity task only those since the last activity count.
 func (d *Decision) turnedAway() {
 	if d.Answer != nil && d.Answer.Tag != "" {
 		d.State.GateTag = d.Answer.Tag
@@ -28,7 +28,7 @@ func (d *Decision) turnedAway() {
 }
 
 // askedAgain reports whether nothing has happened for an activity task since its gate last said no: any activity gives it
-// another due time than was planned.
+// a due time other than the planned one.
 func (d *Decision) askedAgain() bool { return d.State.Nominal != 0 && d.Claimed.Due == d.State.Nominal }
 
 // askLater settles a task whose gate has said no.
@@ -43,7 +43,7 @@ func (d *Decision) askLater(v *Verdict) {
 		d.leaveOut(v, backoff)
 	case d.Body.Cron != "":
 		d.nextDue(v, d.interval())
-	case !d.Body.Recurs(): // there is no next occurrence: this one is asked for again
+	case !d.Body.Recurs(): // there is no next occurrence: the gate is asked again for this one
 		d.sameOccurrence()
 		d.again(v, store.When{After: backoff.Distance(d.Kind.Backoff, d.State.Idle)})
 	default:
@@ -51,8 +51,8 @@ func (d *Decision) askLater(v *Verdict) {
 	}
 }
 
-// leaveOut books the first time of a cron expression that is far enough from the one that its gate has just turned away. The
-// occurrences before it are left out, as they are by an interval that failures have stretched.
+// leaveOut books the first time of a cron expression that is far enough after the one that its gate has just turned away. The
+// occurrences before it are left out, as with an interval that failures have stretched.
 func (d *Decision) leaveOut(v *Verdict, backoff model.IdleBackoff) {
 	nominal := d.nominal()
 	next := d.after(nominal, 0)
@@ -61,7 +61,7 @@ func (d *Decision) leaveOut(v *Verdict, backoff model.IdleBackoff) {
 		d.nextDue(v, d.interval())
 		return
 	}
-	// The shorter of two distances: the way from the last time of a day to the first of the next one is no interval.
+	// The shorter of two distances: that from the last time of a day to the first of the next one is no interval.
 	wait := backoff.Distance(min(next.Sub(nominal), following.Sub(next)), d.State.Idle)
 	ask := d.after(max(nominal.Add(wait)-1, d.Now), 0)
 	if ask == 0 || ask <= next { // nothing is left out
@@ -78,7 +78,7 @@ func (d *Decision) restAndAsk(v *Verdict, wait time.Duration) {
 	asked, retire := d.askedAgain(), d.State.Retire
 	d.rest(v)
 	if asked && retire != 0 {
-		d.State.Retire = retire // it has rested since then
+		d.State.Retire = retire // it has been resting since then
 	}
 	ask := max(d.Now.Add(wait), v.Settlement.Floor.At)
 	if ask >= d.State.Retire {

@@ -1,6 +1,6 @@
 package decide
 
-// What becomes of a recurring task after a run.
+// What happens to a recurring task after a run.
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 )
 
 // nextDue books the next occurrence of a recurring task. Those that have fallen due meanwhile are caught up, queued or
-// skipped as the task says; what is skipped is recorded.
+// skipped as the task says; skips are recorded.
 func (d *Decision) nextDue(v *Verdict, interval time.Duration) {
 	if d.Body.Manual {
 		d.nextOccurrence()
@@ -30,7 +30,7 @@ func (d *Decision) nextDue(v *Verdict, interval time.Duration) {
 	}
 	now, claimed := d.Now, d.ClaimedAt
 	next := d.after(d.answered(d.nominal()), interval)
-	if next == 0 { // accepted by another version, or at its end: come back to it, visibly
+	if next == 0 { // accepted by another version, or at its end: try again later, with a warning
 		v.Warning = warnNoCron
 		d.nextOccurrence()
 		d.again(v, store.When{After: time.Hour})
@@ -51,8 +51,8 @@ func (d *Decision) nextDue(v *Verdict, interval time.Duration) {
 	d.book(v, next, false)
 }
 
-// passOver skips the occurrences from one on that were due before the claim, as missed, and those that fell due during the
-// run, as overlapped. It returns the one that is next: the last of the latter if the task queues one.
+// passOver skips the occurrences from first on that were due before the claim, as missed, and those that fell due during the
+// run, as overlapped. It returns the next one: the last of the latter if the task queues one.
 func (d *Decision) passOver(first, claimed, now store.Millis) store.Millis {
 	var missed, overlapped int64
 	var last store.Millis
@@ -72,7 +72,7 @@ func (d *Decision) passOver(first, claimed, now store.Millis) store.Millis {
 	d.skipped(missed, plan.SkipMisfire)
 	d.skipped(overlapped, plan.SkipOverlap)
 	if queue {
-		return last // those before it are accounted for: its own run does not meet them again
+		return last // those before it are counted already: its own run does not skip them again
 	}
 	return d.after(now, d.interval())
 }
@@ -80,7 +80,7 @@ func (d *Decision) passOver(first, claimed, now store.Millis) store.Millis {
 // after is the first occurrence after a time; zero if there is none.
 func (d *Decision) after(at store.Millis, interval time.Duration) store.Millis {
 	if d.Body.Cron == "" {
-		// The grid continues from the occurrence that is planned, whatever the interval is stretched to.
+		// The grid continues from the planned occurrence, no matter how the interval is stretched.
 		grid := d.grid()
 		switch {
 		case interval > d.interval():
@@ -119,14 +119,14 @@ func (d *Decision) book(v *Verdict, nominal store.Millis, catchingUp bool) {
 	d.again(v, store.When{At: due})
 }
 
-// nextOccurrence forgets what belongs to the occurrence that has ended.
+// nextOccurrence clears what belongs to the occurrence that has ended.
 func (d *Decision) nextOccurrence() {
 	d.State.Attempt, d.State.Nominal, d.State.Checkpoint, d.State.Spread = 0, 0, nil, false
 	d.State.PutOff, d.State.Hand = nil, false
 }
 
-// skipped records occurrences that are not run. They stand before a run that has just ended: it was the last thing to
-// happen.
+// skipped records occurrences that are not run. They are placed before a run that has just ended, which happened
+// last.
 func (d *Decision) skipped(n int64, reason string) {
 	if n == 0 {
 		return
@@ -165,18 +165,18 @@ func (d *Decision) skipOccurrence(v *Verdict, reason string) {
 	d.nextDue(v, d.interval())
 }
 
-// putOffBefore reports whether the occurrence is due later than it was planned: its handler has put it off.
+// putOffBefore reports whether the occurrence is due later than planned, as its handler has put it off.
 func (d *Decision) putOffBefore() bool {
 	n := d.State.Nominal
 	return n != 0 && plan.BaseOf(d.State, d.Claimed.Due) > n.Add(model.Jitter(d.Body.Jitter, d.Claimed.Agent, d.Claimed.ID, n))
 }
 
-// misfired settles an occurrence that comes so late that nobody was there at its time: it is skipped, or put off once, so
-// that not all that was missed runs at the same moment.
+// misfired settles an occurrence that is so late that no process can have been running at its time: it is skipped, or put off
+// once, so that not all missed ones run at the same moment.
 func (d *Decision) misfired(v *Verdict) bool {
 	kind := d.Kind
 	late := d.ClaimedAt.Sub(d.Claimed.Due)
-	begun := d.State.Attempt > 0 || d.State.Checkpoint != nil || d.Claimed.Crashes > 0 || d.putOffBefore() || d.State.Hand || d.byHand() // somebody was there
+	begun := d.State.Attempt > 0 || d.State.Checkpoint != nil || d.Claimed.Crashes > 0 || d.putOffBefore() || d.State.Hand || d.byHand() // a process was running
 	if !d.Body.Recurs() || begun || d.State.Spread || late <= kind.Grace {
 		return false
 	}
@@ -184,7 +184,7 @@ func (d *Decision) misfired(v *Verdict) bool {
 		d.skipOccurrence(v, plan.SkipMisfire)
 		return true
 	}
-	if d.Claimed.Lined { // somebody was there, and its limit lets one start after the other: put off, it would have used a start for nothing
+	if d.Claimed.Lined { // a process was running, and its limit lets one start after the other: put off, it would have used a start for nothing
 		return false
 	}
 	window := kind.Spread // but not past the next occurrence

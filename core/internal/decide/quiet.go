@@ -25,13 +25,13 @@ func (d *Decision) hush(due store.When) store.When {
 	return store.When{At: until}
 }
 
-// quietUntil is the end of the quiet time that a time is in for the task.
+// quietUntil is the end of the quiet time that contains a time, for the task; the time itself if there is none.
 func (d *Decision) quietUntil(at store.Millis) store.Millis {
 	return d.Habits.Until(at, d.Claimed.Level, d.Body.Urgent)
 }
 
 // hushed settles a task that was claimed in quiet hours of its agent before it starts: it waited too long to be in time, was made due
-// without regard to them, or its profile has just changed. One that an operator has told to run runs.
+// without regard to them, or its profile has just changed. One that an operator runs by hand starts.
 func (d *Decision) hushed(v *Verdict) bool {
 	if d.Habits == nil || d.State.Hand || d.byHand() {
 		return false
@@ -47,8 +47,8 @@ func (d *Decision) hushed(v *Verdict) bool {
 	return true
 }
 
-// answered is the time up to which an occurrence answers for others: those that fall due in the quiet hours that it waits for the end of are
-// one with it.
+// answered is the time up to which an occurrence covers others: those that fall due in the quiet hours whose end it waits for become
+// one run with it.
 func (d *Decision) answered(nominal store.Millis) store.Millis {
 	if d.Habits == nil {
 		return nominal

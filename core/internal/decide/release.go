@@ -11,14 +11,14 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// A run whose process ends it before its handler has is released: its task is due as it was, and nothing is charged. That
-// it happened is in the task's history, so that work that is released again and again is seen.
+// A run that its process ends before its handler returns is released: its task is due as before, and nothing is charged. The
+// task's history records it, so that repeated releases are visible.
 
-// mostCutOffs is how often in a row a run may be cut off though it had nearly all the time of its pull. It is not tried
-// for ever, at a whole invocation each time.
+// mostCutOffs is how often in a row a run may be cut off though it had nearly all the time of its pull: each try costs a
+// whole invocation.
 const mostCutOffs = 3
 
-// giveBack settles a run that was ended by the end of its pull. If it was started, that is recorded.
+// giveBack releases a run that ended with its pull. If it was started, that is recorded.
 func (d *Decision) giveBack(v *Verdict) {
 	v.Released = true
 	v.Settlement = Release(d.Claimed)

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// What becomes of an activity task after a run: it rests until something happens for its subject, or cools down.
+// What happens to an activity task after a run: it rests until its subject is active, or cools down.
 
 // rest lets an activity task wait for the next activity, if there was none while it ran.
 func (d *Decision) rest(v *Verdict) {
@@ -34,7 +34,7 @@ func (d *Decision) floor(reason store.Reason) *store.Floor {
 }
 
 // coolOrRest settles an occurrence of an activity task that has failed. Once too many have, the task cools down and then
-// tries again by itself; until then activity is noted, and waits.
+// tries again by itself; until then activity is recorded, and waits.
 func (d *Decision) coolOrRest(v *Verdict) {
 	most := d.Body.Activity.MaxFailures
 	if most < 0 || d.State.Failures < most {

@@ -1,6 +1,6 @@
 package decide
 
-// RetryAfter: handlers that were told when to come back, and how often that may happen.
+// RetryAfter: handlers that ask to be called again later, and how often that may happen.
 
 import (
 	"time"
@@ -13,14 +13,14 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// retryLater repeats the occurrence at the time that its handler asked for, uncharged: somebody else's limit is no fault of
-// the task. Once there were too many in a row it is a failed attempt, which is repeated no sooner either.
+// retryLater repeats the occurrence at the time that its handler asked for, uncharged: the limit of another service is no fault of
+// the task. After too many in a row it is a failed attempt, which is repeated no sooner either.
 func (d *Decision) retryLater(v *Verdict, later *outcome.RetryAfterError, err error) {
 	kind := d.pauses()
 	d.State.RetryAfters++
 	asked := min(max(later.At.Sub(d.Clock), 0), check.MaxDelay)
-	// A server that says "now" is not asked in a loop, and tasks that were told the same time do not come back together.
-	if kind.Backoff <= 0 { // none is meant for attempts, which are counted
+	// A server that says "now" is not asked in a loop, and tasks that got the same time are not retried together.
+	if kind.Backoff <= 0 { // none is meant for attempts, whose number is bounded
 		kind.Backoff, kind.MaxBackoff = model.DefaultBackoff, max(kind.MaxBackoff, model.DefaultBackoff)
 	}
 	pause := max(asked, kind.Backoff) + d.pauseOf(kind, min(d.State.RetryAfters, record.KeptRuns))
@@ -59,7 +59,7 @@ func countRetryAfters(s *codec.State, err error) {
 	}
 }
 
-// Delay puts a due time off by what the run was told to wait, and to the end of the interval that the task demands between
+// Delay puts a due time off by the pause that the run asked for, and to the end of the interval that the task demands between
 // two starts.
 func (d *Decision) Delay(v *Verdict, due store.When) store.When {
 	if v.pause == 0 && d.Body.MinInterval == 0 {

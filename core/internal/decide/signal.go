@@ -9,7 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// await has the task wait for a signal.
+// await makes the task wait for a signal.
 func (d *Decision) await(v *Verdict, e *outcome.AwaitError) {
 	d.heard(v)
 	d.State.Checkpoint = e.Checkpoint
@@ -33,7 +33,7 @@ func (d *Decision) heard(v *Verdict) {
 	}
 }
 
-// wait is how the task of a verdict waits from now on.
+// wait is the part of a settlement about the signal that the task waits for.
 func wait(v *Verdict) *store.Await {
 	if v.Settlement.Await == nil {
 		v.Settlement.Await = &store.Await{}

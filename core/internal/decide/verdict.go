@@ -1,6 +1,6 @@
 package decide
 
-// The verdict on a run, and the parts that a decision makes one of.
+// The verdict on a run, and the parts of which a decision makes it.
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Verdict is what becomes of a run: how it is settled, and how it counts once that is stored.
+// Verdict is the result of a decision: how a run is settled, and how it counts once that is stored.
 type Verdict struct {
 	Settlement store.Settlement
 	Outcome    model.Outcome
@@ -26,11 +26,11 @@ type Verdict struct {
 	Retried    bool
 	Released   bool
 	TooLong    bool          // it was paused, as it takes longer than a pull has time for
-	Quiet      bool          // it counts nowhere: nothing of the user's has run, nor should have
-	Warning    warning       // what the log is to say of it
+	Quiet      bool          // it counts nowhere: no handler has run, nor should have
+	Warning    warning       // what to log about it
 	Because    waits         // why it waits, if that is neither its time nor another attempt
-	Why        error         // what put it off
-	pause      time.Duration // it is not due again sooner than this from now
+	Why        error         // the error that put it off
+	pause      time.Duration // it is not due again before this has passed
 	Busy       *store.Hold   // holds the tasks of its limit key, which would meet the same limit
 }
 
@@ -50,7 +50,7 @@ func (w waits) Code() model.BecauseCode {
 	return [...]model.BecauseCode{"", model.BecauseGate, model.BecauseQuiet, model.BecauseResting, model.BecauseCooling}[w]
 }
 
-// warning is what the log is to say of a verdict: a number, as a run is as large as a size of Go's allocator.
+// warning is what to log about a verdict: a number, as a run exactly fills a size class of Go's allocator.
 type warning uint8
 
 // What it says.
@@ -67,7 +67,7 @@ func (w warning) String() string {
 	}[w]
 }
 
-// Release gives a run back as it was claimed: nothing is charged, and its place in the queue is kept.
+// Release returns a run as it was claimed: nothing is charged, and its place in the queue is kept.
 func Release(c *store.Claimed) store.Settlement {
 	return store.Settlement{Run: c.Run, Verb: store.VerbRelease, Due: store.When{At: c.Due}, Kind: c.Kind, BodyLen: len(c.Body)}
 }
@@ -128,7 +128,7 @@ func (d *Decision) failOccurrence(v *Verdict, err error) {
 	}
 }
 
-// deathReason says why a task is dead whose handler failed: there was no attempt left, or it wanted none.
+// deathReason says why a task whose handler failed is dead: no attempt was left, or the handler wanted none.
 func deathReason(err error) string {
 	if IsOf[*outcome.SkipRetryError](err) {
 		return "no_retry"
@@ -160,7 +160,7 @@ func (d *Decision) attempts(kind model.KindConfig) int {
 	switch {
 	case d.Body.MaxAttempts > 0:
 		return d.Body.MaxAttempts
-	case d.Body.Activity != nil: // activity brings the next one, whatever other kinds have by default
+	case d.Body.Activity != nil: // activity brings the next one, regardless of the default for all kinds
 		return max(d.OwnAttempts, 1)
 	case d.Body.Recurs() && !d.Body.Manual:
 		return 1 // the next occurrence is the retry, and its interval stretches
@@ -169,7 +169,7 @@ func (d *Decision) attempts(kind model.KindConfig) int {
 	}
 }
 
-// putOff leaves the occurrence as it is, for later.
+// putOff repeats the same occurrence later.
 func (d *Decision) putOff(v *Verdict, o model.Outcome, wait time.Duration) {
 	d.note(v, o, nil)
 	d.sameOccurrence()
@@ -188,12 +188,12 @@ func (d *Decision) finish(v *Verdict, verb store.Verb, status store.Status, reas
 	d.heard(v)
 	rec := d.record(reason)
 	if verb == store.VerbFail {
-		rec.Body, rec.Origin = d.Claimed.Body, nil // it has both
+		rec.Body, rec.Origin = d.Claimed.Body, nil // the body contains the origin
 	}
 	d.endWith(v, verb, status, &rec)
 }
 
-// record is what is kept of the task if it ends now.
+// record is the record of the task if it ends now.
 func (d *Decision) record(reason string) record.Finished {
 	return record.Finished{
 		Kind: d.Claimed.Kind, Level: d.Claimed.Level, Submitted: d.Claimed.Submitted, Due: d.nominal(),
@@ -245,8 +245,8 @@ func (d *Decision) crashes(err error) {
 
 func (d *Decision) nominal() store.Millis { return Nominal(d.Claimed, d.State) }
 
-// Nominal is when an occurrence was first due, without its jitter. A run that was asked for by hand is due when it was asked for: the
-// occurrence that was planned stays planned.
+// Nominal is when an occurrence was first due, without its jitter. A run by hand is due when it was asked for: the
+// planned occurrence stays planned.
 func Nominal(c *store.Claimed, s *codec.State) store.Millis {
 	if s.Nominal != 0 && !ByHand(c, s) {
 		return s.Nominal
@@ -254,11 +254,11 @@ func Nominal(c *store.Claimed, s *codec.State) store.Millis {
 	return c.Due
 }
 
-// ByHand reports whether a run was asked for by hand, before the occurrence that is planned.
+// ByHand reports whether a run was asked for by hand, before the planned occurrence.
 func ByHand(c *store.Claimed, s *codec.State) bool { return s.Nominal != 0 && c.Due < s.Nominal }
 
-// sameOccurrence remembers which occurrence it is that is due again. One that was asked for by hand leaves the one that
-// was planned in place.
+// sameOccurrence records which occurrence is due again. One that was asked for by hand leaves the planned one
+// in place.
 func (d *Decision) sameOccurrence() {
 	if !d.byHand() {
 		d.State.Nominal = d.nominal()
@@ -267,7 +267,7 @@ func (d *Decision) sameOccurrence() {
 
 func (d *Decision) byHand() bool { return ByHand(d.Claimed, d.State) }
 
-// interval is that which NextIn has set, or the task's own.
+// interval is the one that NextIn has set, or the task's own.
 func (d *Decision) interval() time.Duration {
 	if d.State.Interval != 0 {
 		return d.State.Interval
