@@ -1,7 +1,7 @@
-// Package codec has tasks as stores keep them, in both directions: a new task becomes a submission, and what is stored becomes what users see.
+// Package codec converts tasks to and from their stored form: a new task becomes a submission, and what is stored becomes what users see.
 package codec
 
-// The body of a task in core: what is fixed when it is submitted, and what follows from that.
+// The body of a task in core: what is fixed when it is submitted, and what derives from that.
 
 import (
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
@@ -10,7 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Body is the part of a task that never changes, and what follows from it.
+// Body is the part of a task that never changes, and what derives from it.
 type Body struct{ record.Body }
 
 // DecodeBody reads a body as it is stored. With an error it has what could be read.
@@ -22,13 +22,13 @@ func DecodeBody(data []byte) (Body, error) {
 // Recurs reports whether the task has another occurrence after this one.
 func (b *Body) Recurs() bool { return b.Every != 0 || b.Cron != "" }
 
-// Fixed reports whether its times stand whenever its runs end.
+// Fixed reports whether its times do not depend on when its runs end.
 func (b *Body) Fixed() bool { return b.Cron != "" || b.Every != 0 && b.FromStart }
 
-// OverlapPolicy is what becomes of occurrences that fall due while the task runs.
+// OverlapPolicy is what happens to occurrences that fall due while the task runs.
 func (b *Body) OverlapPolicy() model.Overlap { return model.Overlap(b.Overlap) }
 
-// MisfirePolicy is what becomes of occurrences that were missed.
+// MisfirePolicy is what happens to occurrences that were missed.
 func (b *Body) MisfirePolicy() model.Misfire { return model.Misfire(b.Misfire) }
 
 // Spec is its cron schedule.
@@ -36,7 +36,7 @@ func (b *Body) Spec() CronSpec {
 	return CronSpec{Expr: b.Cron, Zone: b.Zone, Match: dayMatch(b.MatchAll), Gap: gap(b.GapSkip)}
 }
 
-// dayMatch and gap are what is stored as a flag: what is not the default.
+// dayMatch is what the stored flag means to the parser; empty for its default.
 func dayMatch(all bool) schedule.DayMatch {
 	if all {
 		return schedule.DayMatchAll
@@ -60,7 +60,7 @@ func from(start bool) model.From {
 	return ""
 }
 
-// CronZone is the zone that its cron expression is read in; empty without one. The task of one occurrence keeps that of its
+// CronZone is the zone in which its cron expression is read; empty without one. The task of one occurrence has the zone of its
 // parent.
 func (b *Body) CronZone() string {
 	if b.Cron != "" && b.Zone == "" {

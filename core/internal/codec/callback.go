@@ -12,8 +12,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// CallbackID is the id of the delivery that follows an end of a task: another one for each end, and the same whenever that is tried again. by
-// is what tells this end from others.
+// CallbackID is the id of the delivery that follows an end of a task: a different one for each end, and the same for each retry of the delivery. by
+// distinguishes this end from others.
 func CallbackID(id, by string) string {
 	const most = check.MaxIDLen - len("callback::") - 16
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(id), id, by))
@@ -23,7 +23,7 @@ func CallbackID(id, by string) string {
 	return "callback:" + id + ":" + hex.EncodeToString(sum[:8])
 }
 
-// Labelled adds what a finished task does not keep of its body and its receiver may want to know it by, and leaves out what is large or a secret.
+// Labelled adds what a finished task does not keep of its body and its receiver may identify it by, and removes what is large or secret.
 func Labelled(info *model.TaskInfo, b *Body) {
 	info.TraceID, info.Traceparent, info.SessionID = b.TraceID, b.Traceparent, b.SessionID
 	info.UserID, info.Labels, info.Info, info.Tags, info.Parent = b.UserID, b.AllLabels(), b.Info, b.Tags, b.Parent

@@ -1,6 +1,6 @@
 package codec
 
-// The schedule of a task, as a key of parsed ones.
+// The schedule of a task, as a key to parsed schedules.
 
 import (
 	"github.com/seed-6f6f2c11/duly/core/model"

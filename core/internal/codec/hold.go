@@ -1,6 +1,6 @@
 package codec
 
-// The pauses and the place in its life that a new task comes with.
+// The pause and the progress with which a new task is stored.
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// restore puts a submission where its task was.
+// restore gives a submission the progress that its task had when it was exported.
 func restore(r *model.Restored, sub *store.Submission, b *record.Body) {
 	if r.Due != 0 {
 		sub.Due = store.When{At: r.Due}
@@ -26,7 +26,7 @@ func restore(r *model.Restored, sub *store.Submission, b *record.Body) {
 	sub.State = st.First()
 }
 
-// PauseHold is a pause as a store gets it, from whoever imports it; nil if it is over.
+// PauseHold is a pause as the store gets it, by the caller that imports it; nil if it is over.
 func PauseHold(ctx context.Context, p *model.PauseLine, now store.Millis) *store.Hold {
 	until := store.MillisOf(time.Time(p.Until))
 	if until != 0 && until <= now {
@@ -35,8 +35,8 @@ func PauseHold(ctx context.Context, p *model.PauseLine, now store.Millis) *store
 	return &store.Hold{Note: model.OrderOf(ctx, p.Order()).Encode(), Until: store.When{At: until}}
 }
 
-// HoldNew gives the submissions of tasks that are to be paused from the beginning their holds. The store sets each in the step that
-// creates its task, so that no process ever finds the one without the other.
+// HoldNew adds holds to the submissions of tasks that are to be paused from the beginning. The store sets each in the step that
+// creates its task, so that no process ever finds the task without its hold.
 func HoldNew(ctx context.Context, tasks []model.NewTask, subs []store.Submission) {
 	for i := range tasks {
 		subs[i].Hold = HoldOf(ctx, &tasks[i])

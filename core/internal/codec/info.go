@@ -1,6 +1,6 @@
 package codec
 
-// What is stored of a task, as users see it.
+// A stored task, as users see it.
 
 import (
 	"slices"
@@ -11,7 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// CancelReason is the reason that a cancelled task is kept with: who and why, as far as they said so.
+// CancelReason is the reason in the record of a cancelled task: who and why, as far as the caller said so.
 func CancelReason(by model.Order) string {
 	text := "cancelled"
 	if who := by.Who(); who != "" {
@@ -58,7 +58,7 @@ func PauseInfo(h *store.Held) model.PauseInfo {
 	return model.PauseInfo{Target: h.Target, Order: model.DecodeHold(h.Note), Since: h.Since.Time(), Until: h.Until.Time()}
 }
 
-// DroppedReason tells why a task is shown without what it was.
+// DroppedReason says why a task is shown without its details.
 const DroppedReason = "its record was dropped, as its agent has more finished tasks than are kept"
 
 // Inform decodes a stored task. A record that cannot be decoded is shown as far as it can be: it must not hide others.
@@ -90,20 +90,20 @@ func Inform(t *store.Stored) model.TaskInfo {
 		info.Origin, info.CallbackTask = InformOrigin(rec.Origin), rec.Callback
 	}
 	take(&info, data, stored)
-	for range t.Crashes { // they come into its history when a run of it ends
+	for range t.Crashes { // they are added to its history when a run of it ends
 		info.Runs = append(info.Runs, model.TaskRun{Attempt: info.Attempt, Outcome: model.OutcomeCrashed, Error: WhyCrashed})
 	}
 	info.Runs = info.Runs[max(len(info.Runs)-record.KeptRuns, 0):]
 	return info
 }
 
-// attempt is that of a run under way, of the next one, or of the last one of a task that has ended: so many have failed before it.
+// attempt is the attempt of a run under way, of the next run, or of the last one of a task that has ended, after failed earlier ones.
 func attempt(info *model.TaskInfo, failed int) int {
 	if !info.Status.Finished() {
 		return failed + 1
 	}
 	for _, r := range slices.Backward(info.Runs) {
-		if r.Attempt > 0 { // what was skipped has none
+		if r.Attempt > 0 { // skipped runs have none
 			return r.Attempt
 		}
 	}
@@ -161,14 +161,14 @@ func take(info *model.TaskInfo, data, stored []byte) {
 		info.Started = last.Started
 		settledBy(info, &last)
 	}
-	// A run that has heard its signal and failed is tried again: what it was told stays, and nothing is waited for.
+	// A run that got its signal and failed is tried again: the signal stays, and the task waits for none.
 	heard := info.LastOutcome != "" && info.LastOutcome != model.OutcomeAwaiting
 	if a := st.Await; a != nil && info.Status == store.StatusWaiting && !heard {
 		info.Awaiting = &model.Awaiting{Key: a.Key, Until: a.Until.Time(), From: a.From, Fence: a.Fence}
 	}
 }
 
-// settledBy takes the end of the last run of a live task for a change of it: of most settlements the store knows no time.
+// settledBy counts the end of the last run of a live task as a change of it: the store has no time for most settlements.
 func settledBy(info *model.TaskInfo, last *model.TaskRun) {
 	if end := last.Started.Add(last.Duration); !last.Started.IsZero() && !info.Status.Finished() && end.After(info.UpdatedAt) {
 		info.UpdatedAt = end

@@ -1,6 +1,6 @@
 package codec
 
-// Profiles and what runs use, as they are stored.
+// Profiles and the usage of runs, as they are stored.
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// ProfileBounds are the limits and budgets of a profile as its record has them: as JSON, which what reads them elsewhere reads.
+// ProfileBounds are the limits and budgets of a profile as its record has them: as JSON, so that the usual reader reads them.
 func ProfileBounds(p *model.Profile) (limits, budgets []string) {
 	for i := range p.Limits {
 		limits = append(limits, bound.EncodeBound(&p.Limits[i]))
@@ -26,7 +26,7 @@ func ProfileBounds(p *model.Profile) (limits, budgets []string) {
 	return limits, budgets
 }
 
-// UsageRecord is what was used as a record has it.
+// UsageRecord is a usage as a record has it.
 func UsageRecord(u model.Usage) string {
 	if len(u) == 0 {
 		return ""
@@ -41,7 +41,7 @@ func UsageRecord(u model.Usage) string {
 	return b.String()
 }
 
-// readUsage reads what stored writes.
+// readUsage reads what UsageRecord writes.
 func readUsage(text string) model.Usage {
 	var u model.Usage
 	for one := range strings.FieldsSeq(text) {

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// storeLabels puts labels into a body, in an order that does not depend on how they were given.
+// storeLabels puts labels into a body, in a fixed order.
 func storeLabels(b *record.Body, labels map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		switch value := labels[name]; name {
@@ -49,13 +49,13 @@ func (b *Body) AllLabels() map[string]string {
 	return labels
 }
 
-// uniqueID is the id that a unique key stands for.
+// uniqueID is the id made from a unique key.
 func uniqueID(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return "unique-" + hex.EncodeToString(sum[:16])
 }
 
-// Prepare checks a task and turns it into what a store gets. The checks need no store.
+// Prepare checks a task and turns it into a submission. The checks need no store.
 func Prepare(t *model.NewTask, maxPayload int, origin *model.Origin) (store.Submission, error) {
 	sub := store.Submission{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Group: t.Group, Level: t.Level, Key: t.LimitKey, Conflict: t.OnConflict.Rule()}
 	if t.UniqueKey != "" {
@@ -73,7 +73,7 @@ func Prepare(t *model.NewTask, maxPayload int, origin *model.Origin) (store.Subm
 	}
 	switch {
 	case t.Manual:
-		// Its planned occurrence never comes: so each run of it is one by hand, which no misfire puts off.
+		// Its planned occurrence never comes, so each of its runs is one by hand, which no misfire puts off.
 		sub.Due.At, sub.State = store.Never, (&State{Nominal: store.Never}).First()
 	case !t.At.IsZero():
 		sub.Due.At = max(store.MillisOf(t.At), 1)
@@ -95,7 +95,7 @@ func Prepare(t *model.NewTask, maxPayload int, origin *model.Origin) (store.Subm
 		b.Callback = &record.Callback{URL: t.Callback}
 	}
 	if t.Manual {
-		b.Manual, b.Every = true, check.MaxDelay // versions that know no manual tasks take it for one with this interval
+		b.Manual, b.Every = true, check.MaxDelay // versions without manual tasks treat it as one with this interval
 	}
 	storeLabels(&b, t.Labels)
 	if t.Restored() != nil {
