@@ -14,11 +14,11 @@ type Pulls struct {
 	open map[string]*pull // those that may still claim, or are about to
 }
 
-// pull is one pull and those who are answered by it. Its fields are guarded by Pulls.mu until it is done.
+// pull is one pull and the callers that share its report. Its fields are guarded by Pulls.mu until it is done.
 type pull struct {
 	after   <-chan struct{} // closed when the one before claims no more and this may start; nil if none comes before
-	next    *pull           // of those who came while this one claimed
-	waiting int             // those who would start it
+	next    *pull           // of the callers that came while this one claimed
+	waiting int             // callers that would start it
 	started bool
 
 	claimed chan struct{} // closed when it claims no more
@@ -28,8 +28,8 @@ type pull struct {
 	whole   bool // it was not cut off by its own caller, or by a panic
 }
 
-// Do runs a pull, which calls claimed when it claims no more. While the same one may still claim it waits: that one may already
-// have passed what fell due since, so those who wait share the next one. If that is cut off, because its caller went away, one
+// Do runs a pull, which calls claimed when it claims no more. While one with the same key may still claim, Do waits: that one may already
+// have passed what fell due since, so waiting callers share the next one. If that is cut off, because its caller went away, one
 // of the others runs it again.
 func (f *Pulls) Do(ctx context.Context, key string, pull func(claimed func()) (model.Report, error)) (model.Report, error) {
 	for {
@@ -39,7 +39,7 @@ func (f *Pulls) Do(ctx context.Context, key string, pull func(claimed func()) (m
 			case <-one.after:
 			case <-ctx.Done():
 				f.leave(key, one)
-				return model.Report{More: true}, nil // as RunDue has it: the end was asked for, and nothing is known
+				return model.Report{More: true}, nil // as in RunDue: the caller asked to end, and nothing is known
 			}
 		}
 		if f.start(one) {
@@ -83,7 +83,7 @@ func newPull(after <-chan struct{}) *pull {
 	return &pull{after: after, claimed: make(chan struct{}), done: make(chan struct{})}
 }
 
-// leave forgets a pull that nobody is left to start: keys are made of what callers send, and must not pile up.
+// leave removes a pull that no caller is left to start: keys are made of what callers send, and must not pile up.
 func (f *Pulls) leave(key string, one *pull) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,7 +99,7 @@ func (f *Pulls) leave(key string, one *pull) {
 	}
 }
 
-// start reports whether it is the caller who has to run the pull.
+// start reports whether the caller has to run the pull.
 func (f *Pulls) start(one *pull) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,7 +108,7 @@ func (f *Pulls) start(one *pull) bool {
 	return first
 }
 
-// lead runs the pull for all who wait for it.
+// lead runs the pull for all callers that wait for it.
 func (f *Pulls) lead(
 	ctx context.Context, key string, one *pull, pull func(claimed func()) (model.Report, error),
 ) (model.Report, error) {
@@ -122,7 +122,7 @@ func (f *Pulls) lead(
 		}
 		close(one.claimed)
 	})
-	defer func() { // also when a store panics: nobody waits for a pull that is no more
+	defer func() { // also if a store panics: otherwise callers would wait forever
 		claimed()
 		close(one.done)
 	}()

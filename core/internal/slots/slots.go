@@ -1,7 +1,7 @@
 // Package slots bounds what runs at once in a process: all runs, those of a kind, and those whose last run died with its process.
 package slots
 
-// Slots: how much may run at once in a process, and who gets the next one.
+// Slots: how much may run at once in a process, and which pull gets the next slot.
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Spare takes a slot for a task of level 1, if one is free that no pull waits for.
+// Spare takes a slot for a task of level 1, if there is a free one that no pull waits for.
 func (s *Slots) Spare(kind string) Grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *Slots) Spare(kind string) Grant {
 	return g
 }
 
-// Fit is how many of some tasks, from the first on, a grant has slots for.
+// Fit is for how many tasks, from the first on, a grant has slots.
 func (g *Grant) Fit(tasks []store.Claimed) int {
 	used := map[string]int{}
 	for i := range min(g.N, len(tasks)) {
@@ -56,7 +56,7 @@ func (g *Grant) Fit(tasks []store.Claimed) int {
 	return min(g.N, len(tasks))
 }
 
-// Passing names what claims pass over, so that one can continue where the last one like it stopped; empty if nothing.
+// Passing names the kinds that claims skip, so that a claim can continue where the last one like it stopped; empty if none.
 func (g *Grant) Passing(leave []string) string {
 	var b strings.Builder
 	for _, kind := range leave {
@@ -70,35 +70,35 @@ func (g *Grant) Passing(leave []string) string {
 	return b.String()
 }
 
-// Slots bound what runs at once in a process: all runs, those that are not urgent, and those of some kinds. Pulls that
-// want a slot get it in the order in which they came, so that a busy one never keeps another waiting for more than a turn.
+// Slots bound what runs at once in a process: all runs, those that are not urgent, and those of some kinds. Pulls
+// get slots in the order in which they came, so that a busy one never keeps another waiting for more than a turn.
 type Slots struct {
 	clock  model.Clock
 	total  int            // most runs at once
 	kept   int            // of total: kept for tasks of level 1
 	ofKind map[string]int // most runs at once of some kinds
-	most   int            // abandoned handlers, beyond which nothing is claimed any more
+	most   int            // abandoned handlers at which claiming stops
 
 	mu        sync.Mutex
 	used      int
 	usual     int // of used: runs that are not of level 1
 	kinds     map[string]int
-	lent      Grant // of these: what claims under way may fill
+	lent      Grant // of these: lent to claims under way
 	abandoned int
 	suspects  suspects
 	news      uint64        // grows whenever a slot comes free
-	changed   chan struct{} // closed when news grows; nil when nobody waits for that
+	changed   chan struct{} // closed when news grows; nil when no caller waits for that
 	waiting   []*waiter     // in the order in which they came
 }
 
 // waiter is a pull that waits for slots.
 type waiter struct {
 	most   int
-	urgent bool // slots that are kept for urgent tasks will do
+	urgent bool // slots that are kept for urgent tasks suffice
 	got    chan Grant
 }
 
-// Grant are slots that a pull may fill with one call of claims. What it does not fill it gives back with keep.
+// Grant are slots that a pull may fill with one call of claims. It gives back with Keep what it does not fill.
 type Grant struct {
 	N      int
 	usual  int            // of lent slots: those that any task may fill
@@ -110,7 +110,7 @@ type Grant struct {
 	Err      error  // why there will be none
 }
 
-// New are the slots of a process, all of them free: so many, of which some are kept for urgent tasks, until most handlers are abandoned.
+// New returns the slots of a process, all free: total, of which kept are kept for urgent tasks; claiming stops at most abandoned handlers.
 func New(clock model.Clock, total, kept, most int) *Slots {
 	return &Slots{clock: clock, news: 1, total: total, kept: kept, most: most, ofKind: map[string]int{}, kinds: map[string]int{}, lent: Grant{Room: map[string]int{}}}
 }
@@ -125,11 +125,11 @@ func (s *Slots) Bound(kind string, most int) {
 	s.ofKind[kind] = most
 }
 
-// Take takes between 1 and most slots. It waits for the first one until ctx is done; none then. From urgentAt on it is
-// also content with those that are kept for urgent tasks.
+// Take takes between 1 and most slots. It waits for the first one until ctx is done; none then. From urgentAt on it also
+// accepts those that are kept for urgent tasks.
 func (s *Slots) Take(ctx context.Context, most int, urgentAt time.Time) Grant {
 	s.mu.Lock()
-	// Everybody queues, also where slots are free: a pull that has just come must not pass one that
+	// Every pull queues, even if slots are free: a new pull must not pass one that
 	// waits.
 	w := &waiter{most: most, got: make(chan Grant, 1)}
 	wait := urgentAt.Sub(s.clock.Now())
@@ -143,7 +143,7 @@ func (s *Slots) Take(ctx context.Context, most int, urgentAt time.Time) Grant {
 	default:
 	}
 	stop := func() bool { return true }
-	// Where no slots are kept for urgent tasks there is nothing else to be content with.
+	// If no slots are kept for urgent tasks there are no others to accept.
 	if !w.urgent && s.kept > 0 {
 		stop = s.clock.AfterFunc(wait, func() { s.accept(w) })
 	}
@@ -156,7 +156,7 @@ func (s *Slots) Take(ctx context.Context, most int, urgentAt time.Time) Grant {
 	}
 }
 
-// accept makes a waiter content with slots that are kept for urgent tasks.
+// accept lets a waiter take slots that are kept for urgent tasks.
 func (s *Slots) accept(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,14 +181,14 @@ func (s *Slots) leave(w *waiter) Grant {
 	return Grant{Err: g.Err}
 }
 
-// more adds slots to a grant that come free while nobody else waits: runs that are about to end come along.
+// more adds to a grant slots that come free while no other pull waits, of runs that are about to end.
 func (s *Slots) more(g Grant, most int) Grant {
-	// A grant for urgent tasks alone is left as it is: keep gives back all the slots of a grant as one
+	// A grant for urgent tasks alone is not extended: Keep gives back all the slots of a grant as one
 	// sort.
 	if g.Err != nil || g.N == most || g.Urgent {
 		return g
 	}
-	// Runs end in bursts. Letting the others go on for a moment makes one claim for several tasks out
+	// Runs end in bursts. Yielding to the others for a moment makes one claim for several tasks out
 	// of several claims for one.
 	runtime.Gosched()
 	s.mu.Lock()
@@ -203,8 +203,8 @@ func (s *Slots) more(g Grant, most int) Grant {
 // free is how many slots any task may have. The mutex is held.
 func (s *Slots) free() int { return min(s.total-s.used, s.total-s.kept-s.usual) }
 
-// serve grants slots to those who wait, first come, first served. One who waits for a slot that any task may have lets
-// those behind it pass who are content with less. The mutex is held.
+// serve grants slots to waiters, first come, first served. One that waits for a slot that any task may have is passed
+// by later ones that accept urgent slots. The mutex is held.
 func (s *Slots) serve() {
 	left := s.waiting[:0]
 	for _, w := range s.waiting {
@@ -220,8 +220,8 @@ func (s *Slots) serve() {
 
 // grant takes slots for a waiter, if there are any. The mutex is held.
 func (s *Slots) grant(w *waiter) Grant {
-	// An error rather than a wait: handlers that ignore their context need not return ever, and whoever
-	// runs the process has to hear of it.
+	// An error rather than a wait: handlers that ignore their context may never return, and the operator
+	// of the process has to know.
 	if s.abandoned >= s.most {
 		return Grant{Err: &model.AbandonedError{Handlers: s.abandoned, Limit: s.most}}
 	}
@@ -238,8 +238,8 @@ func (s *Slots) grant(w *waiter) Grant {
 	g.suspects = s.roomForSuspects()
 	s.lendSuspects(g.suspects, 1)
 	if len(s.ofKind) > 0 {
-		// The room of each kind is taken as a whole, for it is not known yet which kinds the claim will
-		// bring. What it does not fill goes back with keep.
+		// All room of each kind is taken, as it is not known yet which kinds the claim will
+		// bring. Keep gives back what it does not fill.
 		g.Room = make(map[string]int, len(s.ofKind))
 		for kind, most := range s.ofKind {
 			g.Room[kind] = min(max(most-s.kinds[kind], 0), g.N)
@@ -267,13 +267,13 @@ func (s *Slots) Keep(g Grant, tasks []store.Claimed) {
 	s.back(g, tasks)
 }
 
-// back is keep. The mutex is held.
+// back is Keep. The mutex is held.
 func (s *Slots) back(g Grant, tasks []store.Claimed) {
 	if g.N == 0 {
 		return
 	}
-	// All that was lent goes back first, then what the tasks fill is counted: a task may fill another
-	// sort of slot than was lent for it.
+	// Everything lent is given back first, then the slots that the tasks fill are counted: a task may fill
+	// another sort of slot than was lent for it.
 	s.lend(-g.N, g.Urgent)
 	for kind, n := range g.Room {
 		s.kinds[kind] -= n
@@ -308,7 +308,7 @@ func (s *Slots) Give(c *store.Claimed) {
 	s.freed()
 }
 
-// Pass makes the slot of one run that of another.
+// Pass moves the slot of one run to another.
 func (s *Slots) Pass(from, to *store.Claimed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -316,7 +316,7 @@ func (s *Slots) Pass(from, to *store.Claimed) {
 	s.count(to, 1)
 }
 
-// freed tells that slots have come free. The mutex is held.
+// freed notifies waiters that slots have come free. The mutex is held.
 func (s *Slots) freed() {
 	s.news++
 	if s.changed != nil {

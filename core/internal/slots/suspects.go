@@ -8,30 +8,30 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// A task whose run died with its process may have ended it, or have been beside the one that did. What nobody suspects never waits
+// A task whose run died with its process may have killed it, or have run beside the one that did. Other tasks never wait
 // for suspects. Of tasks that have died once a process runs at most half as many as it has slots, of those that have died twice two,
-// and of those that have died more often one. So a poisonous task soon takes few others with it, and these are cleared by their next
-// run; the fourth death in a row is the end of a task.
+// and of those that have died more often one. So a task that kills processes soon takes few others with it, and these are cleared by
+// their next run; a task ends at its fourth death in a row.
 const (
 	secondSort = 1
 	// MostOfSecondSort is how many of those that have died twice a process runs.
 	MostOfSecondSort = 2
 )
 
-// sortsApart is how long suspects of one sort run in a process before another sort, by its number, joins them: a task that ends its
-// process mostly does so soon, and innocents of another sort are to have nothing to do with it. What has died once waits no longer, as
-// that is how most lost runs come back; what has died more often is more likely to be the one that did it.
+// sortsApart is how long suspects of one sort run in a process before another sort, by its number, joins them: a task that kills its
+// process mostly does so soon, and innocent tasks of another sort should not run beside it. A task that has died once waits less, as
+// most lost runs are such tasks; one that has died more often is more likely the cause.
 var sortsApart = [store.SuspectSorts]time.Duration{time.Second, 3 * time.Second, 3 * time.Second}
 
-// SuspectsLinger is how long a claim that left suspects counts as lately: their turn, and the search behind them, last as long.
+// SuspectsLinger is how long a claim that left suspects counts as recent: their turn, and the search behind them, last as long.
 const SuspectsLinger = time.Second
 
 // pairsApart is how long one of those that have died twice runs before the other joins it.
 const pairsApart = 2 * time.Second
 
-// Those that have died less often come first: where processes die one after the other, a task that has died three times is not to be in
-// the next one that does. The next sort has its turn once suspects were left for so long and none of an earlier sort was found; all
-// of it is less than a second.
+// Tasks that have died less often come first: if processes die one after the other, a task that has died three times must not run in
+// the next one that does. The next sort has its turn once suspects were left for this long and none of an earlier sort was found; in
+// total this takes less than a second.
 var nextSortAfter = [store.SuspectSorts - 1]time.Duration{200 * time.Millisecond, 600 * time.Millisecond}
 
 // sorts are suspects, by their sort.
@@ -41,9 +41,9 @@ type sorts [store.SuspectSorts]int
 type suspects struct {
 	running sorts
 	lent    sorts
-	begun   [store.SuspectSorts]time.Time // when the first of those began that run
+	begun   [store.SuspectSorts]time.Time // when the first of the running ones began
 	turn    int                           // the last sort that may start
-	since   time.Time                     // when it was made so, or something of it began; zero if no suspect was left since
+	since   time.Time                     // when turn was set, or a run of that sort began; zero if no suspect was left since
 	left    time.Time                     // when a claim last left some
 }
 
@@ -59,7 +59,7 @@ func mostSuspects(sort, slots int) int {
 	}
 }
 
-// room is how many suspects of each sort may start. The mutex of the slots is held.
+// roomForSuspects is how many suspects of each sort may start. The mutex of the slots is held.
 func (s *Slots) roomForSuspects() sorts {
 	var room sorts
 	now := s.clock.Now()
@@ -72,7 +72,7 @@ func (s *Slots) roomForSuspects() sorts {
 	return room
 }
 
-// apart reports whether suspects run that have begun so lately, or may be about to begin, that none of a sort is to join them.
+// apart reports whether suspects have begun so recently, or may be about to begin, that none of a sort may join them.
 func (o *suspects) apart(sort int, now time.Time) bool {
 	if sort == secondSort && (o.lent[sort] > 0 || o.running[sort] > 0 && now.Sub(o.begun[sort]) < pairsApart) {
 		return true
@@ -85,7 +85,7 @@ func (o *suspects) apart(sort int, now time.Time) bool {
 	return false
 }
 
-// lendSuspects takes room for a claim; with n of -1 it gives it back. The mutex is held.
+// lendSuspects takes room for a claim; with n = -1 it gives it back. The mutex is held.
 func (s *Slots) lendSuspects(room sorts, n int) {
 	for sort := range room {
 		s.suspects.lent[sort] += n * room[sort]
@@ -108,7 +108,7 @@ func (s *Slots) countSuspect(c *store.Claimed, n int) {
 	s.suspects.running[sort] += n
 }
 
-// SuspectsFor are the suspects that the n-th of some claims may take. One of them has the room of a grant: it is not known which of them
+// SuspectsFor are the suspects that the n-th of several claims may take. One of them gets all the room of a grant, as it is not known which of them
 // would fill it.
 func (g *Grant) SuspectsFor(n, of int) *[store.SuspectSorts]int {
 	room := [store.SuspectSorts]int{}
@@ -118,7 +118,7 @@ func (g *Grant) SuspectsFor(n, of int) *[store.SuspectSorts]int {
 	return &room
 }
 
-// LeftSuspects notes how many suspects a claim has left, as there was no room for them, and returns when the next sort has its turn: zero if
+// LeftSuspects records how many suspects a claim has left, as there was no room for them, and returns when the next sort has its turn: zero if
 // that does not depend on the time. A sort waits no longer than most for it.
 func (s *Slots) LeftSuspects(n int, most time.Duration) time.Duration {
 	s.mu.Lock()

@@ -1,6 +1,6 @@
 package slots
 
-// How long runs of a kind usually take, so that none is started that will not fit.
+// How long runs of a kind usually take, so that no run is started that will not fit.
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// usualRuns is how many of the last completed runs of a kind say how long one takes: enough for a high percentile, few
+// usualRuns is from how many of the last completed runs of a kind the usual time is computed: enough for a high percentile, few
 // enough to forget a bad day.
 const usualRuns = 32
 
@@ -18,11 +18,11 @@ type usual struct {
 	mu    sync.Mutex
 	last  [usualRuns]time.Duration
 	n     int           // runs so far
-	known time.Duration // what they said when n was at
+	known time.Duration // the usual time when n was at
 	at    int
 }
 
-// add learns from a run that its handler completed. What was cut off, timed out or failed says nothing of how long the
+// add records a run that its handler completed. One that was cut off, timed out or failed does not show how long the
 // work takes.
 func (u *usual) add(took time.Duration) {
 	u.mu.Lock()
@@ -31,7 +31,7 @@ func (u *usual) add(took time.Duration) {
 	u.n++
 }
 
-// take is what nine in ten of the last runs did not exceed; zero if none is known.
+// take is the 90th percentile of the last runs; zero if none is known.
 func (u *usual) take() time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -49,7 +49,7 @@ type Usuals struct {
 	of map[string]*usual
 }
 
-// Learn notes how long a completed run of a kind took.
+// Learn records how long a completed run of a kind took.
 func (all *Usuals) Learn(kind string, took time.Duration) {
 	all.mu.RLock()
 	u := all.of[kind]
@@ -68,7 +68,7 @@ func (all *Usuals) Learn(kind string, took time.Duration) {
 	u.add(took)
 }
 
-// Usually is how long runs of a kind take; zero if that is not known.
+// Usually is how long runs of a kind usually take; zero if that is not known.
 func (all *Usuals) Usually(kind string) time.Duration {
 	all.mu.RLock()
 	u := all.of[kind]
