@@ -1,4 +1,4 @@
-// Package absence keeps which partitions of a store do not answer, and when each is asked again.
+// Package absence records which partitions of a store do not answer, and when each is asked again.
 package absence
 
 import (
@@ -13,7 +13,7 @@ import (
 // A partition that does not answer while others do is away, as when a cluster has lost one of its masters. Pulls continue
 // without it; beside their work they ask it now and then whether it is back.
 
-// Pauses between two questions to a partition that is away. The last one bounds how long a partition that is back waits.
+// Pauses between two requests to a partition that is away. The last one bounds how long a partition that is back has to wait.
 const (
 	firstAwayPause = 100 * time.Millisecond
 	lastAwayPause  = time.Second
@@ -21,7 +21,7 @@ const (
 
 // Absences are the partitions that are away, for all pulls of a process.
 type Absences struct {
-	N    atomic.Int64 // how many: what is asked each time nothing is away costs nothing
+	N    atomic.Int64 // how many; while it is zero, callers skip the lock
 	mu   sync.Mutex
 	away map[int]*absence
 }
@@ -36,7 +36,7 @@ type absence struct {
 	asking  bool
 }
 
-// Failed notes that a partition did not answer. It reports whether that is news.
+// Failed records that a partition did not answer. It reports whether that is news.
 func (a *Absences) Failed(partition int, err error, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -56,7 +56,7 @@ func (a *Absences) Failed(partition int, err error, now time.Time) bool {
 	return news
 }
 
-// Back notes that a partition has answered. It reports whether that is news.
+// Back records that a partition has answered. It reports whether that is news.
 func (a *Absences) Back(partition int) bool {
 	if a.N.Load() == 0 {
 		return false
@@ -84,8 +84,8 @@ func (a *Absences) Of(partition int) error {
 	return nil
 }
 
-// Turn reports whether it is time to ask a partition that is away, and that nobody else does. Who asks says how it went
-// with failed or back.
+// Turn reports whether it is time to ask a partition that is away, and no other caller does. The caller reports the result
+// with Failed or Back.
 func (a *Absences) Turn(partition int, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package booking is what a process knows of the alarms that are booked with a clock outside.
+// Package booking records what a process knows of the alarms that are booked with an external clock.
 package booking
 
 import (
@@ -12,18 +12,18 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// How far ahead alarms are, and how long their booking is waited for.
+// How far ahead alarms are, and how long callers wait for their booking.
 const (
-	// Ahead is how soon an alarm may be: a clock outside that is told of a time that is over when it hears of it may refuse it.
+	// Ahead is how soon an alarm may be: an external clock may refuse a time that is over when the request arrives.
 	Ahead = time.Second
-	// Farthest is how far ahead an alarm may be, as clocks outside have bounds: QStash seven days, Cloud Tasks thirty. A call
+	// Farthest is how far ahead an alarm may be, as external clocks have bounds: QStash seven days, Cloud Tasks thirty. A call
 	// that comes before something is due books the next.
 	Farthest = 6 * 24 * time.Hour
-	// DueNow is the due time of what is due at once: an alarm is booked for no time that has passed.
+	// DueNow is the due time of what is due at once: no alarm is booked for a time that has passed.
 	DueNow store.Millis = 1
 	// WriterWaits is how long a call that has made something due waits for its alarm, and PullWaits a pull: for the answer of the store, of the clock,
-	// and of another process that is setting one. LastPull is what a pull has whose own time is over, and ConfirmIn what the store has to note
-	// that the clock has it.
+	// and of another process that is setting one. LastPull is the time for a pull whose own time is over, and ConfirmIn the time for the store to
+	// record that the clock has it.
 	WriterWaits = 900 * time.Millisecond
 	PullWaits   = 2 * time.Second
 	LastPull    = 500 * time.Millisecond
@@ -42,29 +42,29 @@ var (
 
 // State is what this process knows of the alarms that are booked.
 type State struct {
-	Turn chan struct{} // of the one that books: what the others want is booked with it
+	Turn chan struct{} // held by the caller that books, also what waiting callers want
 
 	Guarded atomic.Int64 // when the last guard rings that a pull of this process has set
 
 	mu     sync.Mutex
-	known  store.Millis // one is confirmed for then, by whomever
-	wanted store.Millis // by the earliest of those who wait for their turn
+	known  store.Millis // an alarm is confirmed for then, by any process
+	wanted store.Millis // the earliest time that waiting callers want
 	owed   store.Millis // the earliest that this process has made due and not booked
 	pulls  int          // that book an alarm when they end, for what has been made due until then too
 	made   store.Millis // when the earliest of that is due
-	living bool         // the process is there when something falls due: it books nothing
+	living bool         // the process runs when something falls due: it books nothing
 	fleet  bool         // the hosts of the store are called by alarms, as of asked
 	asked  time.Time
 }
 
-// Enter says that a pull is going to book.
+// Enter records that a pull is going to book.
 func (a *State) Enter() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.pulls++
 }
 
-// Leave says that it does so now, and returns when the earliest of what was made due meanwhile is due.
+// Leave records that the pull books now, and returns when the earliest of what was made due meanwhile is due.
 func (a *State) Leave() store.Millis {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -74,7 +74,7 @@ func (a *State) Leave() store.Millis {
 	return due
 }
 
-// Defers leaves it to a pull under way to book for something that is due, if there is one.
+// Defers leaves it to a pull under way, if there is one, to book for something that is due.
 func (a *State) Defers(due store.Millis) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,7 +91,7 @@ func (a *State) Covers(at, now store.Millis) bool {
 	return a.known == at || a.known < at && a.known > now.Add(store.SureAfter)
 }
 
-// Begin waits for the turn to book: nobody else does until end.
+// Begin waits for the turn to book: no other caller books until End.
 func (a *State) Begin(ctx context.Context, at store.Millis) error {
 	a.mu.Lock()
 	a.wanted = base.Earlier(a.wanted, at)
@@ -107,7 +107,7 @@ func (a *State) Begin(ctx context.Context, at store.Millis) error {
 // End gives the turn back.
 func (a *State) End() { <-a.Turn }
 
-// Take is the earliest of a time and what those want who wait for their turn.
+// Take is the earliest of a time and what the callers that wait for their turn want.
 func (a *State) Take(at store.Millis) store.Millis {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -116,7 +116,7 @@ func (a *State) Take(at store.Millis) store.Millis {
 	return at
 }
 
-// Confirmed notes that the clock has an alarm; zero is none.
+// Confirmed records that the clock has an alarm; zero is none.
 func (a *State) Confirmed(now, at store.Millis) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -128,7 +128,7 @@ func (a *State) Confirmed(now, at store.Millis) {
 	}
 }
 
-// Fails notes that there is no alarm for a time.
+// Fails records that there is no alarm for a time.
 func (a *State) Fails(at store.Millis) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -143,7 +143,7 @@ func (a *State) Lacks(due store.Millis) bool {
 	return due != 0 && a.owed != 0 && (a.known == 0 || a.known > max(at, a.owed))
 }
 
-// Next is when the alarm rings that is known to be booked; zero for none.
+// Next is when the alarm that is known to be booked rings; zero for none.
 func (a *State) Next(now store.Millis) store.Millis {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -153,26 +153,26 @@ func (a *State) Next(now store.Millis) store.Millis {
 	return a.known
 }
 
-// At is when an alarm rings for something that is due.
+// At is when the alarm for something that is due rings.
 func At(due, now store.Millis) store.Millis {
 	return (min(max(due, now.Add(Ahead)), now.Add(Farthest)) + 999) / 1000 * 1000
 }
 
-// Asks reports whether a process without a clock has to tell the store of what it makes due.
+// Asks reports whether a process without a clock has to notify the store of what it makes due.
 func (a *State) Asks(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return !a.living && (a.fleet || a.asked.IsZero() || now.Sub(a.asked) >= fleetAsked)
 }
 
-// Heard notes whether the hosts of the store are called by alarms.
+// Heard records whether the hosts of the store are called by alarms.
 func (a *State) Heard(fleet bool, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.fleet, a.asked = fleet, now
 }
 
-// Lives notes that the process is there when something falls due.
+// Lives records that the process runs when something falls due.
 func (a *State) Lives() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

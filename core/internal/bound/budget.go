@@ -1,6 +1,6 @@
 package bound
 
-// Budgets: what is refused, amounts and units.
+// Budgets: their checks, amounts and units.
 
 import (
 	"errors"
@@ -21,16 +21,16 @@ const (
 	maxUnitLen = 32 // bytes
 )
 
-// ParseAmount is the amount of a number that somebody has written, which must be positive and not too large.
+// ParseAmount is the amount of a number from input, which must be positive and not too large.
 func ParseAmount(n float64) (store.Amount, error) {
-	// The comparison is false for what is not a number.
+	// The comparison is false for NaN.
 	if !(n >= 1e-6 && n <= float64(store.MostAmount/store.AmountOne)) {
 		return 0, check.Invalid("amount", "must be between 0.000001 and %s, not %v", store.MostAmount, n)
 	}
 	return store.AmountOf(n), nil
 }
 
-// ValidUnit refuses what cannot be a unit.
+// ValidUnit refuses an invalid unit.
 func ValidUnit(field, unit string) error {
 	if unit == "" || len(unit) > maxUnitLen {
 		return check.Invalid(field, "has a unit of %d bytes: it must have 1 to %d", len(unit), maxUnitLen)
@@ -78,7 +78,7 @@ func WholeBudget(b store.Budget, zone string, now time.Time) (store.Budget, erro
 	return b, nil
 }
 
-// pausable reports whether a pause can be about just what a budget is about.
+// pausable reports whether a pause can have exactly the target of a budget.
 func pausable(t store.LimitTarget) bool {
 	if t.Agent != "" {
 		return t.Kind == "" && t.Key == ""
@@ -95,7 +95,7 @@ func pausable(t store.LimitTarget) bool {
 	}
 }
 
-// CheckBudgetTarget refuses what cannot have a budget.
+// CheckBudgetTarget refuses an invalid target of a budget.
 func CheckBudgetTarget(t store.BudgetTarget) error {
 	about := t.LimitTarget
 	about.Agent = ""
@@ -119,7 +119,7 @@ func CheckBudgetTarget(t store.BudgetTarget) error {
 	return nil
 }
 
-// ValidBudgets refuses budgets of the configuration that make no sense, alone or together.
+// ValidBudgets refuses budgets of the configuration that are invalid, alone or together.
 func ValidBudgets(budgets []store.Budget, limits int, zone string) error {
 	if n := len(budgets) + limits; n > store.MostLimits {
 		return check.Misconfigured("Budgets", len(budgets), "and limits must be at most %d, not %d", store.MostLimits, n)

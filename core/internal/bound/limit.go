@@ -1,7 +1,7 @@
-// Package bound has limits and budgets as they are checked, completed, read from JSON and kept in profiles.
+// Package bound checks and completes limits and budgets, and reads them from JSON and from profiles.
 package bound
 
-// Limits: what is refused, and those of a profile.
+// Limits: their checks, and those of a profile.
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Bounded is what a record of a profile bounds, as stores need it; without what cannot be read, as of a later version.
+// Bounded returns the limits and budgets in a record of a profile, as stores need them, without those that cannot be read, as of a later version.
 func Bounded(agent string, r *record.Profile, now time.Time) (limits []store.Limit, budgets []store.Budget) {
 	if r.Deleted {
 		return nil, nil
@@ -54,7 +54,7 @@ func LimitsIn(r *record.Profile) (out []store.Limit) {
 func EncodeBound(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
-		return "" // none of theirs fails
+		return "" // neither type can fail
 	}
 	return string(data)
 }
@@ -62,7 +62,7 @@ func EncodeBound(v any) string {
 // mostRuns is the most runs at once, and starts within a time, that a limit can allow.
 const mostRuns = 1_000_000
 
-// burstTime is how long a rate saves up starts where its Burst is zero: claims do not come at the very moment of each.
+// burstTime is how long a rate saves up starts if its Burst is zero: claims do not come at the exact moment of each.
 const burstTime = 100 * time.Millisecond
 
 // Whole checks a limit, and fills in what is left out.
@@ -95,7 +95,7 @@ func Whole(l store.Limit) (store.Limit, error) {
 	return l, nil
 }
 
-// OfNoAgent refuses what belongs into the profile of one agent.
+// OfNoAgent refuses a target that belongs in the profile of one agent.
 func OfNoAgent(t store.LimitTarget) error {
 	if t.Agent != "" {
 		return check.Invalid("agent_id", "is that of a profile: what bounds one agent alone is set with its profile")
@@ -103,7 +103,7 @@ func OfNoAgent(t store.LimitTarget) error {
 	return nil
 }
 
-// CheckLimitTarget refuses what cannot be limited.
+// CheckLimitTarget refuses an invalid target of a limit.
 func CheckLimitTarget(t store.LimitTarget) error {
 	if t.Kind != "" {
 		if err := check.ValidKind("kind", t.Kind); err != nil {
@@ -124,7 +124,7 @@ func CheckLimitTarget(t store.LimitTarget) error {
 	return nil
 }
 
-// ValidLimits refuses limits of the configuration that make no sense, alone or together.
+// ValidLimits refuses limits of the configuration that are invalid, alone or together.
 func ValidLimits(limits []store.Limit) error {
 	if n := len(limits); n > store.MostLimits {
 		return check.Misconfigured("Limits", n, "must be at most %d, not %d", store.MostLimits, n)
@@ -134,7 +134,7 @@ func ValidLimits(limits []store.Limit) error {
 			invalid, _ := errors.AsType[*store.InvalidError](err)
 			return &store.ConfigError{Field: fmt.Sprintf("Limits[%d].%s", i, invalid.Field), Value: l, Reason: invalid.Reason}
 		}
-		// The later one would count, and nobody who reads the earlier one would know.
+		// The later one would count, and a reader of the earlier one would not know.
 		if slices.ContainsFunc(limits[:i], func(other store.Limit) bool { return other.About == l.About }) {
 			return check.Misconfigured(fmt.Sprintf("Limits[%d]", i), l, "is about %s, which another limit above is about too: join them into one", l.About)
 		}

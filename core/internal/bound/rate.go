@@ -14,8 +14,8 @@ import (
 // longestPer is the longest time within which starts are counted.
 const longestPer = 31 * 24 * time.Hour
 
-// ParseRate reads what [store.Limit].RateText writes: a number of starts, a slash, and a duration as Go writes it. How many starts there may be
-// at most is for SetLimits to say. The error is an *[store.InvalidError] about the rate.
+// ParseRate reads what [store.Limit].RateText writes: a number of starts, a slash, and a duration as Go writes it. SetLimits checks that there
+// are not too many starts. The error is an *[store.InvalidError] about the rate.
 func ParseRate(text string) (rate int, per time.Duration, err error) {
 	n, duration, _ := strings.Cut(text, "/")
 	rate, notNumber := strconv.Atoi(n)
@@ -30,7 +30,7 @@ func ParseRate(text string) (rate int, per time.Duration, err error) {
 	return rate, per, nil
 }
 
-// mostShown is how much of a rate an error shows, in bytes: it is the sender's, and may be of any length.
+// mostShown is how much of a rate an error shows, in bytes: the sender chooses it, and may send any length.
 const mostShown = 40
 
 // cut bounds a text in an error.

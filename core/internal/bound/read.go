@@ -71,8 +71,8 @@ type boundField struct {
 	must string
 }
 
-// readBound reads the fields of an object; null is as good as left out. An empty string and a zero are refused: who sends one means something, and
-// it would be taken for what was left out.
+// readBound reads the fields of an object; null counts as left out. An empty string and a zero are refused: a sender means something by them, but
+// they would count as left out.
 func readBound(what string, data []byte, fields []boundField) error {
 	names, values, err := check.JSONObject("body", data)
 	if err != nil {

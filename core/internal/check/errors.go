@@ -9,7 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Invalid is the error of a value that a caller has handed in.
+// Invalid is the error of a value that a caller has passed.
 func Invalid(field, format string, args ...any) error {
 	return &store.InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
@@ -19,7 +19,7 @@ func Misconfigured(field string, value any, format string, args ...any) *store.C
 	return &store.ConfigError{Field: field, Value: value, Reason: fmt.Sprintf(format, args...)}
 }
 
-// OfPart is the error of a field of a part of a configuration, as one of the whole.
+// OfPart turns the error of a field of a part of a configuration into one of the whole.
 func OfPart(part string, e *store.ConfigError) *store.ConfigError {
 	return &store.ConfigError{Field: part + "." + e.Field, Value: e.Value, Reason: e.Reason}
 }
@@ -32,7 +32,7 @@ func OfField(field string, err error) error {
 	return &store.InvalidError{Field: field, Reason: err.Error()}
 }
 
-// Within puts the place of a task in front of the field that its error names.
+// Within puts the place of a task before the field that its error names.
 func Within(place string, err error) error {
 	var inv *store.InvalidError
 	if !errors.As(err, &inv) {

@@ -1,7 +1,7 @@
-// Package check says what is refused of what comes from outside: names, texts, JSON and settings. Each refusal names the field that is wrong.
+// Package check refuses invalid input: names, texts, JSON and settings. Each refusal names the field that is wrong.
 package check
 
-// Names and texts that come from outside, and what is said of those that are refused.
+// Names and texts in input, and the errors of those that are refused.
 
 import (
 	"errors"
@@ -22,14 +22,14 @@ func TextReason(text string, most int) string {
 	return inv.Reason
 }
 
-// Bounds of what users hand in. Longer ids are refused before any store call.
+// Bounds of input. Longer ids are refused before any store call.
 const (
 	MaxIDLen   = 256 // bytes of an agent, task or group id
 	MaxKindLen = 100
 	MaxTextLen = 512 // bytes of a trace id, a session id and the like
 )
 
-// Agent is an *[store.InvalidError] if a text cannot be the id of an agent: 1 to 256 bytes of UTF-8 without control characters.
+// Agent returns an *[store.InvalidError] if a text cannot be the id of an agent: 1 to 256 bytes of UTF-8 without control characters.
 func Agent(id string) error { return ValidID("agent_id", id) }
 
 // ValidID checks an id: valid UTF-8 of 1 to MaxIDLen bytes without control characters.
@@ -40,7 +40,7 @@ func ValidID(field, id string) error {
 	return ValidText(field, id, MaxIDLen)
 }
 
-// ValidText refuses what is too long, is not UTF-8, or has control characters: such a name would be
+// ValidText refuses a text that is too long, is not UTF-8, or has control characters: such a name would be
 // unreadable in logs, and two of them could look alike.
 func ValidText(field, s string, most int) error {
 	if len(s) > most {
@@ -79,7 +79,7 @@ func ValidKind(field, kind string) error {
 	return nil
 }
 
-// NewID is an id for a task that was submitted without one: of version 7 (RFC 9562), so that later ids of a process sort behind earlier ones.
+// NewID is an id for a task that was submitted without one: of version 7 (RFC 9562), so that later ids of a process sort after earlier ones.
 func NewID() string { return uuid.Must(uuid.NewV7()).String() } // it fails only if there is no randomness, which Go makes fatal
 
 // Clip bounds an error's text to what is stored and logged, at a rune's edge.

@@ -1,6 +1,6 @@
 package check
 
-// What is taken for JSON, wherever it comes from.
+// What counts as JSON, from any source.
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ func WellFormed(data json.RawMessage) json.RawMessage {
 	return bytes.ToValidUTF8(data, []byte("\ufffd"))
 }
 
-// JSON is an *[store.InvalidError] about a field unless data is one JSON value in UTF-8 whose strings are texts. It is
+// JSON returns an *[store.InvalidError] about a field unless data is one JSON value in UTF-8 whose strings are valid text. It is
 // stricter than encoding/json, which puts U+FFFD in the place of broken UTF-8 and of half a surrogate pair: two ids that
 // differ would become one.
 func JSON(field string, data []byte) error {
@@ -35,11 +35,11 @@ func JSON(field string, data []byte) error {
 	return nil
 }
 
-// maxToldName is how much of the name of a member an error shows, in bytes: it is the sender's, and may be of any length.
+// maxToldName is how much of the name of a member an error shows, in bytes: the sender chooses it, and may send any length.
 const maxToldName = 40
 
-// JSONObject reads one JSON object, as [JSON] wants it: the names of its members in the order they are written, and their
-// values. Every object that comes from outside is read by it, in core and in the adapters. Unlike encoding/json it tells apart
+// JSONObject reads one JSON object, as [JSON] requires it: the names of its members in the order they are written, and their
+// values. Every object that comes from outside is read by it, in core and in the adapters. Unlike encoding/json it distinguishes
 // names that differ in case only, and refuses a name that is given twice: of two values one would be lost silently. The error is
 // an *[store.InvalidError] about field, which names the object, or about the member.
 func JSONObject(field string, data []byte) (names []string, values map[string]json.RawMessage, err error) {

@@ -1,6 +1,6 @@
 package check
 
-// Bounds of what comes from outside, and who duly is where it orders something by itself.
+// Bounds of input, and the name of duly in what it orders by itself.
 
 import "time"
 
@@ -12,7 +12,7 @@ const (
 	RestFor = 7 * 24 * time.Hour
 )
 
-// ByDuly is who pauses what keeps failing.
+// ByDuly is the By of what duly does by itself, such as pausing what keeps failing.
 const ByDuly = "duly"
 
 // MostDepth and MostSpawned bound the settings.

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// CallbackID is the id of the delivery that follows an end of a task: a different one for each end, and the same for each retry of the delivery. by
+// CallbackID is the id of the delivery that follows an end of a task: a different one for each end, and the same if that end is tried again. by
 // distinguishes this end from others.
 func CallbackID(id, by string) string {
 	const most = check.MaxIDLen - len("callback::") - 16

@@ -1,7 +1,7 @@
-// Package outcome has what a handler returns, as values that a decision tells apart.
+// Package outcome has what a handler can return, as values that a decision distinguishes.
 package outcome
 
-// The outcomes with which a handler steers, as values.
+// The outcomes that a handler can choose, as values.
 
 import (
 	"encoding/json"
@@ -12,9 +12,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// HeldError is what kept a run from its handler, before which it was asked: the run has failed, and is tried again.
+// HeldError is the error of what is asked before a handler, and kept the run from it: the run has failed, and is tried again.
 type HeldError struct {
-	By  string // who was asked
+	By  string // what was asked
 	Err error
 }
 
@@ -22,7 +22,7 @@ func (e *HeldError) Error() string { return e.By + ": " + e.Err.Error() }
 
 func (e *HeldError) Unwrap() error { return e.Err }
 
-// A handler steers by what it returns. Nil completes the run; any error but the ones below is a failed attempt, which
+// A handler chooses the outcome by what it returns. Nil completes the run; any error but the ones below is a failed attempt, which
 // is repeated with backoff until the task's attempts are used up.
 
 // Cancel ends the task without a retry: it is cancelled, with err as the reason. A recurring task ends for good.
@@ -73,8 +73,8 @@ func Yield(checkpoint any, d time.Duration) error {
 // MaxCheckpoint bounds a checkpoint, in bytes of JSON: the store reads it with each claim of its task.
 const MaxCheckpoint = 256 << 10
 
-// encodeCheckpoint is a checkpoint as it is stored. One that cannot be is an outcome that names it: of one that is too large the task has failed for
-// good, and can be replayed once its handler saves less.
+// encodeCheckpoint returns a checkpoint as it is stored. One that cannot be stored becomes an outcome that says so: if it is too large the task fails
+// for good, and can be replayed once its handler saves less.
 func encodeCheckpoint(verb string, checkpoint any) ([]byte, error) {
 	data, err := json.Marshal(checkpoint)
 	switch {
@@ -87,26 +87,26 @@ func encodeCheckpoint(verb string, checkpoint any) ([]byte, error) {
 	}
 }
 
-// CancelError is Cancel's.
+// CancelError is what Cancel returns.
 type CancelError struct{ err error }
 
 func (e *CancelError) Error() string { return e.err.Error() }
 
 func (e *CancelError) Unwrap() error { return e.err }
 
-// SkipRetryError is SkipRetry's.
+// SkipRetryError is what SkipRetry returns.
 type SkipRetryError struct{ err error }
 
 func (e *SkipRetryError) Error() string { return e.err.Error() }
 
 func (e *SkipRetryError) Unwrap() error { return e.err }
 
-// SnoozeError is Snooze's.
+// SnoozeError is what Snooze returns.
 type SnoozeError struct{ After time.Duration }
 
 func (e *SnoozeError) Error() string { return "snoozed for " + e.After.String() }
 
-// RetryAfterError is RetryAfter's.
+// RetryAfterError is what RetryAfter returns.
 type RetryAfterError struct {
 	At  time.Time
 	err error
@@ -116,12 +116,12 @@ func (e *RetryAfterError) Error() string { return e.err.Error() }
 
 func (e *RetryAfterError) Unwrap() error { return e.err }
 
-// NextInError is NextIn's.
+// NextInError is what NextIn returns.
 type NextInError struct{ After time.Duration }
 
 func (e *NextInError) Error() string { return "next in " + e.After.String() }
 
-// YieldError is Yield's, with the checkpoint as JSON.
+// YieldError is what Yield returns, with the checkpoint as JSON.
 type YieldError struct {
 	Checkpoint []byte
 	After      time.Duration
@@ -132,13 +132,13 @@ func (e *YieldError) Error() string { return "yielded for " + e.After.String() }
 // ErrGoexit is the outcome of a handler that ended its goroutine.
 var ErrGoexit = errors.New("the handler called runtime.Goexit")
 
-// FatalError is an outcome that no repetition can mend: the task is dead at once.
+// FatalError is an outcome that no retry can fix: the task is dead at once.
 type FatalError struct {
 	Reason string
 	Err    error
 }
 
-// Outcome of a task that ends by it without a run.
+// Outcome is that of a task that ends by it without a run.
 func (e *FatalError) Outcome() model.Outcome {
 	if errors.Is(e.Err, model.ErrCrashed) {
 		return model.OutcomeCrashed

@@ -12,26 +12,26 @@ import (
 
 // Signal is what a task waits for; see [Await].
 type Signal struct {
-	// Key names it among the signals of the task's agent. All tasks that wait for a key are told the same.
+	// Key names it among the signals of the task's agent. All tasks that wait for a key get the same signal.
 	Key string
 	// Timeout is how long the task waits; for ever if zero.
 	Timeout time.Duration
-	// OnTimeout says what becomes of a task that nobody has told anything by then: TimeoutRun if empty.
+	// OnTimeout says what happens to a task that has got no signal by then: TimeoutRun if empty.
 	OnTimeout OnTimeout
-	// From says whose signals count: those of whoever may send one if empty, or [FromApproval].
+	// From says whose signals count: those of any caller that may send one if empty, or [FromApproval].
 	From string
 }
 
-// FromApproval is the From of a task that waits for somebody who may approve: the page of its question, or a credential with the right
+// FromApproval is the From of a task that waits for an approval: by the page of its question, or a credential with the right
 // [model.ActionApprove]. Other signals, those of runs among them, are refused.
 const FromApproval = "approval"
 
-// OnTimeout says what becomes of a task that has waited for too long.
+// OnTimeout says what happens to a task that has waited for too long.
 type OnTimeout string
 
 // What it does.
 const (
-	TimeoutRun    OnTimeout = "run"    // it runs, and [core.RunInfo.Heard] says that nobody came
+	TimeoutRun    OnTimeout = "run"    // it runs, and [core.RunInfo.Heard] says that no signal came
 	TimeoutFail   OnTimeout = "fail"   // its run fails for good without being started, with [core.ErrNoSignal]
 	TimeoutCancel OnTimeout = "cancel" // it is cancelled without being started
 )
@@ -39,9 +39,9 @@ const (
 // mostAwait is how long a task may wait for its signal.
 const mostAwait = 10 * 365 * 24 * time.Hour
 
-// Await saves a checkpoint and has the same occurrence wait until somebody sends a signal ([core.Scheduler.Signal]), uncharged: with no slot, no
-// lease, and nothing that looks for it. The next run finds the checkpoint with [core.Task.Checkpoint], and what it was told with
-// [core.RunInfo.Heard]. Both stay with it while the run is repeated; they go when it succeeds, fails for good, yields or waits again. A
+// Await saves a checkpoint and makes the same occurrence wait until a signal is sent ([core.Scheduler.Signal]), uncharged: with no slot, no
+// lease, and no polling. The next run finds the checkpoint with [core.Task.Checkpoint], and the signal with
+// [core.RunInfo.Heard]. Both are kept while the run is repeated, until it succeeds, fails for good, yields or waits again. A
 // signal that came before is not missed: see [core.SignalKept].
 func Await(signal Signal, checkpoint any) error {
 	data, err := encodeCheckpoint("await", checkpoint)
@@ -54,7 +54,7 @@ func Await(signal Signal, checkpoint any) error {
 	return &AwaitError{Signal: signal, Checkpoint: data}
 }
 
-// check refuses what cannot be waited for.
+// check refuses an invalid signal.
 func (n *Signal) check() error {
 	if err := check.ValidID("key", n.Key); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (n *Signal) check() error {
 	}
 }
 
-// AwaitError is Await's.
+// AwaitError is what Await returns.
 type AwaitError struct {
 	Signal     Signal
 	Checkpoint []byte

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Crons keeps parsed cron expressions, and for each the stretch of time that its last answer holds for: a hundred
+// Crons keeps parsed cron expressions, and for each the period for which its last answer holds: a hundred
 // thousand tasks with one expression cost one computation each time it fires.
 type Crons struct {
 	mu   sync.Mutex
@@ -25,7 +25,7 @@ type keptCron struct {
 	after, next store.Millis // for every t in [after, next), cron.Next(t) == next
 }
 
-// MostCrons bounds what is kept; when it is reached all of it is forgotten, and comes back as it is used.
+// MostCrons bounds the cache; when it is reached the cache is cleared, and fills again with use.
 const MostCrons = 4096
 
 // Next is the first time after a time at which a schedule fires; zero if there is none. The error is an *InvalidError

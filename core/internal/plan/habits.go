@@ -1,6 +1,6 @@
 package plan
 
-// Profiles as decisions need them: parsed once, and kept, as each claim brings them.
+// Profiles as decisions need them: parsed once, and cached, as each claim returns them.
 
 import (
 	"strings"
@@ -14,7 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Habits are a profile as it is worked with. They never change.
+// Habits are a parsed profile. They never change.
 type Habits struct {
 	Stored record.Profile
 	Data   string // as it is stored
@@ -22,18 +22,18 @@ type Habits struct {
 	quiet  *schedule.Quiet
 }
 
-// KeptHabits are the profiles that a process has met, by what is stored, and by the agents that it has submitted for: what the last of those had
-// is what the next is planned with.
+// KeptHabits are the profiles that a process has read, by their stored bytes, and by the agents that it has submitted for: the next submit for an
+// agent is planned with the profile of the last.
 type KeptHabits struct {
 	mu   sync.Mutex
 	all  map[string]*Habits
 	last map[string]*Habits
 }
 
-// mostHabits bounds what is kept; when it is reached all of it is forgotten, and comes back as it is used.
+// mostHabits bounds each cache; when it is reached the cache is cleared, and fills again with use.
 const mostHabits = 4096
 
-// Of are the habits of a stored profile, for a default zone; nil without one. One that cannot be read has no quiet hours: a task that
+// Of returns the habits of a stored profile, for a default zone; nil without one. One that cannot be read has no quiet hours: a task that
 // starts is better than one that never does.
 func (k *KeptHabits) Of(data []byte, zone string) *Habits {
 	if len(data) == 0 {
@@ -59,7 +59,7 @@ func (k *KeptHabits) Of(data []byte, zone string) *Habits {
 	return h
 }
 
-// Saw notes the profile that an agent has, and lastOf is what was noted last.
+// Saw records the profile that an agent has, and LastOf returns what was recorded last.
 func (k *KeptHabits) Saw(agent string, h *Habits) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -97,7 +97,7 @@ func (h *Habits) hours() []model.QuietHours {
 	return out
 }
 
-// Profile is what was set.
+// Profile is the profile as it was set.
 func (h *Habits) Profile(agent string) model.Profile {
 	p := model.Profile{Agent: agent, Zone: h.Stored.Zone, Quiet: h.hours(), Urgent: h.Stored.Urgent, Revision: h.Stored.Revision}
 	for _, l := range h.Stored.Labels {
@@ -116,7 +116,7 @@ func (h *Habits) Profile(agent string) model.Profile {
 	return p
 }
 
-// Until is the end of the quiet time that a time is in for a task, or the time itself.
+// Until is the end of the quiet time that contains a time, for a task, or the time itself.
 func (h *Habits) Until(at store.Millis, level store.Level, urgent bool) store.Millis {
 	if h == nil || h.quiet == nil || at >= store.Never || h.Stored.Urgent && (urgent || level == store.LevelHigh) {
 		return at

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// PutOff notes that a task which is due at a time is due later, as its agent has quiet hours then. The occurrence stays the one that it is.
+// PutOff records that a task that is due at a time is due later, as its agent has quiet hours then. The occurrence stays the same.
 func PutOff(s *codec.State, b *codec.Body, base, until store.Millis) {
 	s.PutOff = &record.PutOff{From: base, To: until}
 	if s.Nominal == 0 && b.Activity == nil { // that of an activity task is when its gate is asked
@@ -16,7 +16,7 @@ func PutOff(s *codec.State, b *codec.Body, base, until store.Millis) {
 	}
 }
 
-// BaseOf is when a task is due, or would be if it were not for quiet hours.
+// BaseOf is when a task is due, or would be without quiet hours.
 func BaseOf(s *codec.State, due store.Millis) store.Millis {
 	if s.PutOff != nil && s.PutOff.To == due {
 		return s.PutOff.From

@@ -1,5 +1,5 @@
-// Package wire has what goes over one, in both directions: a struct with tags is written from what core has, and read into it, field by field of
-// the same name. Times, spans and milliseconds have their forms here.
+// Package wire copies between the structs of core and structs with JSON tags, in both directions, field by field of
+// the same name. It also has the JSON forms of times, spans and milliseconds.
 package wire
 
 import (
@@ -12,7 +12,7 @@ import (
 // Stamp is a time in JSON.
 type Stamp time.Time
 
-// IsZero makes a time that there is none of be left out.
+// IsZero lets JSON leave out a zero time.
 func (s Stamp) IsZero() bool { return time.Time(s).IsZero() }
 
 // MarshalText writes it as the store keeps it: to the millisecond.
@@ -23,7 +23,7 @@ func (s Stamp) MarshalText() ([]byte, error) {
 // UnmarshalText reads one, in any zone.
 func (s *Stamp) UnmarshalText(text []byte) error { return (*time.Time)(s).UnmarshalText(text) }
 
-// StampOf is a time that is null if there is none.
+// StampOf is a time that is null if it is zero.
 func StampOf(t time.Time) *Stamp {
 	if t.IsZero() {
 		return nil
@@ -32,7 +32,7 @@ func StampOf(t time.Time) *Stamp {
 	return &s
 }
 
-// TimeOf is the time that a Stamp is; zero for null.
+// TimeOf is the time of a Stamp; zero for null.
 func TimeOf(s *Stamp) time.Time {
 	if s == nil {
 		return time.Time{}
@@ -40,16 +40,16 @@ func TimeOf(s *Stamp) time.Time {
 	return time.Time(*s)
 }
 
-// None is a duration that is none at all, where zero is the default.
+// None is the duration that means none, where zero means the default.
 const None = -time.Millisecond
 
 // Span is a duration in JSON.
 type Span time.Duration
 
-// MarshalText writes a negative one, which says that there is none, as a task is submitted with it.
+// MarshalText writes a negative span, which means none, as 0s, as in a submit.
 func (s Span) MarshalText() ([]byte, error) { return []byte(max(time.Duration(s), 0).String()), nil }
 
-// UnmarshalText reads one as Go writes it. Zero is none at all, as a field that has the default is left out.
+// UnmarshalText reads one as Go writes it. Zero means none, as a field that has the default is left out.
 func (s *Span) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	if d == 0 {
@@ -81,7 +81,7 @@ type fieldPair struct{ to, from int }
 // pairs keeps the fields that two types of structs have in common.
 var pairs sync.Map // [2]reflect.Type -> []fieldPair
 
-// Copy copies from one struct to another what both have fields of, by their names: where the types differ they have the same form, as a
+// Copy copies the fields that two structs have in common, by name: fields of different types have the same form, such as a
 // time and a Stamp, and are converted. to and from are pointers.
 func Copy(to, from any) {
 	t, f := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
