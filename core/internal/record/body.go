@@ -15,11 +15,11 @@ type Body struct {
 	Payload    []byte
 	Every      time.Duration
 	Cron, Zone string
-	FromStart  bool // Every counts from the nominal time of a run, not from its end; flags stand together to take little room
+	FromStart  bool // Every counts from the nominal time of a run, not from its end; flags are grouped to take little room
 	MatchAll   bool // both days of a cron expression have to match
-	GapSkip    bool // a local time that does not exist is passed over
-	Urgent     bool // it passes the quiet hours of its agent, if the profile of that allows it
-	Manual     bool // it is due only when it is told to run; Every means nothing then
+	GapSkip    bool // a local time that does not exist is skipped
+	Urgent     bool // it starts in the quiet hours of its agent, if the agent's profile allows it
+	Manual     bool // it is due only when it is run by hand; Every means nothing then
 	Jitter     time.Duration
 	Overlap    string
 	Misfire    string
@@ -29,7 +29,7 @@ type Body struct {
 	MinInterval time.Duration
 	LimitKey    string
 	Parent      string       // the id of the recurring task of which this is one occurrence
-	Occurrence  store.Millis // of that
+	Occurrence  store.Millis // the time of that occurrence
 	Activity    *Activity
 	MaxAttempts int
 	Backoff     time.Duration
@@ -38,23 +38,23 @@ type Body struct {
 	Group       string
 
 	TraceID, Traceparent, SessionID, UserID string
-	MemCubeID, UserName                     string // the two labels that had fields before there were labels
+	MemCubeID, UserName                     string // the two labels that had fields before labels existed
 	Info                                    []byte
 	Tags                                    []string
 	Labels                                  []string  // each as its name, a zero byte and its value
 	Origin                                  *Origin   // nil for a task that no run has submitted
-	Callback                                *Callback // nil for a task whose end nobody is told
+	Callback                                *Callback // nil for a task without a callback
 }
 
-// Activity is how an activity task answers to touches.
-// It is stored in rows of its own, which exist only for activity tasks.
+// Activity is how an activity task responds to activity.
+// It is stored in its own rows, which exist only for activity tasks.
 type Activity struct {
 	store.Pulse
 
 	MaxFailures int
 }
 
-// Callback says who is told how a task has ended. It is stored in a row of its own, and takes no room in tasks that have none.
+// Callback is the URL that is notified how a task ended. It is stored in its own row, and takes no room in tasks that have none.
 type Callback struct{ URL string }
 
 // The order of the rows is the order of the bytes, and has grown with the fields: it is not that of the
@@ -113,7 +113,7 @@ var bodies = tableOf(rows{
 	},
 })
 
-// activity is a row of the activity, which is there once one of its fields is.
+// activity is a row of the activity, which exists once one of its fields does.
 func activity(n uint64, write func(w *wire, n uint64, a *Activity), read func(a *Activity, v int64)) field {
 	return field{
 		number: n, form: formOwn, at: unsafe.Offsetof(Body{}.Activity),

@@ -1,6 +1,6 @@
 package record
 
-// The finished record: what is left of a task, for as long as its agent's history has room.
+// The finished record: what is kept of a task, for as long as its agent's history has room.
 
 import (
 	"unsafe"
@@ -9,7 +9,7 @@ import (
 )
 
 // Finished is what is kept of a task that has ended.
-// It is kept for the retention, so that its size counts: completed tasks keep no body.
+// It is kept for the retention, so its size matters: completed tasks keep no body.
 type Finished struct {
 	Kind      string
 	Level     store.Level
@@ -20,23 +20,23 @@ type Finished struct {
 	Body      []byte // kept when it failed, so that it can be replayed
 	State     []byte
 	Origin    *Origin // of a task whose body is not kept, if a run has submitted it
-	Callback  string  // the id of the task that tells how this one has ended; empty if nobody is told
+	Callback  string  // the id of the task that delivers the callback of this one; empty for none
 }
 
-// Level and due time are rows of their own form, as the usual values are left out.
+// Level and due time are rows with their own form, as the usual values are left out.
 var finished = tableOf(rows{
 	{number: 1, form: formText, at: unsafe.Offsetof(Finished{}.Kind)},
 	{
 		number: 2, form: formOwn, at: unsafe.Offsetof(Finished{}.Level),
 		write: func(w *wire, n uint64, at unsafe.Pointer) {
-			if level := *(*store.Level)(at); level != store.LevelLow { // the usual one, which a reader takes for granted
+			if level := *(*store.Level)(at); level != store.LevelLow { // the usual one, which a reader assumes
 				w.int(n, int64(level))
 			}
 		},
 		read: func(at unsafe.Pointer, v int64, _ []byte) { *(*store.Level)(at) = store.Level(v) },
 	},
 	{number: 3, form: formCount, at: unsafe.Offsetof(Finished{}.Submitted)},
-	{ // it is stored from the submit on, which is short; while it is read it is that too
+	{ // it is stored relative to the submit, which is short; also while it is read
 		number: 4, form: formOwn,
 		write: func(w *wire, n uint64, at unsafe.Pointer) { f := (*Finished)(at); w.int(n, int64(f.Due-f.Submitted)) },
 		read:  func(at unsafe.Pointer, v int64, _ []byte) { (*Finished)(at).Due = store.Millis(v) },

@@ -1,14 +1,14 @@
 package record
 
-// The history: the last runs of a task, which stay as they are stored until somebody wants to see them.
+// The history: the last runs of a task, which stay encoded until a caller reads them.
 
 import (
 	"encoding/binary"
 	"unsafe"
 )
 
-// History is the last runs of a task, oldest first. A run that ends adds one to twenty that nobody looks at, so these are never
-// decoded for that: they are copied as bytes, and the oldest is left out by its length. The zero History has no runs.
+// History is the last runs of a task, oldest first. A run that ends adds one to twenty that are not needed then, so these are never
+// decoded for that: they are copied as bytes, and the oldest is skipped by its length. The zero History has no runs.
 type History struct {
 	stored []byte // entries of the state, each with its tag and length
 	n      int    // of stored
@@ -35,7 +35,7 @@ func (h *History) take(b, whole []byte) {
 	}
 	h.n, h.by = h.n+1, process
 	end := len(h.stored)
-	// Entries stand next to each other in all that this package writes: then they need not be copied.
+	// Entries are next to each other in everything that this package writes: then they need not be copied.
 	if next := end + len(whole); end == 0 {
 		h.stored = whole
 	} else if next <= cap(h.stored) && &h.stored[:next][end] == &whole[0] {
@@ -45,7 +45,7 @@ func (h *History) take(b, whole []byte) {
 	}
 }
 
-// processOf is the process of a run that follows one of another process, or of the same.
+// processOf is the process of a run, given the process of the run before.
 func processOf(run, before []byte) ([]byte, error) {
 	err := readWire(run, func(number uint64, _ int64, b, _ []byte) {
 		if number == processField {
@@ -72,13 +72,13 @@ func (h *History) Pop() (Run, bool) {
 	return all[last], true
 }
 
-// Len is how many runs there are.
+// Len is the number of runs.
 func (h *History) Len() int {
 	n := h.n + len(h.added)
 	if len(h.added) > 0 {
 		return min(n, KeptRuns)
 	}
-	return n // as many as were stored, were it by a binary that keeps more
+	return n // as many as were stored, even by a binary that keeps more
 }
 
 // All are the runs, decoded.
@@ -102,7 +102,7 @@ func (h *History) All() []Run {
 	return all[len(all)-h.Len():]
 }
 
-// write writes the entries: those that are stored as they are, and then those that were added.
+// write writes the entries: the stored ones unchanged, and then those that were added.
 func (h *History) write(w *wire, n uint64) {
 	added, before := h.added, string(h.by)
 	if over := h.n + len(added) - h.Len(); over >= h.n && over > 0 {
@@ -129,7 +129,7 @@ func (h *History) write(w *wire, n uint64) {
 	}
 }
 
-// copy writes what is stored without the oldest. The first that is left has to name its process, as none is before it.
+// copy writes the stored entries without the oldest. The first that is left has to name its process, as no run is before it.
 func (h *History) copy(w *wire, n uint64, without int) {
 	if without == 0 {
 		*w = append(*w, h.stored...)

@@ -12,16 +12,16 @@ import (
 // A store keeps it with a hold or an order, and core alone reads it.
 type Hold struct {
 	By, Reason string
-	Note       string // what whoever ordered it says of itself
+	Note       string // what the caller says of itself
 
-	// Of a cancelled task, as it was when it was told to end: it may have been replaced since its run began.
+	// Of a cancelled task, as it was when it was cancelled: it may have been replaced since its run began.
 	Group, Kind string
 	Level       store.Level
-	// Callback is the URL that is told of its end, and NoCallback for none: empty where a version without this row has written it.
+	// Callback is the URL that is notified of its end, or NoCallback for none: empty if a version without this row has written it.
 	Callback string
 }
 
-// NoCallback is the Callback of a task whose end nobody is told.
+// NoCallback is the Callback of a task without a callback.
 const NoCallback = "-"
 
 var holds = tableOf(rows{
@@ -37,7 +37,7 @@ var holds = tableOf(rows{
 // Encode is the hold as it is stored.
 func (h *Hold) Encode() []byte { return holds.encode(unsafe.Pointer(h), 8+len(h.By)+len(h.Reason)) }
 
-// DecodeHold reads a hold. If it cannot be read, its Reason says so: whoever asks has to see that something is held.
+// DecodeHold reads a hold. If it cannot be read, its Reason says so: the caller has to see that something is held.
 func DecodeHold(data []byte) Hold {
 	var h Hold
 	if err := holds.decode(data, unsafe.Pointer(&h)); err != nil {
@@ -71,7 +71,7 @@ func DecodeFailure(data []byte) Failure {
 }
 
 // Sender is who has sent a signal, and how.
-// A store keeps it with what was said, and core alone reads it.
+// A store keeps it with the signal, and core alone reads it.
 type Sender struct{ How, By, Question string }
 
 var senders = tableOf(rows{
@@ -85,7 +85,7 @@ func (s *Sender) Encode() []byte {
 	return senders.encode(unsafe.Pointer(s), 8+len(s.By)+len(s.Question))
 }
 
-// DecodeSender reads a sender. Whoever cannot be read is nobody, so that no signal is taken for somebody's.
+// DecodeSender reads a sender. One that cannot be read is empty, so that no signal is attributed to the wrong sender.
 func DecodeSender(data []byte) Sender {
 	var s Sender
 	if senders.decode(data, unsafe.Pointer(&s)) != nil {

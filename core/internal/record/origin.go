@@ -1,6 +1,6 @@
 package record
 
-// The origin: by which run a task was submitted. It is a record of its own within bodies and finished records.
+// The origin: by which run a task was submitted. It is a nested record within bodies and finished records.
 
 import "unsafe"
 

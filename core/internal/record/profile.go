@@ -8,13 +8,13 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Profile is what is kept of an agent.
+// Profile is the stored profile of an agent.
 // A store keeps it as opaque bytes, and hands it out with every claim and submit.
 type Profile struct {
 	Revision int64
 	Zone     string
 	Quiet    []string // each as from, to and days, with a zero byte between them
-	Urgent   bool     // what is urgent passes quiet hours; flags stand together
+	Urgent   bool     // urgent tasks start in quiet hours; flags are grouped
 	Deleted  bool     // it is kept until all tasks are planned without it
 	Labels   []string // each as its name, a zero byte and its value
 	Limits   []string // of the agent, and its budgets, each as JSON

@@ -23,7 +23,7 @@ type Run struct {
 	Outcome  string // one of outcomes
 	Error    string
 	Used     string // what it has used: unit=amount, in millionths, with a blank between them
-	Process  string // that ran it; of a run that crashed, the one that took its task over
+	Process  string // that ran it; for a run that crashed, the one that took over its task
 }
 
 // State is the part of a task that its runs change: written by settle under the run's fence, so no two writers meet.
@@ -44,7 +44,7 @@ type State struct {
 	Idle     int          // how often in a row its gate was closed
 	CaughtUp int          // missed occurrences that were run, one after the other, since it was last on time
 	Spread   bool         // this occurrence was late and has been put off once
-	Hand     bool         // it was told to run in spite of quiet hours
+	Hand     bool         // it was run by hand in spite of quiet hours
 	Retire   store.Millis // an activity task that is due at this time has rested for long enough and is finished
 	Cooling  store.Millis // an activity task that failed too often cools down until then
 	Children []string     // ids of the tasks that its occurrences run as, whose ends are not counted yet
@@ -52,7 +52,7 @@ type State struct {
 	RetryAfters int // how often in a row its handler returned RetryAfter
 	CutOffs     int // how often in a row its run was cut off though it had nearly all the time of a pull
 
-	GateTag string // what its gate wants to be given when it is asked next
+	GateTag string // the tag that its gate gets when it is asked next
 
 	Await *Await // the signal that it waits for; nil for none
 
@@ -94,13 +94,13 @@ var states = tableOf(rows{
 	// 30 is the store's: in front of all rows it says when the task has changed (core/redisstore/scripts/layout.lua).
 })
 
-// Await is a signal that a task waits for, until when, and what becomes of it then. Few tasks have one.
+// Await is a signal that a task waits for, until when, and what happens to it then. Few tasks have one.
 type Await struct {
 	Key   string
 	Until store.Millis // zero for ever
 	Then  string       // empty to run it
 	Fence store.Fence  // of the run that has asked
-	From  string       // whose signals count; empty for anybody's
+	From  string       // whose signals count; empty for any sender
 }
 
 // awaited is a row of it: a text, or a time.
@@ -134,7 +134,7 @@ func awaited(n uint64, of func(a *Await) any) field {
 	}
 }
 
-// PutOff is a due time that quiet hours have put off, and when it is instead: it counts while the task is due then. Few tasks have one, and
+// PutOff is a due time that quiet hours have put off, and when it is instead: it applies while the task is due then. Few tasks have one, and
 // a run is as large as its state.
 type PutOff struct{ From, To store.Millis }
 
@@ -157,7 +157,7 @@ func putOff(n uint64, of func(p *PutOff) *store.Millis) field {
 	}
 }
 
-// outcomes are stored by their place. Entries are only ever added.
+// outcomes are stored by their index. Entries are only ever added.
 // An unknown number, from a newer binary, reads as the first one.
 var outcomes = []string{"success", "failed", "cancelled", "snoozed", "yielded", "crashed", "skipped", "released", "awaiting"}
 
@@ -178,7 +178,7 @@ var runs = tableOf(rows{
 	},
 	{number: 5, form: formText, at: unsafe.Offsetof(Run{}.Error)},
 	{number: 7, form: formText, at: unsafe.Offsetof(Run{}.Used)},
-	{number: processField, form: formText, at: unsafe.Offsetof(Run{}.Process)}, // where it is another one than that of the run before
+	{number: processField, form: formText, at: unsafe.Offsetof(Run{}.Process)}, // if it differs from that of the run before
 })
 
 // Encode is the state as it is stored.
@@ -219,7 +219,7 @@ func (s *State) Decode(data []byte) error {
 }
 
 // Carry is what a task keeps of its state when it begins again: its history.
-// Attempts, failures and cooling belong to what was, and start from zero.
+// Attempts, failures and cooling start from zero.
 func (s *State) Carry() State {
 	return State{
 		RunCount: s.RunCount, SkipCount: s.SkipCount, ErrorCount: s.ErrorCount, Runs: s.Runs, Result: s.Result, Progress: s.Progress,

@@ -8,9 +8,9 @@ import (
 	"unsafe" // only for the places of fields: see field
 )
 
-// How fields are written and read, whatever they belong to.
+// How fields are written and read, in every record.
 
-// wire is a record in the making.
+// wire is a record while it is written.
 // Its methods write nothing for a zero value, which is what keeps small tasks small.
 type wire []byte
 
@@ -40,7 +40,7 @@ func (w *wire) bytes(number uint64, b []byte) {
 	}
 }
 
-// nested writes bytes that write appends, without a copy of them where they are short.
+// nested writes bytes that write appends, without a copy of them if they are short.
 func (w *wire) nested(number uint64, write func()) {
 	begin := len(*w)
 	*w = binary.AppendUvarint(*w, number<<1|1)
@@ -61,7 +61,7 @@ func (w *wire) nested(number uint64, write func()) {
 	}
 }
 
-// It never says more, as the bytes may be anybody's.
+// It never says more, as the bytes may be private.
 var errWire = errors.New("malformed record")
 
 // readWire calls visit for each field: v for a number, b for bytes, and whole for the field with its tag and length. Both alias
@@ -85,7 +85,7 @@ func readWire(data []byte, visit func(number uint64, v int64, b, whole []byte)) 
 		}
 		size, n := binary.Uvarint(data)
 		// Every length is checked against what is left, so that no input
-		// can make it read behind the end.
+		// can make it read beyond the end.
 		if n <= 0 || size > uint64(len(data)-n) { //nolint:gosec // n is at most len(data)
 			return errWire
 		}
@@ -186,8 +186,8 @@ func (f *field) put(w *wire, at unsafe.Pointer) {
 	}
 }
 
-// decode reads what it knows into the record at a place. What it read before it met an error stays.
-// A field that is unknown is passed over: it was written by a newer binary.
+// decode reads the fields that it knows into the record at into. On an error, what was read before stays.
+// An unknown field is skipped: it was written by a newer binary.
 func (t *table) decode(data []byte, into unsafe.Pointer) error {
 	return readWire(data, func(number uint64, v int64, b, whole []byte) {
 		if number < uint64(len(t.by)) && t.by[number] != nil {
