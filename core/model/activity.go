@@ -29,7 +29,7 @@ const (
 // attempt, unless the settings of the kind itself say MaxAttempts.
 type Activity struct {
 	Quiet time.Duration // the run is due this long after the last activity, at most MaxWait after the first: debounce
-	Delay time.Duration // instead of Quiet: it is due this long after the first activity, whatever follows: throttle
+	Delay time.Duration // instead of Quiet: it is due this long after the first activity, regardless of later ones: throttle
 	// Mode chooses between the two explicitly: Delay, or Quiet, is then the time of that mode. If empty, it follows from which of
 	// them is set.
 	Mode    ActivityMode

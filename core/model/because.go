@@ -8,7 +8,7 @@ import "time"
 type Because struct {
 	Code  BecauseCode
 	Text  string    // for people
-	Until time.Time // when it passes by itself; zero if it does not, or that is not known
+	Until time.Time // when it ends without a command; zero if it does not, or if that is not known
 }
 
 // BecauseCode tells reasons apart.

@@ -21,7 +21,7 @@ const (
 // the authorization before a run; a batch of several agents would run in the name of all of them.
 const BatchByAgent = "agent"
 
-// validateBatch refuses settings of batches that make no sense.
+// validateBatch refuses invalid settings of batches.
 func (k KindConfig) validateBatch() *store.ConfigError {
 	switch {
 	case k.Batch < 0 || k.Batch > MaxBatch:

@@ -17,13 +17,13 @@ type Overlap string
 const (
 	OverlapSkip          Overlap = "skip"           // they are skipped and counted, and the run is not disturbed
 	OverlapQueueOne      Overlap = "queue_one"      // one of them runs when the run has ended, the others are skipped
-	OverlapAllow         Overlap = "allow"          // each runs at its time, as a task of its own
+	OverlapAllow         Overlap = "allow"          // each runs at its time, as a separate task
 	OverlapCancelRunning Overlap = "cancel_running" // each runs at its time, and the one that still runs is cancelled
 )
 
 var overlaps = []Overlap{OverlapSkip, OverlapQueueOne, OverlapAllow, OverlapCancelRunning}
 
-// Spawns reports whether each occurrence is a task of its own.
+// Spawns reports whether each occurrence is a separate task.
 func (o Overlap) Spawns() bool { return o == OverlapAllow || o == OverlapCancelRunning }
 
 // Misfire says what happens to the occurrences of a recurring task that no process ran in time: those that are late by

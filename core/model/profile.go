@@ -13,7 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// checkBounds refuses limits and budgets that make no sense for one agent, and completes the others.
+// checkBounds refuses limits and budgets that are invalid for one agent, and completes the others.
 func (p *Profile) checkBounds() error {
 	if n := len(p.Limits) + len(p.Budgets); n > store.MostBounds {
 		return check.Invalid("limits", "and budgets of a profile must be at most %d, not %d", store.MostBounds, n)
@@ -98,7 +98,7 @@ type Profile struct {
 // has none.
 const ZoneOfAgent = "agent"
 
-// Check refuses a profile that makes no sense.
+// Check refuses an invalid profile.
 func (p *Profile) Check() error {
 	if err := check.ValidID("agent_id", p.Agent); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 
 // SetBudgets sets budgets for all processes of the store, replacing previous ones: they apply from the next claim on. An empty Then
 // means ThenHold, and an empty Zone that of the configuration, or UTC. Config.Budgets are set when a process first pulls. Fails with
-// an *[store.InvalidError] for a budget that makes no sense, and where there would be more than [store.MostLimits] limits and budgets.
+// an *[store.InvalidError] for an invalid budget, and if there would be more than [store.MostLimits] limits and budgets.
 func (s *Desk) SetBudgets(ctx context.Context, budgets ...store.Budget) error {
 	changes := make([]store.BudgetChange, len(budgets))
 	for i := range budgets {

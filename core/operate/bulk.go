@@ -125,7 +125,7 @@ func (v BulkVerb) changes(t *model.TaskInfo) bool {
 	return (v != BulkPause || !paused) && (v != BulkResume || paused)
 }
 
-// check refuses a command that makes no sense for its list, before the store is called.
+// check refuses a command that does not fit its list, before the store is called.
 func (b *Bulk) check() error {
 	statuses, known := bulkStatuses[b.Do]
 	if !known {

@@ -65,7 +65,7 @@ func (s *Desk) knowsKind(ctx context.Context, kind string) (bool, error) {
 	return slices.ContainsFunc(stats.Kinds, func(k store.KindStats) bool { return k.Kind == kind }), err
 }
 
-// paused reports whether a target is under a pause of its own. It reads all pauses, which is only done for a target of which
+// paused reports whether a target itself is paused. It reads all pauses, which is only done for a target of which
 // nothing else is known.
 func (s *Desk) paused(ctx context.Context, t store.Target) (bool, error) {
 	q := store.PageOf{Limit: inspect.MaxPage}

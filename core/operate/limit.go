@@ -12,7 +12,7 @@ import (
 
 // SetLimits sets limits for all processes of the store, replacing previous ones: they apply from the next claim on, and runs under way
 // continue. A Burst of zero becomes the starts of a tenth of a second, one at least; a negative one becomes none. Config.Limits are set
-// when a process first pulls. Fails with an *[store.InvalidError] for a limit that makes no sense, and where there would be more than
+// when a process first pulls. Fails with an *[store.InvalidError] for an invalid limit, and if there would be more than
 // [store.MostLimits].
 func (s *Desk) SetLimits(ctx context.Context, limits ...store.Limit) error {
 	changes := make([]store.LimitChange, len(limits))

@@ -52,7 +52,7 @@ func (s *Base) publish(e model.Event) {
 	t.mu.Unlock()
 }
 
-// tellAll publishes the waiting events until none is left, there is no listener, or the store fails; what is left then waits for the next event.
+// tellAll publishes the waiting events until none is left, there is no listener, or the store fails; after a failure the rest waits for the next event.
 func (s *Base) tellAll() {
 	t := &s.telling
 	t.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// HeldError is the error of what is asked before a handler, and kept the run from it: the run has failed, and is tried again.
+// HeldError is an error of what is asked before a handler, which kept the run from it: the run has failed, and is tried again.
 type HeldError struct {
 	By  string // what was asked
 	Err error
