@@ -39,7 +39,7 @@ const (
 	EventBudget   EventType = "budget"   // a budget is used up, until Next; the tasks that it covers wait, are paused, or run on: see Reason
 	EventPark     EventType = "park"     // a claim has parked a due task: Reason says why; if there are more than 50 at once, only Count is known
 	EventBreaker  EventType = "breaker"  // a run of the task was kept from submitting Count tasks: it is too deep below its root, or these are too many: see Code
-	EventReset    EventType = "reset"    // the store has lost what this process had stored in it, such as limits: it is stored again before any task starts; Error says why that failed
+	EventReset    EventType = "reset"    // the store has lost what this process had stored in it, such as limits: it is stored again before any task starts; Error says why not
 	EventRecover  EventType = "recover"  // a claim has put back Count tasks whose lease had ended
 )
 

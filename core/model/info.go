@@ -82,8 +82,8 @@ type TaskInfo struct {
 	Timeout, Lease         time.Duration
 
 	Submitted, Due, Started, Finished time.Time
-	// UpdatedAt is when the task last changed: submitted, edited or replaced; claimed, settled, which is when its run ended, released or taken from a process that died; its
-	// progress stored; paused or resumed by itself, run by hand, cancelled, resumed by a signal, planned again, or touched by activity; ended. A pause of
+	// UpdatedAt is when the task last changed: submitted, edited or replaced; claimed, settled, which is when its run ended, released or taken from a process that
+	// died; its progress stored; paused or resumed by itself, run by hand, cancelled, resumed by a signal, planned again, or touched by activity; ended. A pause of
 	// its agent or kind is no change of the task, nor is a limit that it waits for.
 	UpdatedAt                       time.Time
 	LastActivity                    time.Time // of an activity task: when its subject was last active; zero if unknown, as after a replay

@@ -1,5 +1,5 @@
-// Package model defines the terms of duly: tasks as they are submitted ([NewTask]) and read ([TaskInfo]), outcomes, events, errors, orders, the settings of kinds, and
-// their one form in JSON. It decides nothing and knows no store. Package core also exports the names that handlers and hosts need.
+// Package model defines the terms of duly: tasks as they are submitted ([NewTask]) and read ([TaskInfo]), outcomes, events, errors, orders, the settings of
+// kinds, and their one form in JSON. It decides nothing and knows no store. Package core also exports the names that handlers and hosts need.
 package model
 
 // The task that a user submits: its fields, its defaults, and what is refused.
