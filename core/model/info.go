@@ -57,7 +57,7 @@ type Submitted struct {
 type TaskInfo struct {
 	Agent, ID, Kind, Group string
 	Status                 store.Status
-	Parked                 bool // waits for a process that has a handler for its kind
+	Parked                 bool // due, but set aside: it waits for a process that has a handler for its kind, for the end of a pause, or for room in a limit or a budget
 	Level                  store.Level
 	Payload                json.RawMessage // of tasks that are live or failed
 	Every                  time.Duration

@@ -19,7 +19,7 @@ type Report struct {
 	Retried   int // runs that failed and are repeated
 	Released  int // released, uncharged: not started, or ended by the budget
 	Skipped   int // occurrences that were skipped
-	Parked    int // found due, without a handler here or paused
+	Parked    int // found due and set aside: without a handler here, paused, or held back by a limit or a budget
 	Lost      int // runs that lost their lease; another process may run the task
 	Cancelled int // tasks that their handler cancelled
 	Snoozed   int // runs that put their task off, by Snooze, Yield or RetryAfter

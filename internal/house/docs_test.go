@@ -153,7 +153,7 @@ func (r *reader) makeRun() {
 	r.Helper()
 	out, err := exec.CommandContext(r.Context(), "make", "--no-print-directory", "-n", "run").CombinedOutput()
 	require.NoError(r, err, string(out))
-	commands := strings.Split(strings.TrimSpace(string(out)), "\n") // it says that it builds, builds, and runs
+	commands := strings.Split(strings.TrimSpace(string(out)), "\n") // a message, the build, and the daemon
 	require.Len(r, commands, 3)
 	require.Regexp(r, "^echo 'building bin/duly.* >&2$", commands[0])
 	require.Regexp(r, "^go build .* -o bin/duly ./cmd/duly$", commands[1])

@@ -218,7 +218,7 @@ func (s *State) Decode(data []byte) error {
 	return err
 }
 
-// Carry is what a task keeps of its state when it begins again: its history.
+// Carry is what a task keeps of its state when it begins again: its history, its last result and progress, its children and how often it was called.
 // Attempts, failures and cooling start from zero.
 func (s *State) Carry() State {
 	return State{
