@@ -67,3 +67,36 @@ func TestWhoDiedIsTold(t *testing.T) {
 		assert.Contains(t, found.Message, "1 (1 of first)")
 	})
 }
+
+// A takeover shows in doctor at once, although no run ends for a while.
+func TestWhoDiedIsSeenAtOnce(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		said := w.store.Store.(*memstore.Store)
+		dies := newMortal(w.store)
+		process := func(name string, st core.Store, run func(context.Context, *core.Task[note]) error) *core.Scheduler {
+			s, err := core.New(st, core.Config{Name: name, Presence: said, Recent: said, Default: core.KindConfig{Lease: 20 * time.Second}})
+			require.NoError(t, err)
+			core.Handle(s, "k", run)
+			return s
+		}
+		first := process("first", dies, func(context.Context, *core.Task[note]) error {
+			dies.dead.Store(true)
+			return nil
+		})
+		second := process("second", w.store, func(context.Context, *core.Task[note]) error {
+			time.Sleep(time.Minute)
+			return nil
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "0", Kind: "k"}, core.NewTask{Agent: "a", ID: "1", Kind: "k", Delay: time.Second})
+		_, err := second.RunDue(w.Context(), core.Scope{MaxTasks: 1}) // it has counted something a moment ago
+		require.NoError(t, err)
+		go func() { _, _ = first.RunDue(w.Context(), core.Scope{}) }()
+		time.Sleep(30 * time.Second)
+		go func() { _, _ = second.RunDue(w.Context(), core.Scope{}) }()
+		time.Sleep(10 * time.Second)
+		found, err := second.Recovered(w.Context())
+		require.NoError(t, err)
+		assert.Equal(t, inspect.SeverityWarning, found.Severity, "while the run goes on that was taken over")
+		time.Sleep(2 * time.Minute)
+	})
+}

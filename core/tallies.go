@@ -116,4 +116,5 @@ func (p *pull) tellRecovered(c *store.Claim) {
 			slog.Int("runs", n), slog.String("process", name))
 		s.base.Emit(Event{Type: model.EventRecover, From: StatusInProgress, Status: StatusWaiting, By: check.ByDuly, Count: n, Reason: "of process " + name})
 	}
+	s.addTallies(p.ctx, 0) // its runs may take long: who looks meanwhile is to see it
 }
