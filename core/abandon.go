@@ -1,6 +1,6 @@
 package core
 
-// Abandoning: what becomes of handlers that do not return although their contexts are done.
+// Abandoning: how handlers are given up that do not return although their contexts are done.
 
 import (
 	"context"
@@ -96,8 +96,8 @@ func (c *call) hurry() {
 	p.s.config.Clock.AfterFunc(min(patience, p.s.config.Margin/2), func() { c.abandon(cause) })
 }
 
-// abandon ends the runs of a handler that still runs. Their slots are free; how many such handlers there are is counted
-// until they return, and what they return then is refused.
+// abandon ends the runs of a handler that still runs. Their slots are free; such handlers are counted
+// until they return, and the outcomes they return then are refused.
 func (c *call) abandon(cause error) {
 	p := c.pull
 	if c.over.Swap(true) {

@@ -1,6 +1,6 @@
 package core
 
-// What users notice: the tasks that activity makes due.
+// Activity of users: the tasks that it makes due.
 
 import (
 	"context"

@@ -63,7 +63,7 @@ func (p *pull) admit(ctx context.Context, c *call, r *run) error {
 	if err := p.hear(ctx, r, waited); err != nil {
 		return err
 	}
-	// What it has waited for is what there is to do.
+	// The answer that it has waited for is its work.
 	if c.gate == nil || waited != nil {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (r *run) ask() *RunInfo {
 	return &info
 }
 
-// give adds to what the run has for its handler, unless it has been given up meanwhile.
+// give adds to the handler's data of a run, unless it has been given up meanwhile.
 func (r *run) give(change func(x *extra)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

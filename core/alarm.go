@@ -84,7 +84,7 @@ func (s *Scheduler) bookOnce(ctx context.Context, at store.Millis) (done bool, e
 }
 
 // ring sets the external clock for a time of the store's clock. The external clock is assumed to agree with that of this process, from which
-// the store's may differ by any amount. Rounded to whole seconds it rings less than one early, which a pull waits for, rather than late.
+// the store's may differ by any amount. Rounded to whole seconds it rings early by less than one, which a pull waits for, or late by at most 100 ms.
 func (s *Scheduler) ring(ctx context.Context, at store.Millis) error {
 	const late = 100 // ms
 	now := store.MillisOf(s.config.Clock.Now())

@@ -66,7 +66,7 @@ func (p *pull) leaveAlarm() store.Millis {
 	return p.s.alarm.Leave()
 }
 
-// awaitsDue waits for what falls due within a moment, and reports whether there is such a thing: a host that is called for each second
+// awaitsDue waits for a task that falls due within a moment, and reports whether there is one: a host that is called for each second
 // costs more than one that waits for it.
 func (p *pull) awaitsDue() bool {
 	if !p.books() || p.scope.Agents != nil || p.over() || p.left == 0 {

@@ -50,7 +50,7 @@ func (a *alarmed) Touch(ctx context.Context, touches []store.Touch) ([]store.Tou
 // Claim books for a new task that it was to start and has only stored.
 func (a *alarmed) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	claims, err := a.Store.Claim(ctx, requests)
-	if a.s.config.Alarm == nil { // what starts here is no business of the clock's
+	if a.s.config.Alarm == nil { // the clock has nothing to do with tasks that start here
 		return claims, err
 	}
 	for i := range claims {
@@ -75,7 +75,7 @@ func (a *alarmed) Turn(ctx context.Context, runs []store.Settlement, requests []
 	return settled, claims, err
 }
 
-// settled books for what the ends of runs have made due. A process that runs tasks and has no clock is called by something else.
+// settled books for what the ends of runs have made due. A process that runs tasks and has no clock is called by other means.
 func (a *alarmed) settled(ctx context.Context, settled []store.Settled) {
 	if a.s.config.Alarm == nil {
 		return
@@ -157,14 +157,14 @@ func (a *alarmed) Replan(ctx context.Context, tasks []store.Replan) ([]store.Eff
 	return effects, nil
 }
 
-// Limit books for what a limit no longer keeps back.
+// Limit books for tasks that a limit no longer keeps back.
 func (a *alarmed) Limit(ctx context.Context, changes []store.LimitChange) ([]store.Effect, error) {
 	effects, err := a.Store.Limit(ctx, changes)
 	a.soon(ctx, effects)
 	return effects, err
 }
 
-// Budget books for what a budget no longer keeps back.
+// Budget books for tasks that a budget no longer keeps back.
 func (a *alarmed) Budget(ctx context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
 	effects, err := a.Store.Budget(ctx, changes)
 	a.soon(ctx, effects)

@@ -53,7 +53,7 @@ type host struct {
 	runs  sync.WaitGroup
 }
 
-// end lets nothing more start, and waits for what has.
+// end lets nothing more start, and waits for the runs that have.
 func (h *host) end() {
 	h.s.mu.Lock()
 	h.s.hosts = slices.DeleteFunc(slices.Clone(h.s.hosts), func(other *host) bool { return other == h })
@@ -142,7 +142,7 @@ func (s *Scheduler) placeNow(ctx context.Context, subs []store.Submission) (star
 	return start, []store.Submitted{*c.Submitted}, nil
 }
 
-// run runs what a start has brought: a pull that claims nothing more.
+// run runs the tasks of a start: a pull that claims nothing more.
 func (h *host) run(c *store.Claim, deadline time.Time, lease time.Duration) {
 	defer h.runs.Done()
 	var agents []string

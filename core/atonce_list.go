@@ -18,8 +18,8 @@ type starting struct {
 	claim  store.ClaimRequest
 }
 
-// startListed leases what a submit of several tasks has stored of level 1, and starts it. What it gets is of level 1 and of the same
-// agents and kinds, in the order in which a pull would take it; for what it does not get the next pull comes.
+// startListed leases the tasks of level 1 that a submit of several tasks has stored, and starts them. It gets tasks of level 1 and of the same
+// agents and kinds, in the order in which a pull would take them; those that it does not get are left to the next pull.
 func (s *Scheduler) startListed(ctx context.Context, subs []store.Submission, placed []store.Submitted) {
 	if len(subs) < 2 || !s.hasHostOfLists() || s.declared.storing.Load() || s.keepDeclared(ctx) != nil {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// gatherEvery is how often a pull that waits for more of a batch looks whether something has fallen due: what it waits for is no
+// gatherEvery is how often a pull that waits for more of a batch looks whether something has fallen due: its wait is no
 // reason to keep others waiting.
 const gatherEvery = 5 * time.Millisecond
 

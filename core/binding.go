@@ -12,8 +12,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 )
 
-// Values are what bindings give a run, by name. A name has capital letters, digits and underscores, and begins with a letter, as
-// those of variables do; a value is text without control characters.
+// Values are the values that bindings give a run, by name. A name has capital letters, digits and underscores, and begins with a letter, as
+// names of variables do; a value is text without control characters.
 type Values map[string]string
 
 // Binding returns the values of a run, by its agent, user, kind and task: a workspace, a tenant, a key of a provider. It is called

@@ -1,6 +1,6 @@
 package core
 
-// The call of a handler: its goroutine, its context, its time limit, and what a panic or a Goexit becomes.
+// The call of a handler: its goroutine, its context, its time limit, and how a panic or a Goexit ends it.
 
 import (
 	"context"
@@ -106,7 +106,7 @@ func (c *call) slotted() (tasks []*store.Claimed) {
 
 // PanicError is the outcome of a handler that panicked.
 type PanicError struct {
-	Value string // what it panicked with
+	Value string // the value of the panic
 	Stack string
 }
 

@@ -41,7 +41,7 @@ func callbackSettings() KindConfig {
 	return KindConfig{MaxAttempts: 12, Backoff: 10 * time.Second, MaxBackoff: 2 * time.Hour, Timeout: 15 * time.Second}
 }
 
-// handleCallbacks registers what delivers callbacks, if this process does.
+// handleCallbacks registers the handler that delivers callbacks, if this process does.
 func (s *Scheduler) handleCallbacks() {
 	own := s.config.Kinds[model.KindCallback].Or(callbackSettings()).Or(s.config.Default).Plain()
 	s.base.OfKind[model.KindCallback] = &own
@@ -77,7 +77,7 @@ func (n noted) encode() []byte {
 	return fmt.Appendf(nil, `{"finished_at":%q}`, must(n.At.MarshalText()))
 }
 
-// must is for what cannot fail.
+// must is for encoding that cannot fail.
 func must(text []byte, _ error) []byte { return text }
 
 // deliver reports how a task has ended. A delivery that is not known to follow an end finds out first whether it does: the process that was
@@ -112,7 +112,7 @@ func (s *Scheduler) deliver(ctx context.Context, t *Task[callbackMessage]) error
 	return s.config.Callbacks.Deliver(ctx, m.URL, messageOf(t.RunInfo), message)
 }
 
-// messageOf is what the message of a delivery is known by. It stays when the delivery is replayed: a receiver that has it passes over it.
+// messageOf is the id of a delivery's message. It stays when the delivery is replayed: a receiver that has it skips it.
 func messageOf(t *RunInfo) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%d:%s", len(t.Agent), t.Agent, len(t.ID), t.ID))
 	return "msg_" + hex.EncodeToString(sum[:16])

@@ -79,7 +79,7 @@ type Config struct {
 	Authorizer Authorizer
 	// Logger gets errors that are returned to no caller. Nothing is logged if nil.
 	Logger *slog.Logger
-	// Serial says what runs of one agent may run at the same time: SerialTask if empty. Every process that runs tasks of a
+	// Serial says which runs of one agent may run at the same time: SerialTask if empty. Every process that runs tasks of a
 	// store has to have the same.
 	Serial Serial
 	// Zone is the IANA zone of cron expressions, and of the quiet hours of agents, that name none: UTC if empty. A task keeps the one
@@ -109,7 +109,7 @@ type Config struct {
 	Random func(most time.Duration) time.Duration
 }
 
-// Serial says what runs of one agent may run at the same time, over all processes.
+// Serial says which runs of one agent may run at the same time, over all processes.
 type Serial string
 
 // The settings.
@@ -118,7 +118,7 @@ const (
 	SerialAgent Serial = "agent" // one run of each agent: its tasks run one after the other
 )
 
-// withDefaults fills in what is zero. It comes before the check, so that a bound is compared with what
+// withDefaults fills in zero fields. It comes before the check, so that a bound is compared with the value that
 // will really be used.
 func (c Config) withDefaults() Config {
 	c.Name = processName(c.Name)
@@ -168,7 +168,7 @@ func processName(given string) string {
 // mostBytes is the most that MaxPayload and MaxResult may be.
 const mostBytes = 16 << 20
 
-// validate refuses what makes no sense, with a *[ConfigError].
+// validate refuses settings that make no sense, with a *[ConfigError].
 func (c Config) validate() error {
 	switch {
 	case c.Concurrency < 1 || c.Concurrency > 100_000:

@@ -34,7 +34,7 @@ type Definitions struct {
 	Apply func(ctx context.Context) error
 }
 
-// declared is what is known of the definitions of this process.
+// declared is what this process knows of its definitions.
 type declared struct {
 	own   Definitions
 	stamp atomic.Pointer[string] // nil until all is stored once, or if there is nothing to store
@@ -46,8 +46,8 @@ type declared struct {
 	left    bool        // tasks had no room
 }
 
-// Define stores the limits and budgets of the configuration and what the host adds, and sees to it that they are stored again if the store
-// loses them: before anything else starts in this process. It is to be called once, before the first pull. Without it the limits and budgets of the
+// Define stores the limits and budgets of the configuration and the definitions that the host adds, and makes sure that they are stored again if the
+// store loses them: before anything else starts in this process. Call it once, before the first pull. Without it the limits and budgets of the
 // configuration are stored by the first pull, and kept in the same way.
 func (s *Scheduler) Define(ctx context.Context, d Definitions) error {
 	s.declared.mu.Lock()

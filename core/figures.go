@@ -1,6 +1,6 @@
 package core
 
-// Figures: what policies decide by. None are kept without a policy.
+// Figures: the input of policies. None are kept without a policy.
 
 import (
 	"context"
@@ -48,11 +48,11 @@ type figures struct {
 	agents map[string]*heat
 }
 
-// heat is what is kept of an agent.
+// heat is how busy an agent is.
 type heat struct {
 	AgentFigures
 
-	at time.Time // when the counts were what they are
+	at time.Time // the time of the counts
 }
 
 // refresh reads the figures of the store if they are old. One caller does it at a time, and others do not wait; a store that
@@ -121,7 +121,7 @@ func (f *figures) ran(now time.Time, agent string, v *decide.Verdict, lag time.D
 	}
 }
 
-// heat is what is kept of an agent, as of now. The mutex is held.
+// heat is the current heat of an agent. The mutex is held.
 func (f *figures) heat(now time.Time, agent string) *heat {
 	h := f.agents[agent]
 	if h == nil {

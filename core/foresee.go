@@ -1,6 +1,6 @@
 package core
 
-// What the profiles of agents do to tasks that are submitted.
+// How the profiles of agents change tasks that are submitted.
 
 import (
 	"context"
@@ -117,7 +117,7 @@ func (p *pull) doubt(agent string, ids []string) {
 	p.doubts[agent] = ids
 }
 
-// replan removes the doubts of a pull that ends. What fails is found again by the next claim.
+// replan removes the doubts of a pull that ends. Tasks that it fails for are found again by the next claim.
 func (p *pull) replan() {
 	p.doubtsMu.Lock()
 	all := p.doubts

@@ -68,7 +68,7 @@ func (s *Scheduler) foretell(ctx context.Context, batch []*run) (failed []*run, 
 	return failed, err
 }
 
-// delivery is what follows the end of a run.
+// delivery is the delivery that follows the end of a run.
 func (r *run) delivery() (store.Submission, error) {
 	c, v := r.claimed, &r.verdict
 	of := store.Stored{Agent: c.Agent, ID: c.ID, Status: v.Status, Record: v.Settlement.Record}
@@ -110,7 +110,7 @@ func without(batch []*run, runs []store.Settlement, failed []*run) (rest []*run,
 	return rest, ready, left
 }
 
-// confirmAll makes the deliveries of runs due whose ends are stored. What fails is due later by itself.
+// confirmAll makes the deliveries of runs due whose ends are stored. A delivery that it fails for is due later by itself.
 func (s *Scheduler) confirmAll(ctx context.Context, batch []*run, results []store.Settled) {
 	for i, r := range batch {
 		if !r.tells() || results[i].Err != nil {
@@ -188,7 +188,7 @@ func (s *Scheduler) confirmWaiting(ctx context.Context, d *store.Stored, known [
 	return effects[0].Code, nil
 }
 
-// confirmRunning makes sure of a delivery that runs, or whose process has died: what replaces it knows of the end, and is delivered once more
+// confirmRunning makes sure of a delivery that runs, or whose process has died: its replacement knows of the end, and is delivered again
 // if its run delivers it too.
 func (s *Scheduler) confirmRunning(ctx context.Context, d *store.Stored, known []byte) error {
 	st, err := record.DecodeState(d.State)

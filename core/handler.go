@@ -60,7 +60,7 @@ func (t *RunInfo) Call() int {
 }
 
 // Checkpoint decodes what an earlier run of this occurrence saved with [Yield] into v. It reports whether there was
-// something.
+// a checkpoint.
 func (t *RunInfo) Checkpoint(v any) (bool, error) {
 	r := t.recorder()
 	if r == nil || len(r.state.Checkpoint) == 0 {
@@ -208,7 +208,7 @@ func (s *Scheduler) ownKinds() map[string]*inspect.KindInfo {
 	return all
 }
 
-// ownKind is what this process has for a kind.
+// ownKind is this process' settings for a kind.
 func (s *Scheduler) ownKind(kind string) *inspect.KindInfo {
 	info := &inspect.KindInfo{Kind: kind, Settings: *s.base.Kind(kind), Counters: store.KindCounters{Kind: kind}, Slots: s.slots.Stats().Kinds[kind]}
 	s.mu.RLock()

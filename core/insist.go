@@ -30,8 +30,8 @@ func (t *settler) call(batch []*run) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(p.ctx), longest)
 }
 
-// patienceFor is how long outcomes are tried to be stored whose pull will not live on: for one lease, and no longer than its host lets
-// it. A process that lives on keeps them until the store answers: they are what handlers have done, and would have to do again.
+// patienceFor is how long the store is tried for outcomes whose pull will not live on: for one lease, and no longer than its host lets
+// it. A process that lives on keeps them until the store answers: they are the work of handlers, which would have to do it again.
 func patienceFor(batch []*run) time.Duration {
 	var longest time.Duration
 	for from := 0; from < len(batch); {

@@ -1,6 +1,6 @@
 package core
 
-// What a pull finds out of its partitions: it looks when they are due, and learns from the answers to claims.
+// What a pull knows of its partitions: it looks when they are due, and learns from the answers to claims.
 
 import (
 	"cmp"
@@ -31,7 +31,7 @@ func (p *pull) learn(t *target, r *store.ClaimRequest, c *store.Claim, sent time
 	if c.Unstamped { // due tasks are claimed once the store has what this process relies on
 		return
 	}
-	// The most that was seen: a later claim looks at a part only, and what it does not see is still
+	// The most that was seen: a later claim looks at a part only, and the tasks that it does not see are still
 	// left.
 	t.left = max(t.left, c.Left)
 	if c.Suspects > 0 {
@@ -43,7 +43,7 @@ func (p *pull) learn(t *target, r *store.ClaimRequest, c *store.Claim, sent time
 	}
 	t.barren = time.Time{}
 	t.doubted = p.outlook.series != nil && !g.Urgent && len(c.Tasks)+c.Parked+c.Recovered == 0
-	// What a settlement has made due, or has made room for, while the claim was under way the claim may not have seen: that is no reason to
+	// The claim may not have seen tasks that a settlement made due, or made room for, while it was under way: that is no reason to
 	// stay away.
 	if due := t.next; due != 0 && due <= c.Now && len(c.Tasks)+c.Parked+c.Recovered == 0 {
 		// The place of an agent whose due task was cancelled or replaced stays in the past until a claim has looked there and put it
@@ -90,7 +90,7 @@ func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.T
 	}
 }
 
-// tellMoved reports what a claim did with other tasks than those that it took: which it has parked, up to a bound and then how many more.
+// tellMoved reports what a claim did with tasks that it did not take: which it has parked, up to a bound and then how many more.
 func (p *pull) tellMoved(c *store.Claim) {
 	for _, a := range c.Aside {
 		p.s.base.Emit(Event{Type: model.EventPark, Agent: a.Agent, ID: a.ID, From: StatusWaiting, Status: StatusWaiting, By: check.ByDuly, Reason: base.Aside(a.Why), Count: 1})

@@ -33,8 +33,8 @@ func (s *Scheduler) Use(middleware ...func(next Handler) Handler) {
 type Submitter func(ctx context.Context, tasks []NewTask) ([]Submitted, error)
 
 // UseSubmit wraps each [Scheduler.Submit] of tasks: for tracing, or defaults of your own. Of several the first that was given is the
-// outermost. A middleware may change the tasks, which are a copy that is its own, and not their number; what it changes is checked as
-// if the caller had sent it. What duly stores by itself, such as runs after an activity or deliveries of callbacks, does not pass it.
+// outermost. A middleware may change the tasks, which are a copy that is its own, and not their number; its changes are checked as
+// if the caller had sent them. Tasks that duly stores by itself, such as runs after an activity or deliveries of callbacks, do not pass it.
 func (s *Scheduler) UseSubmit(middleware ...func(next Submitter) Submitter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

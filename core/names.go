@@ -57,9 +57,9 @@ type (
 	Pause = model.Pause
 	// Principal is who wants something.
 	Principal = model.Principal
-	// Profile is what counts for all tasks of an agent, on every host.
+	// Profile is the settings that count for all tasks of an agent, on every host.
 	Profile = model.Profile
-	// Question is what one wait of a task asks a person.
+	// Question is the question of one wait of a task to a person.
 	Question = model.Question
 	// QuietHours are a stretch of each of some days in which no task of an agent starts.
 	QuietHours = model.QuietHours
@@ -67,15 +67,15 @@ type (
 	Report = model.Report
 	// RunsError reports that handlers failed.
 	RunsError = model.RunsError
-	// Signal is what a task waits for.
+	// Signal is the signal that a task waits for.
 	Signal = outcome.Signal
 	// Subject is who did something.
 	Subject = model.Subject
-	// Submitted is what became of a submitted task.
+	// Submitted is the outcome of a submit for a task.
 	Submitted = model.Submitted
 	// SystemClock is the clock of the machine.
 	SystemClock = model.SystemClock
-	// TaskInfo is what the tracker knows of a task.
+	// TaskInfo is the public record of a task.
 	TaskInfo = model.TaskInfo
 	// Transition is a change that a caller asks for.
 	Transition = model.Transition
@@ -188,8 +188,8 @@ func ParseAmount(n float64) (store.Amount, error) {
 	return bound.ParseAmount(n)
 }
 
-// ParseRate reads what [Limit].RateText writes: a number of starts, a slash, and a duration as Go writes it. How many starts there may be
-// at most is for SetLimits to say. The error is an *[InvalidError] about the rate.
+// ParseRate reads the notation of [Limit].RateText: a number of starts, a slash, and a duration as Go writes it. SetLimits checks how many starts
+// are allowed at most. The error is an *[InvalidError] about the rate.
 func ParseRate(text string) (rate int, per time.Duration, err error) {
 	return bound.ParseRate(text)
 }
@@ -205,7 +205,7 @@ func ReadLimit(data []byte) (Limit, error) {
 	return bound.ReadLimit(data)
 }
 
-// RetryAfter repeats the run, for the reason err, not before t: what an HTTP 429 with Retry-After asks for. It is uncharged,
+// RetryAfter repeats the run, for the reason err, not before t: as an HTTP 429 with Retry-After asks for. It is uncharged,
 // for every schedule, up to KindConfig.MaxRetryAfters times in a row; from then on it is a failed attempt. The pause is at
 // least the kind's Backoff, and is followed by a random one that grows as those between attempts do. If the task has a limit
 // key, all tasks of that key are held until t.
@@ -235,7 +235,7 @@ func Yield(checkpoint any, d time.Duration) error {
 	return outcome.Yield(checkpoint, d)
 }
 
-// What users of core hold of the contract of stores has its name here too.
+// Names in core for the parts of the contract of stores that its users need.
 type (
 	// Store remembers tasks; see package store.
 	Store = store.Store
@@ -280,7 +280,7 @@ const (
 	LevelLow    = store.LevelLow
 )
 
-// What a limit counts by itself.
+// What a limit counts separately.
 const (
 	EachAgent = store.EachAgent
 	EachKey   = store.EachKey
@@ -293,7 +293,7 @@ var (
 	ErrLeaseLost = store.ErrLeaseLost
 )
 
-// The periods of budgets, and what becomes of the tasks of one that is used up.
+// The periods of budgets, and how the tasks of one that is used up are treated.
 const (
 	PerHour  = store.PerHour
 	PerDay   = store.PerDay

@@ -80,7 +80,7 @@ func (t *RunInfo) Origin() *Origin {
 	return t.extra.origin
 }
 
-// runsContext is the context of a call, which is that of its runs: what they submit has its origin in it. It is the call itself, as
+// runsContext is the context of a call, which is that of its runs: tasks submitted with it get its origin. It is the call itself, as
 // most handlers submit nothing, and should not pay for it.
 type runsContext call
 
@@ -148,7 +148,7 @@ func (s *Scheduler) checkOrigin(o *Origin, subs []store.Submission) error {
 	return nil
 }
 
-// broken reports that the breaker has refused what a run submits. It returns the error.
+// broken reports that the breaker has refused the tasks of a run. It returns the error.
 func (s *Scheduler) broken(o *Origin, subs []store.Submission, err error) error {
 	if full, is := errors.AsType[*store.BreakerError](err); is && o != nil {
 		s.base.Emit(Event{Type: model.EventBreaker, Agent: o.By.Agent, ID: o.By.ID, By: check.ByDuly, Code: CodeOf(full), Count: len(subs), Error: check.Clip(full.Error())})

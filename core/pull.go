@@ -16,7 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// pull is one call of RunDue: what it claims it runs and settles before it returns.
+// pull is one call of RunDue: it runs and settles all that it claims before it returns.
 type pull struct {
 	s     *Scheduler
 	scope Scope
@@ -41,13 +41,13 @@ type pull struct {
 	noticed   time.Time // when the notice is over that one of its claims has given; zero for none
 	tally     tally
 	open      sync.WaitGroup // runs that are not settled, released or abandoned
-	gaveBack  atomic.Bool    // it has released what it could not start: the host decides when to try again
-	brought   atomic.Bool    // one of its runs has made something else due: an occurrence that became a task of its own, who waited in line, or a task whose signal had come
+	gaveBack  atomic.Bool    // it has released tasks that it could not start: the host decides when to try again
+	brought   atomic.Bool    // a run made something else due: an occurrence that became a task of its own, a task in line, or one whose signal had come
 	calls     sync.WaitGroup // of handlers that have not returned, or were abandoned
 	asking    sync.WaitGroup // questions to partitions that are away
 	missing   atomic.Bool    // some may be
-	hosted    bool           // it runs what a living process has started at once, and claims nothing
-	leftAlarm atomic.Bool    // it no longer books for what others make due
+	hosted    bool           // it runs tasks that a living process has started at once, and claims nothing
+	leftAlarm atomic.Bool    // it no longer books for tasks that others make due
 	guarded   bool           // an alarm is set in case this process dies
 	ticks     ticks
 	settler   *settler
@@ -87,7 +87,7 @@ func newPull(ctx context.Context, s *Scheduler, scope Scope) *pull {
 func (p *pull) bound() {
 	clock := p.s.config.Clock
 	// Two contexts, as a pull ends in two steps: first it claims no more, and later, when the grace
-	// period is over, what runs is cancelled. Handlers therefore get one that does not end with the
+	// period is over, its runs are cancelled. Handlers therefore get one that does not end with the
 	// caller's, only its values.
 	claiming, stop := context.WithCancel(p.ctx)
 	p.claiming = claiming
@@ -141,7 +141,7 @@ func (p *pull) run() (Report, error) {
 	}
 	stop := p.bookWhileRunning()
 	p.open.Wait()
-	// What its runs have made due is for this pull too, unless another follows it anyway.
+	// Tasks that its runs have made due are for this pull too, unless another follows it anyway.
 	for err == nil && !follows && p.brought.Swap(false) {
 		err = p.rounds()
 		p.open.Wait()

@@ -26,7 +26,7 @@ type Message struct {
 // Reception says what to do with a delivery.
 type Reception string
 
-// What may be known of a message.
+// The states of a message.
 const (
 	ReceptionNew       Reception = "new"       // carry it out, then report that by Receipt.End
 	ReceptionDuplicate Reception = "duplicate" // it was carried out: nothing is left to do

@@ -1,6 +1,6 @@
 package core
 
-// The recorder: what a handler records while it runs, of a run and of a task that a test made by hand.
+// The recorder: records of a handler while it runs, for a run and for a task that a test made by hand.
 
 import (
 	"bytes"
@@ -45,7 +45,7 @@ func (t *RunInfo) Recorded() (result, progress json.RawMessage) {
 // making guards RunInfo.made. It is one for all, as a mutex in RunInfo would forbid to copy one, and only tests take it.
 var making sync.Mutex
 
-// errNoRunInfo is what a task without a RunInfo answers, as it has nowhere to keep anything.
+// errNoRunInfo is the error of a task without a RunInfo, as it has nowhere to keep anything.
 var errNoRunInfo = errors.New("the task has no RunInfo: make tasks for tests with dulytest.NewTask")
 
 // recorder of the run; one of its own if no scheduler made it. Nil without a RunInfo.

@@ -32,7 +32,7 @@ func (p *pull) rounds() error {
 // round fills free slots once. It reports whether more may be left to do. It waits for a slot first and asks which tasks have
 // waited longest then: that includes everything that fell due meanwhile, in any partition.
 func (p *pull) round() (bool, error) {
-	// The budget counts claims, not ends: what is claimed is going to run.
+	// The budget counts claims, not ends: claimed tasks are going to run.
 	if p.left == 0 || p.over() || p.gaveBack.Load() {
 		return false, nil
 	}
@@ -106,7 +106,7 @@ func (p *pull) urgentAt(due []*target) time.Time {
 	return at
 }
 
-// urgentDue are the targets that have not just been asked for urgent tasks, those first that were not for the longest time.
+// urgentDue are the targets that have not just been asked for urgent tasks, those asked longest ago first.
 func (p *pull) urgentDue(due []*target) []*target {
 	now := p.s.config.Clock.Now()
 	due = slices.DeleteFunc(due, func(t *target) bool { return now.Sub(t.urgentAsked) < lookEvery })
@@ -211,7 +211,7 @@ func (p *pull) requests(due []*target, g slots.Grant) ([]store.ClaimRequest, []*
 			Fence:      p.s.fences.last(t.partition), Tell: p.s.base.Tells(), Stamp: p.s.stamped(), Expect: p.s.expected,
 		}
 		switch {
-		// Each kind of claim continues where the last of its kind stopped: what one passes over another
+		// Each kind of claim continues where the last of its kind stopped: a task that one passes over another
 		// may want.
 		case g.Urgent:
 			requests[i].After = t.urgent.on(passing, now)
@@ -279,7 +279,7 @@ func (p *pull) leases(kinds []string) (lease time.Duration, others map[string]ti
 	return stored(whole), others, noticeOf(shortest)
 }
 
-// took starts what a claim brought.
+// took starts the tasks of a claim.
 func (p *pull) took(c *store.Claim, sent time.Time) {
 	p.tally.add(func(r *Report) {
 		r.Parked += c.Parked

@@ -70,8 +70,8 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	}
 	r.tell(model.EventDequeue)
 	switch {
-	// A fault goes first, as nothing else can be read from such a task. Then what needs no handler is
-	// settled, so that it does not wait for a process that has one.
+	// A fault goes first, as nothing else can be read from such a task. Then tasks that need no handler are
+	// settled, so that they do not wait for a process that has one.
 	case fault != nil:
 		r.conclude(fault, 0, false)
 	case p.settledEarly(r):
@@ -169,7 +169,7 @@ func (p *pull) start(h *handler, runs []*run) {
 	p.workers.add(c)
 }
 
-// held are those of some runs whose leases are not over. A process that was stopped for a while must not start what others may
+// held are the runs whose leases are not over. A process that was stopped for a while must not start tasks that others may
 // run by now.
 func (p *pull) held(runs []*run) []*run {
 	first := runs[0]
@@ -246,7 +246,7 @@ func (p *pull) timeout(runs []*run) time.Duration {
 	return longest
 }
 
-// conclude decides what becomes of the run and hands it to be settled. Only the first outcome counts; false for a later
+// conclude decides the outcome of the run and hands it to be settled. Only the first outcome counts; false for a later
 // one.
 func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 	// Two may come at once: the handler that returns, and the pull that has given it up.
@@ -303,7 +303,7 @@ func (p *pull) budget(took time.Duration) decide.Budget {
 	return decide.Budget{Spent: p.spent.Load(), Left: p.end.Sub(begun), Whole: p.end.Sub(p.begun), NearlyAll: p.fresh(begun)}
 }
 
-// warn logs what the verdict on a run wants people to know.
+// warn logs the warning of the verdict on a run.
 func (p *pull) warn(r *run) {
 	if w := r.verdict.Warning; w != decide.WarnNothing {
 		p.s.config.Logger.WarnContext(p.ctx, w.String(), //nolint:sloglint // one of a few constants

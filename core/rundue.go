@@ -106,7 +106,7 @@ func (s *Scheduler) check(scope Scope) error {
 // RunTick runs tasks of one agent that were claimed with [Store.Claim] by the same process and lately, in the order given, and settles
 // them. It never fetches. It refuses, without running anything, tasks of another agent.
 //
-// What a pull decides as it claims, RunTick decides when it begins: whether an occurrence has missed its time, is in quiet hours, is skipped
+// Decisions that a pull makes as it claims, RunTick makes when it begins: whether an occurrence has missed its time, is in quiet hours, is skipped
 // or may overlap. How long tasks waited is not known: the waits and durations of their events begin with the tick. Claimed is no message
 // between processes: Ref is binary, and JSON does not keep it. Claim and run tasks in one process, or let [Scheduler.RunDue] do both.
 func (s *Scheduler) RunTick(ctx context.Context, agent string, claimed []Claimed) (Report, error) {

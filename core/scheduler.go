@@ -1,6 +1,6 @@
 package core
 
-// The scheduler: what holds everything else together, and how tasks are submitted.
+// The scheduler: it holds everything else together, and submits tasks.
 
 import (
 	"context"
@@ -26,10 +26,10 @@ import (
 )
 
 // Scheduler submits tasks and runs those that are due. It is safe for concurrent use. It has no goroutines of its own:
-// they live as long as a call to RunDueTasks, RunDue or RunTick, except for handlers that ignore their context, and for what hands
-// events to those who listen: see FlushEvents.
+// they live as long as a call to RunDueTasks, RunDue or RunTick, except for handlers that ignore their context, and for the one that sends
+// events to subscribers: see FlushEvents.
 //
-// Its desk and its view are those of operators and of who looks: their methods are the scheduler's.
+// Its desk and its view are for operators and readers: their methods are the scheduler's.
 type Scheduler struct {
 	*operate.Desk
 	*inspect.View
@@ -41,7 +41,7 @@ type Scheduler struct {
 	config  Config
 	slots   *slots.Slots
 	tallies tallies
-	nonce   string                                                              // what the nonces of this process begin with
+	nonce   string                                                              // the beginning of the nonces of this process
 	cron    func(spec codec.CronSpec, after store.Millis) (store.Millis, error) // the calculation of crons, made once
 	calls   atomic.Int64                                                        // of handlers, under way
 
@@ -64,7 +64,7 @@ type Scheduler struct {
 	alarm    booking.State
 
 	declared declared
-	expected []store.Expected // what runs use of which nothing is known yet
+	expected []store.Expected // the expected use of runs whose use is not known yet
 }
 
 // New makes a scheduler on a store. It fails if a field of config makes no sense, naming it.
@@ -92,7 +92,7 @@ func New(st Store, config Config) (*Scheduler, error) {
 	return s, nil
 }
 
-// Submit stores tasks, all or none of them, and returns what became of each, in order. Once it has returned nil no
+// Submit stores tasks, all or none of them, and returns the outcome for each, in order. Once it has returned nil no
 // crash of any process loses a task. After an error that is not about the input (see [CodeOf]) the outcome is unknown;
 // submitting again is safe if the tasks have ids, as a task whose id is known stays unchanged (Created is false).
 func (s *Scheduler) Submit(ctx context.Context, tasks ...NewTask) ([]Submitted, error) {

@@ -1,6 +1,6 @@
 package core
 
-// The series: what the pulls of a host share that pulls again and again, so that none asks what the one before it knows.
+// The series: the shared state of the pulls of a host that pulls again and again, so that none asks for what the one before it knows.
 
 import (
 	"sync"
@@ -10,8 +10,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// pace is the least time between the starts of two claims of a series, unless the first was full: what falls due meanwhile
-// comes with the second, and so do the outcomes of the first.
+// pace is the least time between the starts of two claims of a series, unless the first was full: tasks that fall due meanwhile
+// come with the second, and so do the outcomes of the first.
 //
 // After a rest the pace does not matter: the first few claims begin at once.
 const (
@@ -32,7 +32,7 @@ type Series struct {
 
 	mu        sync.Mutex // also of the outlooks of its pulls
 	seen      map[int]*seen
-	alarm     store.Millis // what Next has returned last; zero: never
+	alarm     store.Millis // the last result of Next; zero: never
 	claimedAt time.Time    // when the last claim began; zero: never
 	full      bool         // it brought all that it asked for
 	burst     int          // claims that need not wait, as there was a rest before
@@ -166,7 +166,7 @@ func (q *Series) sends() {
 	q.settledAt = at
 }
 
-// of is what is known of a partition. The mutex is held.
+// of is the state of a partition. The mutex is held.
 func (q *Series) of(partition int) *seen {
 	t := q.seen[partition]
 	if t == nil {
@@ -183,8 +183,8 @@ func (p *pull) paced() {
 	}
 }
 
-// lingers waits for what falls due before the pace would allow the next pull to claim anyway, and reports whether there is such
-// a thing: a pull that begins costs more than one that waits.
+// lingers waits for tasks that fall due before the pace would allow the next pull to claim anyway, and reports whether there are
+// any: a pull that begins costs more than one that waits.
 func (p *pull) lingers() bool {
 	q := p.scope.Series
 	if q == nil || p.over() || p.left == 0 {

@@ -59,7 +59,7 @@ type settler struct {
 	mu      sync.Mutex
 	waiting []*run // decided, and not stored
 	working bool
-	owed    bool        // the goroutine of a handler that has returned is about to store what waits
+	owed    bool        // the goroutine of a handler that has returned is about to store the waiting outcomes
 	disarm  func() bool // stops the timer of the batch that waits for company; nil if none does
 }
 
@@ -86,7 +86,7 @@ func (t *settler) add(r *run) {
 	}
 }
 
-// gathers reports whether an outcome waits for company. What an agent waits for, or a pull that is about to end, is stored at
+// gathers reports whether an outcome waits for others. An outcome that an agent waits for, or a pull that is about to end, is stored at
 // once, and so is a pause that other tasks are to have too.
 func (t *settler) gathers(r *run) bool {
 	if t.series == nil || r.pull.over() || r.pull.serial() || r.verdict.Busy != nil {
@@ -95,7 +95,7 @@ func (t *settler) gathers(r *run) bool {
 	return t.series.company()
 }
 
-// pay stores what waits if that is to happen at once. The goroutine of a handler calls it when it has given its slots back.
+// pay stores the waiting outcomes if that is to happen at once. The goroutine of a handler calls it when it has returned its slots.
 func (t *settler) pay() {
 	t.mu.Lock()
 	if !t.owed || t.working {
@@ -112,12 +112,12 @@ func (t *settler) pay() {
 func (t *settler) due() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.disarm != nil && !t.working { // else it went with a claim, or others have filled the batch
+	if t.disarm != nil && !t.working { // otherwise it went with a claim, or others have filled the batch
 		t.begin()
 	}
 }
 
-// begin stores what waits, in a goroutine of its own. The mutex is held.
+// begin stores the waiting outcomes, in a goroutine of its own. The mutex is held.
 func (t *settler) begin() {
 	t.calm()
 	t.owed, t.working = false, true
@@ -132,7 +132,7 @@ func (t *settler) calm() {
 	}
 }
 
-// work stores what waits, batch after batch, until nothing waits: the next outcome starts it again.
+// work stores the waiting outcomes, batch after batch, until none waits: the next outcome starts it again.
 func (t *settler) work() {
 	for {
 		runtime.Gosched() // handlers that are about to end come along
@@ -153,7 +153,7 @@ func (t *settler) take() []*run {
 	n := min(len(t.waiting), largestSettle)
 	batch := t.waiting[:n:n]
 	if t.waiting = t.waiting[n:]; len(t.waiting) == 0 {
-		t.waiting = nil // else those that are stored would be kept in memory for those that come
+		t.waiting = nil // otherwise those that are stored would be kept in memory for those that come
 	}
 	return batch
 }
@@ -240,7 +240,7 @@ func sortOut(batch []*run, runs []store.Settlement, results []store.Settled) ([]
 			}
 		}
 		// The store refused the outcome for a reason that the verdict can take into account, such as
-		// what happened to the task while it ran.
+		// an order for the task while it ran.
 		if batch[i].revise(results[i].Err) {
 			again = append(again, batch[i])
 			left = append(left, settlements(batch[i:i+1])...)

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 )
 
-// Pulls that several callers share: who leads one, who waits for it, and what waiting costs them.
+// Pulls that several callers share: who leads one, who waits for it, and the cost of waiting.
 
 // shortestPull is the least time that a pull gets whose caller has waited for others. With less it could start nothing, and the
 // wait would have been for nothing too.

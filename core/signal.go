@@ -26,7 +26,7 @@ const (
 // ErrNoSignal is the failure of a run that has waited for its signal for too long.
 var ErrNoSignal = errors.New("nobody has sent the signal that it waited for")
 
-// Heard is what a task has waited for.
+// Heard is the result of a task's wait.
 type Heard struct {
 	Key string
 	// Told reports that the signal was sent, with the payload. If not, a caller had the task run before, unless TimedOut.
@@ -37,7 +37,7 @@ type Heard struct {
 	// address may answer.
 	How Means
 	By  string
-	// Question is what the page showed that was answered.
+	// Question is the question that was answered, as the page showed it.
 	Question string
 }
 

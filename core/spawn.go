@@ -100,7 +100,7 @@ func (r *run) gather(ctx context.Context) error {
 	return nil
 }
 
-// inheritance is what a recurring task learns of children that have failed: how many, and why the last did.
+// inheritance is the record a recurring task gets of children that have failed: how many, and why the last did.
 type inheritance struct {
 	failed int
 	why    string

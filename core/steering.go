@@ -19,7 +19,7 @@ import (
 )
 
 // Policy decides by figures how soon tasks run: agents that are busy rise, others sink. It is used by many goroutines at once, and
-// must not block. What it cannot decide, as it panics, stays as it was. Embed [NoPolicy] for what yours leaves alone.
+// must not block. If it panics, nothing is changed. Embed [NoPolicy] for the methods that yours does not need.
 type Policy interface {
 	// Place is called for each task that is submitted, once its preset is filled in and before it is checked. The returned placement counts for
 	// a task that is created or replaced; one that exists, and stays unchanged, keeps what it has.
@@ -157,7 +157,7 @@ type move struct {
 	fields    map[string]any
 }
 
-// moves notes what a policy changes about a task besides its time.
+// moves notes the policy's changes to a task besides its time.
 func (p *pull) moves(e *Ended, next *Placement) {
 	m := move{agent: e.Agent, id: e.ID, fields: map[string]any{}}
 	if next.Level != 0 && next.Level != e.Level {
@@ -192,7 +192,7 @@ func (p *pull) move() {
 	}
 }
 
-// alike reports whether two bodies are the same but for the limit key, which a policy may have set in one, and for the runs and
+// alike reports whether two bodies are the same except for the limit key, which a policy may have set in one, and for the runs and
 // traces that have submitted them.
 func alike(a, b []byte) bool {
 	x, err1 := record.DecodeBody(a)

@@ -1,6 +1,6 @@
 package core
 
-// The answer to a submit: what became of each task, and what differs from one that existed.
+// The answer to a submit: the outcome for each task, and its differences from one that existed.
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Existing is what Submit would find of tasks whose ids are known already, in order; nothing is stored. A task that does not
+// Existing returns what Submit would find of tasks whose ids are known already, in order; nothing is stored. A task that does not
 // exist has no Status.
 func (s *Scheduler) Existing(ctx context.Context, tasks ...NewTask) ([]Submitted, error) {
 	tasks, err := s.base.Filled(tasks)
@@ -140,7 +140,7 @@ func (s *Scheduler) place(ctx context.Context, subs []store.Submission) (placed 
 	}
 }
 
-// takeOverAll gives the submissions that replace a task what that has been through, and notes the statuses.
+// takeOverAll gives the submissions that replace a task the history of that task, and notes the statuses.
 func (s *Scheduler) takeOverAll(ctx context.Context, subs []store.Submission, replacing []int, planned [][]byte, was []Status) (err error) {
 	old := 0
 	for _, i := range replacing {
@@ -188,7 +188,7 @@ func (s *Scheduler) tellPlaced(ctx context.Context, tasks []NewTask, out []Submi
 	}
 }
 
-// takeOver gives a submission what the task that it replaces has been through, and returns the status of that.
+// takeOver gives a submission the history of the task that it replaces, and returns the status of that.
 func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned []byte) (Status, error) {
 	page, err := s.store.Get(ctx, store.Get{Agent: sub.Agent, IDs: []string{sub.ID}})
 	if err != nil {
@@ -226,7 +226,7 @@ func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned
 	return t.Status, nil
 }
 
-// allowSubmit asks the rule about tasks that are submitted, if there is one: it reads those that may exist. A task that exists and
+// allowSubmit calls the rule for submitted tasks, if it is set: it reads those that may exist. A task that exists and
 // is kept does not change.
 func (s *Scheduler) allowSubmit(ctx context.Context, tasks []NewTask, subs []store.Submission) error {
 	if s.config.Allow == nil {

@@ -1,6 +1,6 @@
 package core
 
-// Runs of this process, and those that were taken back of others, counted for the window of all.
+// Runs of this process, and runs taken back from other processes, counted for the window of all.
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// tallies are what this process has counted and not added yet.
+// tallies are the counts of this process that were not added yet.
 type tallies struct {
 	adding sync.Mutex // held by the one that calls the store
 
@@ -50,7 +50,7 @@ func (s *Scheduler) countRun(r *store.RunStat) {
 	k.Lags[store.LagStep(r.Lag)]++
 }
 
-// next is what is to be added now; nil if there is nothing, or it is too early.
+// next is the tally to add now; nil if it is empty, or it is too early.
 func (t *tallies) next(process string, now time.Time, every time.Duration) *store.Tally {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,7 +20,7 @@ const lookEvery = 50 * time.Millisecond
 // takes: so the short ones begin again each time, and the long ones cost little.
 const searchPace = 20 * time.Millisecond
 
-// target is a partition that the pull takes tasks from, and what is known of it.
+// target is a partition that the pull takes tasks from, and its known state.
 type target struct {
 	partition int
 	agents    []string                // nil for all
