@@ -16,7 +16,7 @@ type Bookings interface {
 	// changed. The same booking again gets the same answer.
 	Book(ctx context.Context, b Booking) (Booked, error)
 
-	// Confirm notes that the clock outside is going to ring at a time, which was set with the tag of a booking: what that tag owes until then is paid.
+	// Confirm notes that the external clock is going to ring at a time, which was set with the tag of a booking: that tag owes nothing more until then.
 	Confirm(ctx context.Context, b Booking) error
 }
 
@@ -24,12 +24,12 @@ type Bookings interface {
 type Booking struct {
 	At  Millis
 	Tag string // of the process: of at most MaxTag bytes
-	// For is how long the caller has to set it, and no other process does. A process without a clock has none: what it owes
-	// is for others, and is owed at all only if Fleet.
+	// For is how long the caller has to set it, and no other process does. A process without a clock has none: its alarms
+	// are for others, and are owed at all only if Fleet.
 	For time.Duration
 }
 
-// Booked is what is booked after a call of Book.
+// Booked is the state after a call of Book.
 type Booked struct {
 	Now  Millis
 	Next Millis // the first alarm to come that a clock has confirmed; zero for none

@@ -1,6 +1,6 @@
 package store
 
-// Budgets: what runs may use of anything within an hour, a day or a month.
+// Budgets: bounds on the use of runs within an hour, a day or a month.
 
 import (
 	"encoding/json"
@@ -42,7 +42,7 @@ const UnitRuns = "runs"
 // EachTask lets a budget count each task by itself. No limit does.
 const EachTask Each = "task"
 
-// Period is what a budget is for.
+// Period is the length of time that a budget is for.
 type Period string
 
 // The periods. A day and a month begin at midnight in the budget's zone, or at the end of the gap where there is no midnight.
@@ -52,7 +52,7 @@ const (
 	PerMonth Period = "month"
 )
 
-// Then is what becomes of the tasks of a budget that is used up.
+// Then is how a budget that is used up treats its tasks.
 type Then string
 
 // How a budget treats its tasks once it is used up: they wait for the next period, they are paused until resumed, or they run on and it is reported.
@@ -95,7 +95,7 @@ type Expected struct {
 	Used
 }
 
-// UsualOf is how many runs of a kind are remembered, by which it is known what one usually uses.
+// UsualOf is how many runs of a kind are remembered, to estimate the usual use of one.
 const UsualOf = 20
 
 // Clock is how far local time is ahead of UTC, by when it changes.
@@ -162,7 +162,7 @@ func (c Clock) End(per Period, at Millis) Millis {
 	return end
 }
 
-// String is the clock as stores keep it: how far ahead, in ms, then pairs of when that changes, in ms, and to what.
+// String is the clock in its stored form: how far ahead, in ms, then pairs of when that changes, in ms, and its new value.
 func (c Clock) String() string {
 	var b strings.Builder
 	for i, a := range c {
@@ -221,7 +221,7 @@ type BudgetShare struct {
 	Used Amount `json:"used"`
 }
 
-// MostShares is how many shares a BudgetUse has: those that have used most.
+// MostShares is how many shares a BudgetUse has: those with the largest use.
 const MostShares = 10
 
 // Crossing says that a run has used up a budget.
@@ -276,7 +276,7 @@ func (b *Budget) fields() budgetFields {
 	return budgetFields{b.About.Kind, b.About.Key, b.About.Each, b.About.Unit, b.Amount, b.About.Per, b.Zone, b.Then}
 }
 
-// MarshalJSON writes what a budget bounds.
+// MarshalJSON writes the bounds of a budget.
 func (b Budget) MarshalJSON() ([]byte, error) { return json.Marshal(b.fields()) }
 
 // MarshalJSON writes a budget, and how much of it is used.
@@ -296,7 +296,7 @@ func (u BudgetUse) MarshalJSON() ([]byte, error) {
 	}{u.fields(), u.Used, u.UsedUp, u.Waiting, u.Ends.Time(), shares})
 }
 
-// Add counts what agents, keys or tasks have used, or all together.
+// Add counts the use of agents, keys or tasks, or of all together.
 func (u *BudgetUse) Add(shares ...BudgetShare) {
 	for _, s := range shares {
 		u.Used += s.Used

@@ -43,7 +43,7 @@ type ClaimRequest struct {
 	// the store has forgotten its last writes and its clock is behind, as after a failover.
 	Fence Fence
 	Tell  bool // return which tasks it parks
-	// Expect is what runs are expected to use of which nothing is known yet: see [Budget].
+	// Expect is the expected use of runs whose use is not known yet: see [Budget].
 	Expect []Expected
 	// Stamp, if it is set, names definitions that have to be stored before the caller starts anything: see [Bounds]. A partition without
 	// that stamp leases nothing to it, and reports that.
@@ -79,7 +79,7 @@ type Look struct {
 	Now       Millis // the store's clock at the step
 	NextDue   Millis // when the next of the agents asked for is due; not after Now if more is due; zero: never
 	NextLease Millis // when the next lease of the partition ends; zero: none is held
-	// AgentsDue is, for each of the agents asked for, when it is due next; zero: never, as far as its queue says. A parked
+	// AgentsDue is, for each of the requested agents, when it is due next, by its queue; zero: never. A parked
 	// task that may be taken makes NextDue now, but not these.
 	AgentsDue []Millis
 	Err       error // why this partition could not answer, while others of the call did
@@ -100,12 +100,12 @@ type Claim struct {
 	// Aside are those tasks, if the request says Tell: the first MostAside.
 	Aside     []Aside
 	Recovered int // tasks whose lease had expired and that this step put back
-	// From is how many of these each process had, by what the nonces of its claims begin with: half of one.
+	// From is how many of these each process had, by the beginning of the nonces of its claims: half of one.
 	From    map[string]int
 	Fence   Fence // of all tasks of this claim; zero if there are none
 	Tasks   []Claimed
 	Crossed []Crossing // budgets of starts that are used up by this claim
-	// Submitted is what became of the New of the request; nil if it had none, or failed.
+	// Submitted is the outcome for the New of the request; nil if it had none, or failed.
 	Submitted *Submitted
 	// Unstamped reports that nothing was leased as the partition lacks the Stamp of the request: the store has lost those definitions. A claim
 	// that finds nothing due need not report it.

@@ -30,7 +30,7 @@ type Facts struct {
 	Up       time.Duration
 }
 
-// Loss is what a server loses when it runs out of memory, or is started again.
+// Loss is how much a server loses when it runs out of memory, or is started again.
 type Loss int
 
 // The losses, the gravest last.
@@ -41,7 +41,7 @@ const (
 	LosesTasks
 )
 
-// Evicts is what the server drops when memory is short. Of duly's keys only the records of finished tasks have a time to live.
+// Evicts returns what the server drops when memory is short. Of duly's keys only the records of finished tasks have a time to live.
 func (f *Facts) Evicts() Loss {
 	switch {
 	case f.Eviction == "noeviction":
@@ -55,7 +55,7 @@ func (f *Facts) Evicts() Loss {
 	}
 }
 
-// Forgets is what a crash of the server loses.
+// Forgets returns what a crash of the server loses.
 func (f *Facts) Forgets() Loss {
 	switch {
 	case f.AppendOnly == "yes":

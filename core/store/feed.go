@@ -26,7 +26,7 @@ type Feed interface {
 	FeedSecret(ctx context.Context) ([]byte, error)
 }
 
-// Bounds of what a feed keeps. More events are kept by a store that drops several at once.
+// Bounds of a feed. More events are kept by a store that drops several at once.
 const (
 	FeedKept    = 10_000
 	FeedKeptFor = time.Hour // after the last event or listener
@@ -73,7 +73,7 @@ func (i feedID) less(j feedID) bool { return i.epoch < j.epoch || i.epoch == j.e
 
 func parseFeedID(text string) (feedID, error) {
 	epoch, n, _ := strings.Cut(text, "-")
-	e, err1 := strconv.ParseUint(epoch, 10, 52) // what Lua can count to
+	e, err1 := strconv.ParseUint(epoch, 10, 52) // the largest number that Lua can count to
 	k, err2 := strconv.ParseUint(n, 10, 52)
 	if errors.Join(err1, err2) != nil {
 		return feedID{}, &FeedIDError{text}

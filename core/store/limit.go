@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Limit bounds the runs of the tasks that it is about: how many there are at once, how many start within a time, or both. What
-// a limit holds back waits in line, agent by agent in turn, where it costs claims nothing. A run counts from its claim until it ends, or
+// Limit bounds the runs of the tasks that it is about: how many there are at once, how many start within a time, or both. Tasks that
+// it holds back wait in line, agent by agent in turn, where they cost claims nothing. A run counts from its claim until it ends, or
 // until the lease of its process does.
 type Limit struct {
 	About       LimitTarget
@@ -37,10 +37,10 @@ type LimitTarget struct {
 	Agent string `json:"agent_id,omitempty"`
 }
 
-// Each says what a limit counts by itself.
+// Each says what a limit counts separately.
 type Each string
 
-// What a limit counts by itself; empty for nothing: all tasks that it is about together.
+// What a limit counts separately; empty for nothing: all tasks that it is about together.
 const (
 	EachAgent Each = "agent"
 	EachKey   Each = "key"
@@ -64,7 +64,7 @@ type LimitUse struct {
 	Learned          []Learned // of an adaptive limit; see MostShares
 }
 
-// Learned is what an adaptive limit has found out about one agent or key, or all that it is about.
+// Learned is the state of an adaptive limit for one agent or key, or for all that it is about.
 type Learned struct {
 	Of        string  `json:"of,omitempty"` // the agent or key, where each counts by itself
 	Runs      int     `json:"concurrency"`  // that there may be at once
@@ -123,7 +123,7 @@ type limitFields struct {
 	Adaptive    bool   `json:"adaptive,omitempty"`
 }
 
-// fields has a burst of none too: what leaves it out gets the default.
+// fields includes a burst of none: a limit without the field gets the default.
 func (l *Limit) fields() limitFields {
 	f := limitFields{Kind: l.About.Kind, Key: l.About.Key, Each: l.About.Each, Concurrency: l.Concurrency, Rate: l.RateText(), Adaptive: l.Adaptive}
 	if l.Rate > 0 {
@@ -174,7 +174,7 @@ func SortLimits(all []LimitUse) {
 // MadeUp is for how long an adaptive limit makes up for starts that came late, in ms.
 const MadeUp Millis = 100
 
-// LearnedOf is what an adaptive limit has learned: how many runs at once, ms between two starts or 0, until when nothing starts, and
+// LearnedOf is the state of an adaptive limit: how many runs at once, ms between two starts or 0, until when nothing starts, and
 // whether one run has to show first that it is served.
 func LearnedOf(allow, gap float64, till Millis, probing bool) Learned {
 	l := Learned{Runs: int(allow), HeldUntil: till, Probing: probing}

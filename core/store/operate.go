@@ -1,6 +1,6 @@
 package store
 
-// What people change by hand: replay, run now, cancel, delete, hold, audit.
+// Manual changes: replay, run now, cancel, delete, hold, audit.
 
 // Replay is a dead task that is to be put back.
 type Replay struct {
@@ -20,7 +20,7 @@ type RunNow struct {
 type Cancellation struct {
 	Agent, ID, Group string
 	Version          string // as it was read
-	Record           []byte // what the tracker keeps of the task if it waits with this Version
+	Record           []byte // the tracker's record of the task if it waits with this Version
 	Order            []byte // who and why, opaque, for the run under way
 }
 
@@ -44,13 +44,13 @@ type AuditPage struct {
 	Repair    bool   // to put back lost tasks
 }
 
-// Effect is what a request of an operator did.
+// Effect is the result of an operator's request.
 type Effect struct {
 	Code EffectCode
 	Due  Millis // of Replay and RunNow: when the task is due
 }
 
-// Audited is what an audit of a page found.
+// Audited is the result of the audit of a page.
 type Audited struct {
 	Next   string // where the next page begins; empty if this was the last
 	Tasks  int    // how many were looked at; a task that is stored again meanwhile may be counted twice

@@ -1,6 +1,6 @@
 package store
 
-// What a store answers about tasks, agents and holds.
+// The answers of a store about tasks, agents and holds.
 
 // Get asks for tasks of one agent by their ids.
 type Get struct {
@@ -95,7 +95,7 @@ type Stored struct {
 	// ClaimRequest.Serial).
 	Lease  Millis // when its lease ends
 	Fence  Fence
-	Holder string // what its nonce begins with, half of it: who made it
+	Holder string // the beginning of its nonce, half of it: which process made it
 	Line   Line   // Explain, waiting: the line that it waits in, if any
 	Ahead  int64  // Explain, waiting: how many tasks, and agents with many, its partition looks at before it
 }

@@ -20,7 +20,7 @@ type Receipt struct {
 	Message string        // which one: the same at each delivery, and different for each sender
 	By      string        // the delivery: NonceLen characters, drawn at random
 	Content string        // a digest of what it asks for
-	State   ReceiptState  // what became of it
+	State   ReceiptState  // of the message
 	For     time.Duration // how long that is remembered, from now
 }
 

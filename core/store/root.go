@@ -8,7 +8,7 @@ import (
 )
 
 // Root is the first ancestor of a task that a run has submitted: its tasks, their tasks and so on are counted together. A store counts
-// what it creates or replaces, and so neither a task that exists and is kept nor a call that is repeated. Each partition counts by itself.
+// tasks that it creates or replaces, and so neither one that exists and is kept nor a call that is repeated. Each partition counts by itself.
 type Root struct {
 	Agent, ID string
 	// Most is how many tasks may be submitted for this root in any hour.

@@ -4,7 +4,7 @@ package store
 
 import "time"
 
-// Verb is what becomes of a task when its run ends.
+// Verb is how a task ends or continues when its run ends.
 type Verb byte
 
 // The verbs of a settlement.
@@ -33,15 +33,15 @@ type Settlement struct {
 	State []byte // VerbAgain, VerbRest, VerbRelease: the new state; nil leaves the old one; VerbRelease keeps its crashes counted
 	// Unrun declares that the run has not begun, so that crashes stay counted for the other verbs too.
 	Unrun   bool
-	Record  []byte   // VerbComplete, VerbFail, VerbCancel: what the tracker keeps
+	Record  []byte   // VerbComplete, VerbFail, VerbCancel: the tracker's record
 	Group   string   // the task's group, as it was claimed or cancelled; see Submission.OldGroup
 	Kind    string   // as it was claimed
-	BodyLen int      // bytes of the task's body, as it was claimed: a store bounds what it reads in one step by it
+	BodyLen int      // bytes of the task's body, as it was claimed: a store bounds its reads in one step by it
 	Hold    []byte   // VerbAgain, VerbRest: also pause the task, as Hold does
 	Spent   *Spent   // nil for nothing, and for a run that was served
 	Floor   *Floor   // VerbAgain, VerbRest of an activity task
 	Await   *Await   // how the task waits for signals from now on; nil if nothing changes
-	Tally   *RunStat // what the run adds to the statistics of its kind; nil for nothing
+	Tally   *RunStat // added to the statistics of the run's kind; nil for nothing
 }
 
 // Floor bounds when an activity task may run next.
@@ -61,7 +61,7 @@ type RunStat struct {
 	Failure  []byte        // of a failed run: opaque, kept among the last of its kind
 }
 
-// Spent is what a run has used, for the budgets that it counts in, and how it was answered: adaptive limits learn from that.
+// Spent is the use of a run, for the budgets that it counts in, and how it was answered: adaptive limits learn from that.
 type Spent struct {
 	Used []Used
 	Busy time.Duration // how long the called service asked it to stay away
@@ -87,7 +87,7 @@ type Settled struct {
 	// a time, has another that is due.
 	Freed   bool
 	Crossed *Crossed // budgets that are used up by this run; nil for none, as for nearly all
-	// Opened are partitions in which a claim is worth it now: tasks wait there in line for what the run, or another one of the same
+	// Opened are partitions in which a claim is worth it now: tasks wait there in line for the share that the run, or another one of the same
 	// call, had of a limit that spans partitions.
 	Opened []int
 	// Err is nil, ErrLeaseLost, a *Error (unknown: settle it again), or, with nothing changed: ErrReplaced, a new

@@ -1,6 +1,6 @@
 package store
 
-// Signals: what tasks wait for until it is sent.
+// Signals: messages that tasks wait for.
 
 import (
 	"context"
@@ -35,7 +35,7 @@ type Signal struct {
 	Rest bool
 }
 
-// Signalled is what became of a signal.
+// Signalled is the outcome of a signal.
 type Signalled struct {
 	Code    SignalCode
 	Resumed int  // tasks that were made due

@@ -28,7 +28,7 @@ type Counters struct {
 	Replayed   int64 `json:"replayed"`
 	Deleted    int64 `json:"deleted"`
 	Trimmed    int64 `json:"trimmed"`   // finished records dropped for want of room before their time
-	Malformed  int64 `json:"malformed"` // records passed over, as they are not what the store wrote
+	Malformed  int64 `json:"malformed"` // records passed over, as the store did not write them
 }
 
 // Stats are the counters of a store, and of the kinds of its tasks.
@@ -77,7 +77,7 @@ type Failure struct {
 // KeptFailures is how many of the last failed runs of a kind are kept.
 const KeptFailures = 20
 
-// Depth is how many tasks wait for their time, a process or the end of a pause. What rests has nothing to wait for.
+// Depth is how many tasks wait for their time, a process or the end of a pause. Resting tasks have nothing to wait for.
 func (k *KindCounters) Depth() int64 { return max(k.Live-k.Running-k.Resting, 0) }
 
 // Average is the mean duration of the runs; zero if there were none.

@@ -1,6 +1,6 @@
 package store
 
-// The interfaces of a store, and what each verb promises.
+// The interfaces of a store, and the promises of each verb.
 
 import "context"
 
@@ -27,7 +27,7 @@ type Store interface {
 	Messages
 }
 
-// Queue is what a scheduler needs to take tasks in and run them.
+// Queue has the verbs that a scheduler needs to take tasks in and run them.
 type Queue interface {
 	// Partitions is the number of partitions, a power of two that never changes. [PartitionOf] places an agent.
 	Partitions() int
@@ -138,9 +138,9 @@ type Reader interface {
 	Stats(ctx context.Context) (Stats, error)
 }
 
-// Tenants is what a store keeps of agents themselves, whether or not they have tasks: opaque profiles, which each claim and submit returns.
+// Tenants keeps data of agents themselves, whether or not they have tasks: opaque profiles, which each claim and submit returns.
 type Tenants interface {
-	// Profile sets and deletes profiles of agents, each if it is as it was seen: else EffectChanged. Sent again it changes nothing.
+	// Profile sets and deletes profiles of agents, each if it is unchanged since it was read: otherwise EffectChanged. Sent again it changes nothing.
 	// Claims and submits return the profile of an agent from then on.
 	Profile(ctx context.Context, changes []ProfileChange) ([]Effect, error)
 
@@ -172,7 +172,7 @@ type Bounds interface {
 	// again; runs before its first setting do not count. EffectNone reports that a budget was so already.
 	Budget(ctx context.Context, changes []BudgetChange) ([]Effect, error)
 
-	// Budgets are the budgets in force, ordered by what they are about, and how much of each is used.
+	// Budgets are the budgets in force, ordered by their targets, and how much of each is used.
 	Budgets(ctx context.Context) ([]BudgetUse, error)
 
 	// Stamp notes in every partition that the definitions which a stamp names are stored: limits, budgets, and everything else that a process

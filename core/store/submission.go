@@ -26,7 +26,7 @@ type Submission struct {
 	// Owed stores a task when the store is full too, and with ConflictKeep regardless of its agent's other tasks: it follows from one that was allowed,
 	// which ends then. Where others are submitted in the same call it has to find room as they do.
 	Owed   bool
-	OldLen int // bytes of the body that ConflictReplace is to replace: a store bounds what it reads in one step by it
+	OldLen int // bytes of the body that ConflictReplace is to replace: a store bounds its reads in one step by it
 }
 
 // Conflict says what Submit does with a task that already exists.
@@ -60,7 +60,7 @@ type Touch struct {
 	Pulse           Pulse
 }
 
-// Touched is what a touch did.
+// Touched is the result of a touch.
 type Touched struct {
 	Booked bool   // it booked a run
 	Due    Millis // when that run is due; zero while a run is under way

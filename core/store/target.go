@@ -1,6 +1,6 @@
 package store
 
-// What a hold is about.
+// The targets of holds.
 
 import (
 	"encoding/json"

@@ -1,6 +1,6 @@
 package store
 
-// Turn: outcomes and the next claim in one call, and what that means for a store that has no shorter way.
+// Turn: outcomes and the next claim in one call, and its meaning for a store that has no shorter way.
 
 import "context"
 

@@ -1,6 +1,6 @@
 package store
 
-// Runs of the last hours, by kind: what a process has counted, and what all have.
+// Runs of the last hours, by kind: counted by one process, and by all.
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // Recent is implemented by stores that keep counters of the runs of the last day. Only displays depend on them.
 type Recent interface {
-	// Tally adds what a process has counted to the slot of now. A tally whose Seq is not above the last one of its process in this slot is
+	// Tally adds the counts of a process to the current slot. A tally whose Seq is not above the last one of its process in this slot is
 	// one that was sent again, and adds nothing.
 	Tally(ctx context.Context, t Tally) error
 	// Window returns the counters of the last slots, of which the one of now is the last, by kind; and the time of the store. At most
@@ -22,7 +22,7 @@ type Recent interface {
 	Slots(ctx context.Context, slots int) ([]Slot, Millis, error)
 }
 
-// Slot is what ran in one slot, by kind.
+// Slot has the runs of one slot, by kind.
 type Slot struct {
 	Since Millis
 	Kinds []KindWindow // by name
@@ -42,7 +42,7 @@ const (
 // SlotOf is the number of the slot of a time.
 func SlotOf(at Millis) int64 { return int64(at) / SlotTime.Milliseconds() }
 
-// Tally is what a process has counted since its last one.
+// Tally has the counts of a process since its last one.
 type Tally struct {
 	Process string
 	Seq     int64 // grows with each tally of the process
