@@ -1,6 +1,6 @@
 package memstore
 
-// Adapt: what an adaptive limit learns. Also the reference for learn in spend.lua.
+// Adapt: how an adaptive limit learns. Also the reference for learn in spend.lua.
 
 import (
 	"math"
@@ -70,7 +70,7 @@ func (u *used) learn(wait float64, now store.Millis) {
 }
 
 func (k *knowledge) refuse(now, till store.Millis) {
-	if now >= k.till { // else it is of those that were under way
+	if now >= k.till { // otherwise it is of those that were under way
 		k.allow, k.probe = max(1, k.allow/2), probeWanted
 	}
 	k.till = max(k.till, till)

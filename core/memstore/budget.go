@@ -1,6 +1,6 @@
 package memstore
 
-// Budgets: what they count. Also the reference for spend in spend.lua.
+// Budgets: how they count. Also the reference for spend in spend.lua.
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func (b *bucket) spentAt(now store.Millis) store.Amount {
 	return b.spent
 }
 
-// mostSpent is what a counter holds.
+// mostSpent is the most that a counter holds.
 const mostSpent = 9e18
 
 // spend charges a bucket of a budget, and returns it if it is used up by this. A task that has ended is not paused.
@@ -59,7 +59,7 @@ func (p *partition) spend(b *bucket, amount store.Amount, t *task, now store.Mil
 	return []store.Crossing{c}
 }
 
-// pausedBy is what a budget pauses that is used up.
+// pausedBy is the scope that a budget pauses once it is used up.
 func pausedBy(b *store.Budget, of string, t *task) scope {
 	switch about := &b.About; {
 	case about.Each == store.EachAgent, about.Agent != "":
@@ -84,7 +84,7 @@ func (p *partition) holdNow(s scope, note []byte, now store.Millis) {
 	}
 }
 
-// afterRun charges what a run has used, and notes how it was answered.
+// afterRun charges the use of a run, and notes how it was answered.
 func (p *partition) afterRun(had []used, t *task, r *store.Settlement, now store.Millis) (crossed []store.Crossing) {
 	spent := r.Spent
 	if spent == nil {

@@ -144,7 +144,7 @@ func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
 }
 
 // bounds are how many tasks of some kinds are taken at most.
-// A bound on a kind that is not asked for would only make the claim picky.
+// A bound on a kind that is not requested would only make the claim picky.
 func bounds(r *store.ClaimRequest) map[string]int {
 	most := maps.Clone(r.Most)
 	maps.DeleteFunc(most, func(kind string, _ int) bool { return !slices.Contains(r.Kinds, kind) })
@@ -177,7 +177,7 @@ func (p *partition) nexts(agents, kinds []string, now store.Millis) (due, lease 
 }
 
 // first fills in when each of some agents is due, and returns the earliest; zero for never.
-// Its results may be earlier than what a claim finds: visit is the place of an agent,
+// Its results may be earlier than the tasks that a claim finds: visit is the place of an agent,
 // which may be the time of its last visit.
 func (p *partition) first(agents []string, dues []store.Millis) store.Millis {
 	var due store.Millis

@@ -50,7 +50,7 @@ func (s *Store) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, e
 			}
 			begun := newHold(sc, h, now)
 			begun.since = p.begun(now)
-			// Prolong is what a snooze wants: never to shorten a pause that another call has made.
+			// Prolong is for a snooze: it must never shorten a pause that another call has made.
 			if old := p.holds[sc]; h.Prolong && p.held(sc, now) && old.outlasts(&begun) {
 				return false
 			}
@@ -61,7 +61,7 @@ func (s *Store) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, e
 }
 
 // Unhold ends holds; see [store.Operator].
-// What the holds kept is put back by claims, a limited number at a time.
+// The held tasks are put back by claims, a limited number at a time.
 func (s *Store) Unhold(ctx context.Context, targets []store.Target) ([]store.Effect, error) {
 	return operate(ctx, s, targets, func(t *store.Target, now store.Millis) store.Effect {
 		return s.inScope(t, func(p *partition) bool {

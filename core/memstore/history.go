@@ -31,8 +31,8 @@ type finished struct {
 type ends struct {
 	line []end
 	n    int // that still have their record
-	// kib is what these records weigh: see weight.
-	kib int // what those weigh
+	// kib is the weight of these records: see weight.
+	kib int // the weight of those
 }
 
 // end is an entry in line, which outlives its record.
@@ -135,7 +135,7 @@ func (p *partition) trimFirst(agent string, h *history, e *ends, most int, now s
 		if e.n <= most && (e.kib <= p.store.config.KeptBytes>>10 || len(e.line) == 1) {
 			return false
 		}
-		// Only what goes before its time is remembered as gone: the end of retention is no loss.
+		// Only records that go before their time are remembered as gone: the end of retention is no loss.
 		p.dropped(agent, first.id, h.records[first.id], now)
 	}
 	h.remove(first.id)

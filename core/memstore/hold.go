@@ -1,6 +1,6 @@
 package memstore
 
-// Holds: what they keep from being claimed, and how their tasks come back.
+// Holds: which tasks they keep from being claimed, and how these come back.
 
 import (
 	"slices"

@@ -1,6 +1,6 @@
 package memstore
 
-// Limits: what they count, and the lines in which tasks wait for room. Also the reference for limits.lua.
+// Limits: how they count, and the lines in which tasks wait for room. Also the reference for limits.lua.
 
 import (
 	"context"
@@ -42,7 +42,7 @@ func (r *rule) same(o *rule) bool {
 	return x.Amount == y.Amount && x.Then == y.Then && x.Zone == y.Zone && slices.Equal(x.Clock, y.Clock) && string(x.Note) == string(y.Note)
 }
 
-// bucket is what a rule counts together. It is known while something counts in it or waits for it, or while its rate is not over.
+// bucket is one count of a rule. It is known while something counts in it or waits for it, or while its rate is not over.
 type bucket struct {
 	name  string
 	about store.BudgetTarget // with a Unit if it is that of a budget

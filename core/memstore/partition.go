@@ -45,7 +45,7 @@ type partition struct {
 	// profiles are those of agents, which need not have tasks.
 	profiles map[string][]byte
 	bounds   map[string][]rule        // limits and budgets of profiles, by agent
-	usual    map[useOf][]store.Amount // what the last runs of a kind have used, oldest first
+	usual    map[useOf][]store.Amount // the use of the last runs of a kind, oldest first
 	roots    roots
 	signals  signals
 	// overruled is when a held task was last ordered to run.
@@ -104,7 +104,7 @@ type task struct {
 	seq int64
 	// due is when it is due, or was when its run began.
 	due store.Millis
-	// state is what core keeps between runs, and crashes how many of its runs in a row have died.
+	// state is core's state between runs, and crashes how many of its runs in a row have died.
 	state   []byte
 	crashes int
 	lost    *loss        // the last of these; nil for none, and once its process has shown that it lives
@@ -302,7 +302,7 @@ func (p *partition) lift(t *task) {
 // move gives a waiting task another due time, where it is.
 // A debounced activity task is moved with each touch, so this has to be cheap.
 func (p *partition) move(t *task, due store.Millis) {
-	if t.lined != nil { // what waits in line is taken whenever there is room
+	if t.lined != nil { // tasks in line are taken whenever there is room
 		p.lift(t)
 		p.place(t, due)
 		return

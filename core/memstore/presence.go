@@ -30,7 +30,7 @@ func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.
 	now := s.now()
 	// The process that announces cleans up, so that nothing has to wake for it.
 	maps.DeleteFunc(s.processes, func(_ string, p said) bool { return p.until <= now })
-	// A process that is not known does not push another out: those that run already matter more.
+	// An unknown process does not push another out: those that run already matter more.
 	if _, known := s.processes[tag]; known || len(s.processes) < store.MaxProcesses {
 		s.processes[tag] = said{slices.Clone(info), now.Add(ttl)}
 	}

@@ -86,7 +86,7 @@ func (p *partition) stored(agent, id string, now store.Millis) store.Stored {
 			out.Order = slices.Clone(t.order.note)
 		}
 		// A task that was held is shown as parked only while the hold lasts.
-		out.Parked = t.parked != "" && (t.parked[0] != '@' || len(out.Holds) > 0) // else it is about to be put back
+		out.Parked = t.parked != "" && (t.parked[0] != '@' || len(out.Holds) > 0) // otherwise it is about to be put back
 		if t.claim != nil {
 			out.Status = store.StatusInProgress
 			out.Updated = store.Millis(t.claim.fence / clockUnit)
@@ -128,7 +128,7 @@ func (p *partition) explain(out *store.Stored) {
 	case t.claim != nil:
 		t.claim.describe(out)
 	default:
-		// A task of a serial agent waits for the run of another one: that lease is what it waits for.
+		// A task of a serial agent waits for another run of it: for the end of that lease.
 		if c := p.serial[t.Agent]; c != nil && c.term.at >= 0 {
 			c.describe(out)
 		}

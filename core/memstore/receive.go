@@ -16,7 +16,7 @@ type receipt struct {
 	until store.Millis
 }
 
-// Receive notes what became of a message; see [store.Messages].
+// Receive notes the state of a message; see [store.Messages].
 func (s *Store) Receive(ctx context.Context, r store.Receipt) (store.Received, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Received{}, &store.Error{Verb: "receive", Err: err}

@@ -12,7 +12,7 @@ import (
 // store.Recent is optional; this line has the compiler check it.
 var _ store.Recent = (*Store)(nil)
 
-// Tally adds what a process has counted; see [store.Recent].
+// Tally adds the counts of a process; see [store.Recent].
 func (s *Store) Tally(ctx context.Context, t store.Tally) error {
 	if err := ctx.Err(); err != nil {
 		return &store.Error{Verb: "stats", Err: err}

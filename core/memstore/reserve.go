@@ -1,6 +1,6 @@
 package memstore
 
-// What budgets keep for the runs under way, by what runs of their kinds usually use. Also the reference for own.usual in limits.lua.
+// The reserves of budgets for runs under way, by the usual use of their kinds. Also the reference for own.usual in limits.lua.
 
 import (
 	"slices"
@@ -11,7 +11,7 @@ import (
 // useOf is a kind and a unit that its runs use.
 type useOf struct{ kind, unit string }
 
-// kept is what a budget keeps for a run.
+// kept is the amount that a budget reserves for a run.
 type kept struct {
 	*bucket
 
@@ -19,13 +19,13 @@ type kept struct {
 	untried bool // nothing is known of its kind
 }
 
-// reserves reports whether a budget keeps anything for its runs: what they use is known when they end, and it holds the others back.
+// reserves reports whether a budget reserves anything for its runs: their use is known when they end, and it holds the others back.
 func (b *bucket) reserves() bool {
 	return b.rule.budget != nil && b.rule.budget.About.Unit != store.UnitRuns
 }
 
-// usually is what nine in ten of the last runs of a kind have used of a unit at most, and the most that one of them has; else what the caller
-// expects; false if nothing is known.
+// usually is the most that nine in ten of the last runs of a kind have used of a unit, and the most that one of them has; otherwise the use that
+// the caller expects; false if nothing is known.
 func (p *partition) usually(kind, unit string, expect []store.Expected) (usual, most store.Amount, known bool) {
 	if last := slices.Sorted(slices.Values(p.usual[useOf{kind, unit}])); len(last) > 0 {
 		return last[(len(last)*9+9)/10-1], last[len(last)-1], true
@@ -68,7 +68,7 @@ func (p *partition) reserve(b *bucket, t *task, expect []store.Expected) {
 	t.kept = append(t.kept, kept{b, most, !known})
 }
 
-// noteUses keeps what a run has used, once for each unit that a budget bounds, for the runs to come.
+// noteUses keeps the use of a run, once for each unit that a budget bounds, for the runs to come.
 func (p *partition) noteUses(had []used, kind string, spent []store.Used) {
 	var noted []string
 	for i := range had {

@@ -1,6 +1,6 @@
 package memstore
 
-// Settle: what becomes of a task whose run has ended.
+// Settle: how a task ends or continues whose run has ended.
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func (s *Store) Settle(ctx context.Context, runs []store.Settlement) ([]store.Se
 	for i := range runs {
 		out[i], ended[i] = s.parts[runs[i].Partition].settle(&runs[i], now)
 	}
-	// Last of all, as what becomes of the tasks, of the others of the call too, decides when an agent is due.
+	// Last of all, as the outcomes of the tasks, of the others of the call too, decide when an agent is due.
 	for i, c := range ended {
 		if c != nil && s.parts[runs[i].Partition].free(runs[i].Agent, c, now) {
 			out[i].Freed = true
@@ -110,7 +110,7 @@ func (p *partition) again(t *task, r *store.Settlement, now store.Millis) store.
 		due = p.pulsed(t, r, due, now)
 	}
 	told := p.awaits(t, r.Await, now)
-	// After everything else: an order outweighs what the run wanted.
+	// After everything else: an order outweighs the outcome of the run.
 	due = p.ordered(t, r.Verb, due, now)
 	if told {
 		due = min(due, now)

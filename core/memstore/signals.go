@@ -52,7 +52,7 @@ func (p *partition) signal(n *store.Signal, now store.Millis) store.Signalled {
 			break
 		}
 		t.told, t.changed = toldOf(n), now
-		if t.due > now { // what waits for something else as well keeps its place there
+		if t.due > now { // a task that waits for something else as well keeps its place there
 			p.lift(t)
 			p.place(t, now)
 		}

@@ -33,7 +33,7 @@ type Config struct {
 	KeptBytes  int           // most bytes of their records, of those that have 4 KiB and more: DefaultKeptBytes if zero; see redisstore
 	MaxTasks   int           // most live tasks of one agent: DefaultMaxTasks if zero
 	MaxBytes   int           // most bytes of them, of those that have 4 KiB and more: DefaultMaxBytes if zero
-	Clock      Clock         // the clock that decides what is due: that of the machine if nil
+	Clock      Clock         // the clock that decides what is due: the machine's if nil
 }
 
 // Clock tells the time; core.Clock is one.
@@ -76,7 +76,7 @@ func New(config Config) *Store {
 		config.Partitions = DefaultPartitions
 	}
 	if config.Partitions < 1 || config.Partitions&(config.Partitions-1) != 0 {
-		// A power of two is what store.PartitionOf needs to spread agents.
+		// store.PartitionOf needs a power of two to spread agents.
 		panic(fmt.Sprintf("memstore: Partitions must be a power of two, not %d", config.Partitions))
 	}
 	if config.Retention == 0 {

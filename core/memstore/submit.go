@@ -1,6 +1,6 @@
 package memstore
 
-// Submit: what is refused, created or replaced. A call stores all of its tasks or none.
+// Submit: which tasks are refused, created or replaced. A call stores all of its tasks or none.
 
 import (
 	"context"
@@ -51,7 +51,7 @@ func (p *partition) submitAll(tasks []store.Submission, members []int, out []sto
 		seq[i] = first + int64(k)
 	}
 	var earliest store.Millis
-	// All that is replaced leaves its place before anything gets one: an agent of which nothing else waits loses its own.
+	// All replaced tasks leave their places before any gets one: an agent without other waiting tasks loses its own.
 	for _, i := range members {
 		if t := p.task(tasks[i].Agent, tasks[i].ID); tasks[i].Conflict == store.ConflictReplace && t != nil && t.claim == nil && !t.lifted {
 			p.lift(t)
@@ -117,13 +117,13 @@ func (s *Store) refuses(tasks []store.Submission) error {
 	return nil
 }
 
-// gain is what the tasks before this one, in the same call, add to an agent.
+// gain is how much the tasks before this one, in the same call, add to an agent.
 type gain struct {
 	tasks, kib int
 	spawned    map[rootName]int // of the whole call
 }
 
-// refuses finds out why a task is not stored, if it is not, and adds it to what its agent is to get if it is.
+// refuses finds out why a task is not stored, if it is not, and adds it to its agent's gain if it is.
 func (p *partition) refuses(t *store.Submission, also *gain, now store.Millis) error {
 	// A task that exists and is kept adds nothing.
 	known, err := p.conflict(t, now)
@@ -171,7 +171,7 @@ func (p *partition) heavier(sub *store.Submission) int {
 // tooHeavy refuses a task that would give an agent too many bytes, on top of those that it has and those that the call adds.
 func (p *partition) tooHeavy(agent string, kib, also int) error {
 	a := p.agents[agent]
-	// What adds no weight is never refused, also where an agent has too much already.
+	// A task that adds no weight is never refused, also where an agent has too much already.
 	if kib <= 0 {
 		return nil
 	}
@@ -204,7 +204,7 @@ func (p *partition) conflict(sub *store.Submission, now store.Millis) (bool, err
 		return true, &store.ConflictError{Agent: sub.Agent, ID: sub.ID, Reason: "already exists"}
 	case sub.Conflict != store.ConflictReplace:
 		return live != nil || finished, nil
-	// Version is what the caller has read: if the task is another by now, its decision no longer holds.
+	// Version is the one that the caller has read: if the task has changed by now, its decision no longer holds.
 	case version != sub.Version:
 		return true, store.ErrChanged
 	case live != nil && live.claim != nil && live.ending():
@@ -240,7 +240,7 @@ func (p *partition) submit(sub store.Submission, seq int64, now store.Millis) st
 }
 
 // replace gives a live task a new definition, at once or when its run ends.
-// A run under way keeps the old definition; what it settles is looked at again by core.
+// A run under way keeps the old definition; core looks again at its settlement.
 func (p *partition) replace(sub store.Submission, due, now store.Millis) store.Submitted {
 	t := p.task(sub.Agent, sub.ID)
 	if sub.Group != t.Group {
@@ -249,7 +249,7 @@ func (p *partition) replace(sub store.Submission, due, now store.Millis) store.S
 	}
 	running := t.claim != nil
 	if !running {
-		if !t.lifted { // else its place was given up before
+		if !t.lifted { // otherwise its place was given up before
 			p.lift(t)
 		}
 		t.lifted = false
@@ -328,7 +328,7 @@ func (p *partition) spreadFor(a *agent, id string, level store.Level, size int) 
 	}
 }
 
-// spread makes an agent one with many tasks: what waits has queues from now on, and one entry together.
+// spread makes an agent one with many tasks: its waiting tasks have queues from now on, and one entry together.
 func (p *partition) spread(a *agent) {
 	if a.many {
 		return

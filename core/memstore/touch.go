@@ -9,7 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// pulse is what is known of an activity task between its runs.
+// pulse is the state of an activity task between its runs.
 // It exists only for tasks that Touch or a replay has made.
 type pulse struct {
 	floor store.Millis // its next run is not due before this

@@ -69,7 +69,7 @@ func (a *agent) shown() []*entry {
 // of the limit is shared by the others.
 func (c *claiming) visit() {
 	var many []*visited
-	if c.room > 0 { // else lines have had it
+	if c.room > 0 { // otherwise lines have had it
 		many = c.callOnAll()
 	}
 	visiting := many
@@ -84,7 +84,7 @@ func (c *claiming) visit() {
 	c.turnBack(many)
 }
 
-// callOnAll takes what agents have one of, and returns those that have several.
+// callOnAll takes the task of each agent that has one, and returns the agents that have several.
 func (c *claiming) callOnAll() []*visited {
 	var many []*visited
 	turns := 0
@@ -152,7 +152,7 @@ func (c *claiming) moveOn(v *visited) {
 	// Nothing is left to wait for, or nothing more may run before its run ends.
 	case !ok, c.r.Serial && v.got > 0:
 		c.p.agenda.remove(v.entry)
-	case first > c.now || !c.r.Urgent && (v.got > 0 || !c.picky && !v.full): // else it keeps its turn
+	case first > c.now || !c.r.Urgent && (v.got > 0 || !c.picky && !v.full): // otherwise it keeps its turn
 		v.entry.visit = max(first, c.now)
 		c.p.agenda.fix(v.entry)
 	}
@@ -305,7 +305,7 @@ func (c *claiming) settleIn(t *task) bool {
 func (c *claiming) round(visiting []*visited) []*visited {
 	share := max(1, c.room/len(visiting))
 	choices := make([][]*task, len(visiting))
-	// wanted is what agents before this one are to give: later ones share what is left.
+	// wanted is how much agents before this one are to give: later ones share the rest.
 	wanted, chosen := 0, 0
 	more := make([]bool, len(visiting))
 	for i, v := range visiting {

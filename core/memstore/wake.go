@@ -8,7 +8,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Wakeups subscribes to what falls due earlier than before; see [store.Waker].
+// Wakeups subscribes to tasks that fall due earlier than before; see [store.Waker].
 func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 	// Room for a burst: a watcher that is busy for a moment misses nothing.
 	out := make(chan store.Wakeup, 16)

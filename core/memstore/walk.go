@@ -64,7 +64,7 @@ func (p *partition) walk(q store.List, page *store.Page) error {
 	return nil
 }
 
-// shownAs leaves out of a task what a brief list does not show.
+// shownAs leaves out of a task the fields that a brief list does not show.
 func shownAs(t store.Stored, brief bool) store.Stored {
 	if brief {
 		return store.Stored{Agent: t.Agent, ID: t.ID, Status: t.Status, Cursor: t.Cursor}
