@@ -19,7 +19,7 @@ func (a arguments) stamped(fence store.Fence, stamp string) arguments {
 	return append(a, strconv.FormatInt(int64(fence), 10)+stamp)
 }
 
-// pointers are the arguments as go-redis takes them: it sends what a pointer points to, and a text that is put into an interface
+// pointers are the arguments as go-redis takes them: it sends the value behind a pointer, and a text that is put into an interface
 // by itself is an allocation.
 func (a arguments) pointers() []any {
 	all := make([]any, len(a))

@@ -60,7 +60,7 @@ func auditCursor(cursor string) bool {
 	return err == nil && strings.Contains(auditPhases, cursor[:1]) && len(round) <= longestRound && !strings.ContainsFunc(round, strange)
 }
 
-// What a cursor of an audit is made of: see scripts/audit.lua.
+// The parts of a cursor of an audit: see scripts/audit.lua.
 const (
 	auditPhases  = "tagpqkms"
 	longestRound = 128

@@ -42,7 +42,7 @@ func parseBudgetName(name string) (store.BudgetTarget, error) {
 	return t, err
 }
 
-// budgetText is what a budget allows, as the scripts read it: amount|then|clock|zone|opaque.
+// budgetText is the terms of a budget, as the scripts read them: amount|then|clock|zone|opaque.
 // The letter of one that spans partitions is a capital.
 func (s *Store) budgetText(b *store.Budget) string {
 	then := thenOf[b.Then]
@@ -140,7 +140,7 @@ func pairsOf(v any) []string {
 	return out
 }
 
-// sharesOf is what buckets have used, by their budgets.
+// sharesOf is the use of buckets, by their budgets.
 func sharesOf(spent []string) map[string][]store.BudgetShare {
 	out := map[string][]store.BudgetShare{}
 	for i := 0; i+1 < len(spent); i += 2 {

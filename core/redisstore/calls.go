@@ -74,7 +74,7 @@ func (s *Store) eval(ctx context.Context, verb string, calls []call) ([][]any, e
 }
 
 // evalAll runs calls in one round trip to each node and returns their replies in order, and an error for each that failed, a
-// *store.Error. It repeats those that failed in a way that may pass. What fails in one partition stops no other.
+// *store.Error. It repeats those that failed in a way that may pass. A failure in one partition stops no other.
 func (s *Store) evalAll(ctx context.Context, verb string, calls []call) ([][]any, []error) {
 	// Names are held until the last attempt is over: a repetition must present the name of the first.
 	leave := s.callers.enter(calls)

@@ -103,7 +103,7 @@ func claimArgs(r *store.ClaimRequest, brought string) []any {
 	return args
 }
 
-// noticeArg is what a claim does about leases that are over, and how many suspects it takes of each sort, if that is bounded.
+// noticeArg is how a claim treats leases that are over, and how many suspects it takes of each sort, if that is bounded.
 func noticeArg(r *store.ClaimRequest) string {
 	notice := strconv.FormatInt(r.Notice.Milliseconds(), 10)
 	if r.Suspects == nil {
@@ -113,7 +113,7 @@ func noticeArg(r *store.ClaimRequest) string {
 	return fmt.Sprintf("%s|%d|%d|%d|%d", notice, max(rooms[0], 0), max(rooms[1], 0), max(rooms[2], 0), r.MaxCrashes)
 }
 
-// expected is what runs are expected to use, as span.take reads it.
+// expected is the expected use of runs, as span.take reads it.
 func expected(all []store.Expected) string {
 	var b strings.Builder
 	for _, e := range all {

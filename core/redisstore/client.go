@@ -10,7 +10,7 @@ import (
 
 // A store on a client that the caller has made.
 
-// New makes a store on a client of the caller's, with its pool, hooks and tracing; it checks what [Open] does. Close leaves the
+// New makes a store on a client of the caller's, with its pool, hooks and tracing; it makes the same checks as [Open]. Close leaves the
 // client open. The client has to be a *[redis.Client] or a *[redis.ClusterClient] with ContextTimeoutEnabled, as a call ends when
 // its context does, and with MaxRetries of -1: a script whose answer was lost is repeated by the store. URL, Options, Credentials and
 // the files of TLS in config are refused: they are the client's.
@@ -36,7 +36,7 @@ func New(ctx context.Context, client redis.UniversalClient, config Config) (*Sto
 	return s, nil
 }
 
-// targetOf is what a client is connected to. It refuses a client that a store cannot rely on.
+// targetOf is the target that a client is connected to. It refuses a client that a store cannot rely on.
 // A cluster client and a client of one server have the same fields under different
 // types, which is why each case copies them. Ring and other universal clients are
 // refused: a script's keys must lie on one node.

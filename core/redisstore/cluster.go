@@ -12,18 +12,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// longestNode is how long a pull waits for a node of a cluster while others may have answered. It is far more than a node
-// needs that lives. What a claim takes after that stays leased until the lease runs out.
+// longestNode is how long a pull waits for a node of a cluster while others may have answered. It is far more than a live
+// node needs. Tasks that a claim takes after that stay leased until the lease runs out.
 // It bounds a node's silence by less than a second, as docs/guarantees.md
 // promises for the agents of the other nodes.
 const longestNode = 800 * time.Millisecond
 
-// reloadPause is how often a process asks the cluster at most who has which slots.
+// reloadPause is the least time between two requests of a process for the cluster's slots.
 // Without the pause every call to a dead node would ask, and the nodes
 // that live would answer little else.
 const reloadPause = 500 * time.Millisecond
 
-// cluster is what a store on a Redis Cluster needs besides its client; nil on a single server.
+// cluster is the additional state of a store on a Redis Cluster; nil on a single server.
 type cluster struct {
 	// client is the same client as Store.client, with the methods that only a cluster has.
 	client *redis.ClusterClient
@@ -83,7 +83,7 @@ func (c *cluster) learn(ctx context.Context, err error) {
 	}
 }
 
-// group is what is sent to one node: the places of its parts among all of a call.
+// group is the part of a call for one node: the places of its parts among all.
 type group struct {
 	node redis.UniversalClient // the whole client where there is one server only
 	// members are indexes into the caller's own slice, so that replies can be put where they belong.

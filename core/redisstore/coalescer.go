@@ -25,7 +25,7 @@ type coalescer[Q, A any] struct {
 	working bool
 }
 
-// outcome is what became of one question of a batch; what stops one must not stop the others.
+// outcome is the outcome of one question of a batch; an error of one must not stop the others.
 type outcome[A any] struct {
 	answer A
 	err    error
@@ -36,13 +36,13 @@ type outcome[A any] struct {
 type ask[Q, A any] struct {
 	ctx      context.Context //nolint:containedctx // the batch runs for as long as one of its callers waits
 	question Q
-	// outcome is written before done is sent, which is what lets its caller read it without the lock.
+	// outcome is written before done is sent, which lets its caller read it without the lock.
 	outcome outcome[A]
 	news    chan news // room for both, so that no sender waits
 	batch   *joined   // that has it, if one has; the coalescer's mutex guards it
 }
 
-// news is what a caller waits for.
+// news is the message that a caller waits for.
 type news byte
 
 const (
@@ -50,7 +50,7 @@ const (
 	done             // the outcome has arrived
 )
 
-// joined is what is under way for several callers.
+// joined is a call under way for several callers.
 type joined struct {
 	left   atomic.Int32 // callers that still wait
 	cancel context.CancelFunc

@@ -131,7 +131,7 @@ const (
 	holdBegin = "hold"
 	// holdProlong sets a hold only where it ends later than the one that exists.
 	holdProlong = "prolong"
-	// holdEnd removes a hold, and puts what it kept back into its queue.
+	// holdEnd removes a hold, and puts the held tasks back into their queues.
 	holdEnd = "unhold"
 )
 

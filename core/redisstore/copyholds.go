@@ -1,6 +1,6 @@
 package redisstore
 
-// Copying what is held and parked, and the groups: some of it is in every partition.
+// Copying held and parked tasks, and the groups: some of them are in every partition.
 
 import (
 	"context"

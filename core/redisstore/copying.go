@@ -112,7 +112,7 @@ func (s *Store) write(ctx context.Context, b batch) error {
 	return nil
 }
 
-// pour reads streams to their ends and writes what they make, some of them side by side. What a page has led to comes first, so
+// pour reads streams to their ends and writes what they make, some of them side by side. Streams that a page has led to come first, so
 // that little waits at any time.
 func (m *mover) pour(ctx context.Context, streams ...*stream) error {
 	for len(streams) > 0 {
@@ -200,7 +200,7 @@ func (m *mover) split(from partition, form byte, name string, of func(entry stri
 	return st
 }
 
-// ofBudgets are the streams of what budgets of profiles have used; those of all agents were lifted.
+// ofBudgets are the streams of the use of profiles' budgets; budgets of all agents were lifted.
 func (m *mover) ofBudgets(p partition) []*stream {
 	var out []*stream
 	for name, form := range map[string]byte{"spent": 'h', "periods": 'z'} {
@@ -271,7 +271,7 @@ func (m *mover) ofAgents(p partition) []*stream {
 	}
 }
 
-// agent follows an agent to its queues, and counts what its value has in it.
+// agent follows an agent to its queues, and counts its tasks there.
 func (m *mover) agent(p partition, agent, value string) {
 	m.done++
 	switch {

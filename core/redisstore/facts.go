@@ -1,6 +1,6 @@
 package redisstore
 
-// What a server is and does, for commands that look after it: nothing here is needed to run tasks.
+// Facts about a server, for commands that look after it: nothing here is needed to run tasks.
 
 import (
 	"context"
@@ -86,7 +86,7 @@ func (s *Store) User() string {
 	return s.user
 }
 
-// Tick is what a tick that finds nothing costs.
+// Tick is the cost of a tick that finds nothing.
 type Tick struct {
 	Commands int // that the client sends
 	Took     time.Duration
@@ -120,7 +120,7 @@ func IdleTick(ctx context.Context, config Config) (Tick, error) {
 	return Tick{Commands: int(counter.sent.Load() - before), Took: time.Since(begun)}, nil //nolint:forbidigo // as above
 }
 
-// counting counts what a client sends.
+// counting counts the commands that a client sends.
 type counting struct{ sent atomic.Int64 }
 
 // DialHook does not change dialling.

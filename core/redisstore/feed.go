@@ -20,7 +20,7 @@ import (
 // store.Feed is optional for a store; this line makes the compiler check that redisstore has it.
 var _ store.Feed = (*Store)(nil)
 
-// feed is what a process knows of those who listen.
+// feed is what a process knows of subscribers.
 type feed struct {
 	listened atomic.Int64 // 1 if an answer has shown that there are subscribers
 	said     atomic.Int64 // when this process last announced subscribers in all partitions, Unix ms

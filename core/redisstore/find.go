@@ -75,7 +75,7 @@ type found struct {
 	holder    string
 }
 
-// findLine is what a partition has found.
+// findLine is the answer of a partition.
 type findLine struct {
 	found []found
 	end   findMark // how far it has looked
@@ -134,7 +134,7 @@ func (f *finding) begin(partition int) (from any, ties, member string, again boo
 // down reports whether the highest scores come first.
 func (f *finding) down() bool { return f.q.Place == store.PlaceFailed }
 
-// parse reads what a partition has found.
+// parse reads the answer of a partition.
 func (f *finding) parse(partition int, reply []any) (findLine, error) {
 	const head, fields = 4, 6
 	if len(reply) < head || (len(reply)-head)%fields != 0 {

@@ -1,6 +1,6 @@
 package redisstore
 
-// What Find has found becomes a page: merged, read and checked.
+// How the answers to Find become a page: merged, read and checked.
 
 import (
 	"context"
@@ -86,7 +86,7 @@ func (f *finding) read(ctx context.Context, all []found) (int, error) {
 	}
 	for i := range all[:n] {
 		t := stored[[2]string{all[i].agent, all[i].id}]
-		if t == nil && i > 0 || !f.open() { // what did not fit is read again
+		if t == nil && i > 0 || !f.open() { // tasks that did not fit are read again
 			return i, nil
 		}
 		if t != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// linesAtHome puts what homes know into the lines of a reply of read.lua: how much of a bucket is in use, and when there is room, is known there
-// alone. A home that is away leaves them as they are.
+// linesAtHome puts the homes' state into the lines of a reply of read.lua: how much of a bucket is in use, and when there is room, is known there
+// alone. A home that is away leaves them unchanged.
 func (s *Store) linesAtHome(ctx context.Context, reply []any) {
 	if len(s.parts) == 1 {
 		return

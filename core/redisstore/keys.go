@@ -17,11 +17,11 @@ const DefaultPrefix = "duly:"
 // The number is part of Redis Cluster's protocol, and fixed.
 const slots = 16384
 
-// partition spells the fixed keys of one partition. All of them, and those that the scripts derive from them, carry
+// partition spells the fixed keys of one partition. All of them, and those that the scripts derive from them, contain
 // one hash tag, so that they live in one slot of a cluster.
 type partition struct {
 	// For example "duly:{3}:", to which "agenda" or "queue:3:ann" is appended.
-	base string // prefix, hash tag and colon: what every key of the partition begins with
+	base string // prefix, hash tag and colon: the beginning of every key of the partition
 }
 
 // key is the full name of one key of the partition.

@@ -16,10 +16,10 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// eachOf are the letters that the scripts have for what a limit counts by itself.
+// eachOf are the scripts' letters for what a limit counts separately.
 var eachOf = map[store.Each]string{"": "", store.EachAgent: "a", store.EachKey: "k", store.EachTask: "t"}
 
-// ofProfile is the letter of what belongs to the profile of one agent; see layout.lua.
+// ofProfile is the letter of limits and budgets of one agent's profile; see layout.lua.
 const ofProfile = "o"
 
 // limitName is the name of a limit in the scripts: kind|key|each. A star at the end of a key is not encoded: it is not part of the key.
@@ -55,7 +55,7 @@ func parseLimitName(name string) (store.LimitTarget, error) {
 	return t, err
 }
 
-// limitText is what a limit allows, as the scripts read it: runs|starts|per|burst, and after another | an a if it adapts, and an s if it
+// limitText is the terms of a limit, as the scripts read them: runs|starts|per|burst, and after another | an a if it adapts, and an s if it
 // spans partitions.
 func (s *Store) limitText(l *store.Limit) string {
 	text, letters := fmt.Sprintf("%d|%d|%d|%d", l.Concurrency, l.Rate, l.Per.Milliseconds(), l.Burst), ""
@@ -77,7 +77,7 @@ const (
 	spans  = "s"
 )
 
-// isSpanning reports whether what is counted together may be in several partitions.
+// isSpanning reports whether tasks that are counted together may be in several partitions.
 func (s *Store) isSpanning(t *store.LimitTarget) bool {
 	return len(s.parts) > 1 && !t.OfOneAgent()
 }
@@ -118,7 +118,7 @@ func (s *Store) Limit(ctx context.Context, changes []store.LimitChange) ([]store
 	return s.bound(ctx, texts)
 }
 
-// bound is a limit or a budget as the scripts know it: its name and what it allows, empty to lift it.
+// bound is a limit or a budget as the scripts know it: its name and its terms, empty to lift it.
 type bound struct{ name, text string }
 
 // bound sets and lifts limits and budgets.
@@ -197,7 +197,7 @@ func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
 	return out, nil
 }
 
-// learnedOf is what a limit has learned of its buckets.
+// learnedOf is the learned state of a limit's buckets.
 func learnedOf(fields []string, limit string) (all []store.Learned) {
 	for i := 0; i+1 < len(fields); i += 2 {
 		if of, found := strings.CutPrefix(strings.TrimPrefix(fields[i], atHome), limit+"|"); found {
@@ -209,7 +209,7 @@ func learnedOf(fields []string, limit string) (all []store.Learned) {
 	return all
 }
 
-// parseLearned reads what spend.lua keeps of a bucket: allow|gap|since|served|till|probe|heard.
+// parseLearned reads the state that spend.lua keeps of a bucket: allow|gap|since|served|till|probe|heard.
 func parseLearned(of, said string) (store.Learned, bool) {
 	parts := strings.Split(said, "|")
 	if len(parts) != 7 {

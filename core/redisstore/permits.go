@@ -1,6 +1,6 @@
 package redisstore
 
-// Permits: what starts under a limit or a budget that spans partitions takes one from the home of its bucket first. See permit.lua and
+// Permits: a run under a limit or a budget that spans partitions takes one from the home of its bucket before it starts. See permit.lua and
 // docs/decisions/0043-limits-over-partitions.md.
 
 import (
@@ -27,7 +27,7 @@ type bucketIn struct {
 	bucket    string
 }
 
-// line is what waits in one partition for permits of a bucket.
+// line is the line of one partition for permits of a bucket.
 type line struct {
 	wants    int64     // how many could start with them
 	number   int64     // of the last permit that the partition knows
@@ -163,7 +163,7 @@ func (p *permits) waiting(requests []store.ClaimRequest) []int {
 	return out
 }
 
-// questions are what requests ask the homes of the buckets that their partitions wait for. Others do not ask for them until done.
+// questions are the questions of requests to the homes of the buckets that their partitions wait for. Others do not ask for them until done.
 func (p *permits) questions(requests []store.ClaimRequest, of []int) (ask []report, done func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,6 +1,6 @@
 package redisstore
 
-// Placing: what a repartition drops and renames. Each step is a script that does nothing once a later attempt has begun.
+// Placing: the keys that a repartition drops and renames. Each step is a script that does nothing once a later attempt has begun.
 
 import (
 	"context"

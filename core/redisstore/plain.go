@@ -1,6 +1,6 @@
 package redisstore
 
-// The plain scripts: what most submits, claims and settlements take, and nothing else.
+// The plain scripts: the common part of submits, claims and settlements, and nothing else.
 
 import (
 	"math"

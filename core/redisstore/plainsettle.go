@@ -28,7 +28,7 @@ type claimRuns struct {
 	indexes []byte
 }
 
-// kindSums are what runs of a kind add to its counters.
+// kindSums are the sums that runs of a kind add to its counters.
 type kindSums struct {
 	kind                         string
 	runs, ended                  int
@@ -63,7 +63,7 @@ func (k *kindSums) add(r *store.Settlement) {
 	}
 }
 
-// tally is what the runs add, as plainsettle.lua unpacks it; empty for nothing.
+// tally is the sums of the runs, as plainsettle.lua unpacks them; empty for nothing.
 func (k *kindSums) tally() []byte {
 	if k.tallied == 0 {
 		return nil
@@ -124,7 +124,7 @@ func (s *Store) plainSettleCall(runs []store.Settlement, members []int) call {
 	return call{script: &s.scripts.plainSettle, args: args.pointers()}
 }
 
-// appendOutcomes appends what became of each run. The texts are made in one piece: each by itself would be an allocation or two.
+// appendOutcomes appends the outcome of each run. The texts are made in one piece: each by itself would be an allocation or two.
 func appendOutcomes(args arguments, runs []store.Settlement, members []int) arguments {
 	size := 0
 	for _, i := range members {

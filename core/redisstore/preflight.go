@@ -1,6 +1,6 @@
 package redisstore
 
-// What a server must be before it is given tasks: its version, its eviction policy, the layout of the prefix.
+// The conditions for a server before it is given tasks: its version, its eviction policy, the layout of the prefix.
 
 import (
 	"context"
@@ -86,7 +86,7 @@ func (s *Store) checkServer(ctx context.Context, server redis.UniversalClient, n
 		s.server = v["run_id"]
 	}
 	major, minor := serverVersion(v["redis_version"])
-	// 6.2 is the first with what the scripts use (ZMSCORE, for one).
+	// 6.2 is the first with all commands of the scripts (ZMSCORE, for one).
 	if major < 6 || major == 6 && minor < 2 {
 		return fmt.Errorf("Redis %s at %s is too old: duly needs 6.2 or later", v["redis_version"], name)
 	}

@@ -73,7 +73,7 @@ func (s *Store) probe(ctx context.Context) error {
 	return s.orFull(ctx, s.client.Do(ctx, "SET", s.probeMark(), 1, "PX", probeKnown.Milliseconds()).Err())
 }
 
-// orFull is the error of a probe, unless it is that memory is full: the store must open then, so that what runs can end and make room.
+// orFull is the error of a probe, unless it is that memory is full: the store must open then, so that runs can end and make room.
 func (s *Store) orFull(ctx context.Context, err error) error {
 	if err == nil || !errors.Is(wrap("open", err), store.ErrFull) {
 		return probeError(err)
@@ -180,8 +180,8 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 	if _, err := p.submitAll(ctx, []store.Submission{task("1"), task("2"), alone}, modeAll); err != nil {
 		return err
 	}
-	// Claiming with no kinds makes the script park what it finds, so that the
-	// second claim has to bring it back.
+	// Claiming with no kinds makes the script park the tasks that it finds, so that the
+	// second claim has to bring them back.
 	if _, _, err := p.take(ctx, nil); err != nil { // parks
 		return err
 	}

@@ -19,7 +19,7 @@ func (s *Store) Profile(ctx context.Context, changes []store.ProfileChange) ([]s
 	return s.effects(ctx, calls, parseEffect)
 }
 
-// boundsText is what a profile allows, as bounded.lua reads it.
+// boundsText is the bounds of a profile, as bounded.lua reads them.
 func (s *Store) boundsText(c *store.ProfileChange) string {
 	text := ""
 	add := func(name, allows string) { text += fmt.Sprintf("%d:%s\t%s", len(name)+1+len(allows), name, allows) }

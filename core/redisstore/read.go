@@ -64,7 +64,7 @@ const (
 
 // reading says how tasks are read.
 type reading struct {
-	// explain asks as well for the holder of the lease, and for what the task waits for.
+	// explain also reads the holder of the lease, and the line or hold that the task waits for.
 	explain bool
 	claimed bool // the caller knows under which claims they run
 	room    int  // most bytes

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Receive notes what became of a message; see [store.Messages]. All messages are in the first partition, which every layout has.
+// Receive notes the state of a message; see [store.Messages]. All messages are in the first partition, which every layout has.
 func (s *Store) Receive(ctx context.Context, r store.Receipt) (store.Received, error) {
 	args := []any{r.Message, r.By, string(r.State), r.Content, r.For.Milliseconds()}
 	replies, err := s.eval(ctx, "receive", []call{{script: &s.scripts.receive, args: args}})

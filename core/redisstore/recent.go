@@ -12,7 +12,7 @@ import (
 // store.Recent is optional for a store; this line makes the compiler check that redisstore has it.
 var _ store.Recent = (*Store)(nil)
 
-// Tally adds what a process has counted; see [store.Recent].
+// Tally adds the counts of a process; see [store.Recent].
 func (s *Store) Tally(ctx context.Context, t store.Tally) error {
 	slot := store.SlotTime.Milliseconds()
 	args := []any{t.Process, t.Seq, slot, slot * int64(store.KeptSlots+1), store.MostCounters}

@@ -163,7 +163,7 @@ func version(live, state string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// parseFinished takes a finished record apart: verb, time of the end, what core keeps.
+// parseFinished takes a finished record apart: verb, time of the end, core's record.
 func parseFinished(s string) (store.Verb, store.Millis, []byte, error) {
 	// One byte of verb and 13 digits of ms.
 	const head = 14

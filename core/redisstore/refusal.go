@@ -1,6 +1,6 @@
 package redisstore
 
-// What to do about a Redis that refuses a connection, by what it answers.
+// Remedies for a Redis that refuses a connection, by its answer.
 
 import (
 	"context"
@@ -34,7 +34,7 @@ var remedies = []struct{ answer, remedy string }{
 // words; both lead here, as does the preflight.
 const nodeOfACluster = "it is a node of a cluster: use redis+cluster:// or rediss+cluster://"
 
-// remedy is what to do about an error that a Redis could not be used with; empty if nothing better is known than the error.
+// remedy is the advice for an error of a Redis that could not be used; empty if nothing better is known than the error.
 func remedy(err error, secure bool) string {
 	var unknown x509.UnknownAuthorityError
 	var other x509.HostnameError

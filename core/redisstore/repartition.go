@@ -23,13 +23,13 @@ const undoIn = time.Minute
 type Repartitioning struct {
 	// To is the number of partitions that the prefix is to have, a power of two up to 1024.
 	To int
-	// DryRun counts what would be moved, and refuses what a move would; it changes nothing.
+	// DryRun counts what would be moved, and refuses all that a move would; it changes nothing.
 	DryRun bool
 	// Progress, if not nil, is called between two steps, from one goroutine: how many of the agents, tasks and records are copied.
 	Progress func(done, total int64)
 }
 
-// Repartitioned is what a move has come to. No fault was found in what it has moved.
+// Repartitioned is the result of a move. No fault was found in the moved tasks.
 type Repartitioned struct {
 	From int `json:"from"`
 	To   int `json:"to"`
@@ -171,7 +171,7 @@ func (s *Store) newMover(ctx context.Context, r Repartitioning) (*mover, error) 
 	return m, nil
 }
 
-// wouldMove counts what there is to move.
+// wouldMove counts what a move would copy.
 func (m *mover) wouldMove(ctx context.Context) (Moved, error) {
 	if m.state.tooFar() {
 		return m.state.Moved, nil

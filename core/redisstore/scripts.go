@@ -20,15 +20,15 @@ import (
 //go:embed scripts.json.gz
 var packed []byte
 
-// source is one file of scripts/ as it is packed. What Go has to know of it is read from its header, so that it is written once.
+// source is one file of scripts/ as it is packed. Go reads its properties from its header, so that they are written once.
 type source struct {
 	Text string   `json:"text"`           // without comments, and with the values of its constants in their places
 	Keys []string `json:"keys,omitempty"` // of a script: the names of its KEYS, in order
 	// Needs are the parts that precede it, in order; layout, which is in front of every script, is not named.
 	Needs []string `json:"needs,omitempty"`
-	// Replace are the parts of a script that has a second form, with what it takes to replace tasks.
+	// Replace are the parts of a script that has a second form, which can replace tasks.
 	Replace []string `json:"replace,omitempty"`
-	// Then are the parts after a script, for what few of its calls get to.
+	// Then are the parts after a script that few of its calls reach.
 	Then []string `json:"then,omitempty"`
 }
 
@@ -76,7 +76,7 @@ type form byte
 
 const (
 	formWhole   form = 'w' // the parts that it needs, after tasks
-	formReplace form = 'r' // the same, with what it takes to replace tasks
+	formReplace form = 'r' // the same, with the parts that replace tasks
 	formPlain   form = 'p' // the parts that it needs alone
 )
 

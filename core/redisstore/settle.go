@@ -170,7 +170,7 @@ func settled(v any) store.Settled {
 	}
 }
 
-// statArg is what a run adds to the statistics of its kind: the first letter of its schedule, t for a touch, then whether
+// statArg is the statistics of a run for its kind: the first letter of its schedule, t for a touch, then whether
 // it failed, its duration and its lag.
 func statArg(r *store.RunStat) []byte {
 	if r == nil {
@@ -200,7 +200,7 @@ func appendSix(b []byte, n uint64) []byte {
 	return append(b, byte(n>>40), byte(n>>32), byte(n>>24), byte(n>>16), byte(n>>8), byte(n)) //nolint:gosec // six bytes
 }
 
-// spentArgs are what a run has used, unit=amount in lines, and how it was answered: see after_run.
+// spentArgs are the use of a run, unit=amount in lines, and how it was answered: see after_run.
 func spentArgs(s *store.Spent) (used, answer string) {
 	for _, u := range s.Used {
 		used += fmt.Sprintf("%s=%d\n", u.Unit, u.Amount)
@@ -214,7 +214,7 @@ func spentArgs(s *store.Spent) (used, answer string) {
 	return used, answer
 }
 
-// extraArg is what few settlements have.
+// extraArg has the rare fields of settlements.
 func extraArg(r *store.Settlement) []byte {
 	failed := r.Tally != nil && r.Tally.Failed
 	if !r.Renewed && r.Hold == nil && r.Floor == nil && !failed && r.Spent == nil && r.Await == nil {

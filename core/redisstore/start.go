@@ -11,7 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// startCall is the call for a request that brings its task: a plain one if nothing about that needs more, else the submit alone.
+// startCall is the call for a request that brings its task: a plain one if that is enough, otherwise the submit alone.
 func (s *Store) startCall(r *store.ClaimRequest) call {
 	t := r.New
 	full := func() call {
@@ -72,7 +72,7 @@ func (s *Store) parseStarted(c *call, r *store.ClaimRequest, reply []any) (store
 	return claim, nil
 }
 
-// startLeft claims what some requests have brought, where that was not one step.
+// startLeft claims the tasks that some requests have brought, where that was not one step.
 func (s *Store) startLeft(ctx context.Context, requests []store.ClaimRequest, claims []store.Claim) {
 	for i := range claims { // none if all have failed
 		r, c := requests[i], &claims[i]

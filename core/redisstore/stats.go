@@ -147,7 +147,7 @@ func parseKind(counter kindCounter, fields []any) *store.KindStats {
 	return k
 }
 
-// parseRuns reads what is known of the runs of a kind, and of the last that failed.
+// parseRuns reads the statistics of the runs of a kind, and of the last that failed.
 // The eleven numbers are runs, failures, total, shortest and longest duration, total and longest lag,
 // and runs of each sort of schedule. Durations are in ms.
 func parseRuns(k *store.KindStats, fields []any) {

@@ -1,6 +1,6 @@
 package redisstore
 
-// Whether a store has stopped: no process announces itself, and no run holds its lease. What dead processes have left is taken back.
+// Whether a store has stopped: no process announces itself, and no run holds its lease. Tasks of dead processes are taken back.
 
 import (
 	"context"
@@ -46,7 +46,7 @@ func (m *mover) stopped(ctx context.Context) error {
 		tasks, time.UnixMilli(int64(last)).UTC().Format(time.RFC3339))
 }
 
-// unlimited refuses a store with limits of all agents, what they have counted would have to be put together, or with tasks that still wait in line for one.
+// unlimited refuses a store with limits of all agents, whose counts would have to be merged, or with tasks that still wait in line for one.
 func (m *mover) unlimited(ctx context.Context) error {
 	var limits, lined, awaits int64
 	for _, p := range m.old.parts {

@@ -88,7 +88,7 @@ type Config struct {
 	// Logger gets warnings about the Redis. Nothing is logged if nil.
 	Logger *slog.Logger
 
-	// hook sees what the client sends; nil but in a measurement.
+	// hook sees the client's commands; nil but in a measurement.
 	hook redis.Hook
 	// moves lets Repartition open a prefix that is being moved.
 	moves bool
@@ -120,7 +120,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// validate refuses what makes no sense, with a *[store.ConfigError].
+// validate refuses settings that make no sense, with a *[store.ConfigError].
 // A Config is checked before anything is connected.
 func (c Config) validate() error {
 	switch {
@@ -174,7 +174,7 @@ func (c Config) target() (target, error) {
 	}
 	// Two addresses without a master's name are a cluster for go-redis too.
 	if o.IsClusterMode || len(o.Addrs) > 1 && o.MasterName == "" {
-		// What one node does not answer is repeated by go-redis, then by us, while the answers of the others wait.
+		// Calls that one node does not answer are repeated by go-redis, then by us, while the answers of the others wait.
 		o.DialerRetries = cmp.Or(o.DialerRetries, 1)
 		o.MinRetryBackoff = cmp.Or(o.MinRetryBackoff, time.Millisecond)
 		o.ReadTimeout = cmp.Or(o.ReadTimeout, 3*time.Second) // bounds asking a node that hangs who has which slots
@@ -196,7 +196,7 @@ const submitLanes = 2
 // lanes join the submits of single tasks, or single touches.
 type lanes[Q any] []*coalescer[*Q, submitted]
 
-// of is the lane of an agent, always the same one: in a cluster that of its partition.
+// of is the lane of an agent, always the same one: in a cluster its partition's.
 func (l lanes[Q]) of(agent string) *coalescer[*Q, submitted] {
 	return l[store.PartitionOf(agent, len(l))]
 }

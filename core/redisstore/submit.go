@@ -23,7 +23,7 @@ const (
 	modeCheck = "check"
 )
 
-// What submit.lua and touch.lua answer for a task that they did not store.
+// The answers of submit.lua and touch.lua for a task that they did not store.
 // Anything positive is when the task is due.
 const (
 	submitExists  = 0
@@ -66,7 +66,7 @@ type submitted struct {
 	room   store.Millis // when its root has room again, of one that was refused for that
 }
 
-// refusedTask is refused for a submission, whose root may be what refuses it.
+// refusedTask is the refusal of a submission, whose root may be the reason.
 func (s *Store) refusedTask(t *store.Submission, a *submitted) error {
 	if a.room != 0 && t.Root != nil {
 		return &store.BreakerError{Agent: t.Root.Agent, ID: t.Root.ID, Limit: t.Root.Most, Until: a.room}
@@ -154,7 +154,7 @@ func (s *Store) submit(ctx context.Context, tasks []store.Submission, mode strin
 		}
 	}
 	room := mostPayload
-	if mode != modeEach { // what belongs together is one step in each partition: core bounds it
+	if mode != modeEach { // tasks that belong together are one step in each partition: core bounds it
 		room = math.MaxInt
 	}
 	calls, members := s.byPartition(len(tasks), room,

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The kinds of a Redis that a URL can name, by what follows "redis" in its scheme.
+// The kinds of a Redis that a URL can name, by the part after "redis" in its scheme.
 const (
 	oneServer = ""
 	aCluster  = "+cluster"

@@ -59,8 +59,8 @@ func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 	return out, nil
 }
 
-// parseWakeup reads what layout.lua publishes: the base of a partition's keys and a due time.
-// What another program publishes on the channel is passed over.
+// parseWakeup reads a message of layout.lua: the base of a partition's keys and a due time.
+// Messages of other programs on the channel are skipped.
 func parseWakeup(payload string, byBase map[string]int) (store.Wakeup, bool) {
 	base, ms, _ := strings.Cut(payload, " ")
 	due, err := strconv.ParseInt(ms, 10, 64)

@@ -167,7 +167,7 @@ func (w *walking) take(ctx context.Context, all []listed) error {
 		for i := range tasks {
 			w.add(&tasks[i], all[done+i])
 		}
-		// A step may return fewer tasks than asked for, when they fill what room there is.
+		// A step may return fewer tasks than requested, when they fill the room.
 		done, w.room = done+len(tasks), w.room-size
 		if w.full = len(tasks) == 0 || w.room <= 0; w.full {
 			w.end(all, done)
