@@ -14,7 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// What a daemon is: its settings, its start and its end.
+// The daemon: its settings, its start and its end.
 
 // Defaults of Config.
 // Tick bounds how late the work of a dead process is found while others work. Safety bounds
@@ -36,7 +36,7 @@ type Config struct {
 	// Grace is how long handlers may continue after Stop was called. Then their contexts are cancelled and
 	// their tasks released, uncharged: DefaultGrace if zero.
 	Grace time.Duration
-	// Patrol is how often the daemon audits a page of the store, and repairs what would have stopped silently: DefaultPatrol
+	// Patrol is how often the daemon audits a page of the store, and repairs tasks that would have stopped silently: DefaultPatrol
 	// if zero; never if negative. While it runs nothing it does so twelve times less often.
 	Patrol time.Duration
 	// Waker announces when work falls due earlier than expected: the scheduler's store if nil, where it can. Without one the daemon looks every Tick.
@@ -44,7 +44,7 @@ type Config struct {
 	// Partitions are the partitions to run tasks of; nil for all.
 	Partitions []int
 	// Agents, if not nil, makes the daemon run these agents only, and those that are registered later; it excludes
-	// Partitions. With one agent that is all there is to running an agent of one's own.
+	// Partitions. With one agent nothing else is needed to run an agent of one's own.
 	Agents []string
 	// OnError is called with the error of each pull that had one: a *core.RunsError if handlers failed. It must not block, and
 	// is never called twice at a time.
@@ -96,7 +96,7 @@ type Daemon struct {
 	registry  *registry     // nil for all agents
 	pokes     chan struct{} // the registry has changed
 
-	// mu guards what follows; the loop has its own state, which only its goroutine touches.
+	// mu guards the fields below; the loop has its own state, which only its goroutine touches.
 	mu    sync.Mutex
 	stop  context.CancelFunc // ends the run; nil unless running
 	ended chan struct{}      // closed when the run has ended; nil unless running or stopping

@@ -67,7 +67,7 @@ func (l *loop) sleep(ctx context.Context, d time.Duration) {
 // Pauses between attempts that fail.
 const (
 	// The first pause is short, as most failures are over at once; the last one is
-	// what a restart of Redis costs at most.
+	// the most that a restart of Redis costs.
 	firstPause = 100 * time.Millisecond
 	lastPause  = 5 * time.Second
 )

@@ -17,7 +17,7 @@ import (
 // while it does join it, and tasks that fall due once it only waits for its handlers come with the next one, concurrently.
 
 // busyFor is how long after its last run the daemon counts as having work.
-// For so long it sleeps a tick at most: others' work, and what its own runs submit, is found sooner.
+// For so long it sleeps a tick at most: others' work, and tasks that its own runs submit, are found sooner.
 const busyFor = 10 * time.Second
 
 // loop is the state of one Run. Only the goroutine of run touches it, except the channels and deaf.
@@ -37,7 +37,7 @@ type loop struct {
 	armed  time.Time // when the timer goes off; zero: it is not set
 	jobs   jobs      // for pulls
 
-	series *core.Series // what its pulls know together of when something is due
+	series *core.Series // the shared knowledge of its pulls about when something is due
 
 	// What it knows about pulls:
 	pulls    int       // begun so far
@@ -96,7 +96,7 @@ func (l *loop) run(ctx context.Context) error {
 	cancel()
 	startsEnd()
 	l.disarm()
-	// They return within their grace; what they settle is still taken note of.
+	// They return within their grace; their settlements are still taken note of.
 	for l.open > 0 {
 		l.take(ctx, <-l.steps)
 	}
@@ -352,7 +352,7 @@ func (l *loop) longest(now time.Time) time.Duration {
 }
 
 // failed notes that the store failed a pull and puts the next one off. A pull whose store failed while it still had
-// handlers to wait for reports what may be out of date, as later pulls have run meanwhile.
+// handlers to wait for may report an old state, as later pulls have run meanwhile.
 func (l *loop) failed(ctx context.Context, s step) {
 	// A later pull has succeeded, so the store is back; or the daemon ends,
 	// and its calls fail for that reason.
@@ -378,7 +378,7 @@ func (l *loop) failed(ctx context.Context, s step) {
 	l.config.Logger.LogAttrs(ctx, slog.LevelWarn, "the store is unavailable; retrying", slog.Any("err", s.err))
 }
 
-// succeeded notes that the store served a pull, and logs that what failed before is over.
+// succeeded notes that the store served a pull, and logs that an earlier failure is over.
 func (l *loop) succeeded(pull int) {
 	l.good = max(l.good, pull)
 	l.setAway(nil)

@@ -26,7 +26,7 @@ type registry struct {
 	removed []string // since the pull that claims was asked to serve no more agents
 }
 
-// member is what is known of one agent.
+// member is the state of one agent.
 type member struct {
 	dirty bool      // something may be due for it now
 	next  time.Time // when it is due next by the store's clock, as far as is known; zero for never
@@ -76,8 +76,8 @@ func (r *registry) mark(agents []string) {
 	r.changed()
 }
 
-// take returns the agents to ask for now, at most as many as a pull may name, and marks them clean: until what the pull
-// learns, nothing is known of when they are due.
+// take returns the agents to ask for now, at most as many as a pull may name, and marks them clean: until the pull's
+// answer it is not known when they are due.
 func (r *registry) take(due func(next time.Time) bool) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

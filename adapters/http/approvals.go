@@ -192,7 +192,7 @@ func (a *api) decide(w http.ResponseWriter, r *http.Request, q *approval) (statu
 	return http.StatusOK, "Thank you. Your answer was taken."
 }
 
-// approvalPage is what the page shows.
+// approvalPage is the content of the page.
 type approvalPage struct {
 	Question, Agent, Key, Said string
 	Until                      time.Time
@@ -202,8 +202,8 @@ type approvalPage struct {
 // escaped is a text as HTML shows it.
 var escaped = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;")
 
-// html is the page. It has no script, no style and nothing from elsewhere, and what it shows is escaped. It is written by hand: a template would
-// keep the linker from leaving out what a function on AWS never calls, which is a third of that.
+// html is the page. It has no script, no style and nothing from elsewhere, and all its content is escaped. It is written by hand: a template would
+// keep the linker from leaving out code that a function on AWS never calls, which is a third of it.
 func (p *approvalPage) html() string {
 	title := p.Question
 	if title == "" && p.Open {

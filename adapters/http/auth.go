@@ -15,10 +15,10 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// Credentials: what a request may do, found out before any store is asked.
+// Credentials: the rights of a request, found out before any store is called.
 
-// Scope is a part of what the API does.
-// They are what tokens are granted, from the least to the most.
+// Scope is a part of the API's calls.
+// Scopes are granted to tokens, from the least to the most.
 type Scope string
 
 // The scopes.
@@ -268,7 +268,7 @@ func NewShares(part float64, clock core.Clock) *Shares {
 	return &Shares{shares.New(part, clock)}
 }
 
-// pace is what a caller takes its share by, until its request ends. All tokens of one name have one share.
+// pace limits how fast a caller takes its share, until its request ends. All tokens of one name have one share.
 func (s *Shares) pace(c *caller) (model.Pace, func()) {
 	if c.grant.all() {
 		return nil, func() {}

@@ -50,7 +50,7 @@ func (a *api) setBudget(r *http.Request) (int, any, error) {
 	return http.StatusOK, set, err
 }
 
-// liftBudget lifts the budget that the parameters name, and repeats what they named.
+// liftBudget lifts the budget that the parameters name, and repeats its name.
 func (a *api) liftBudget(r *http.Request) (int, any, error) {
 	err := noBody(r)
 	q, wrong := query(r, "kind", "limit_key", "each", "unit", "per")

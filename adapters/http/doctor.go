@@ -10,7 +10,7 @@ import (
 
 // Diagnoses and audits: calls about the whole store.
 
-// doctor answers with what this process finds wrong with its store and with itself. A store that does not answer is a finding, and no error.
+// doctor answers with the findings of this process about its store and itself. A store that does not answer is a finding, and no error.
 func (a *api) doctor(r *http.Request) (int, any, error) {
 	_, err := query(r)
 	if err == nil {

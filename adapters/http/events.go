@@ -18,7 +18,7 @@ import (
 // The event stream: those of all processes of the store, read from it for each connection. A client that reads slowly delays no other, and misses
 // nothing that the store keeps: more is read once the client has taken what was read before.
 
-// Events answers GET /v1/events, and bounds how many listen. [NewEvents] makes it: what it needs is in no program that does not, such as a function.
+// Events answers GET /v1/events, and bounds how many listen. [NewEvents] makes it, so that programs without it, such as functions, do not contain its code.
 type Events struct {
 	answer func(a *api) http.HandlerFunc
 

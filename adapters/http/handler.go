@@ -37,7 +37,7 @@ type Config struct {
 	Signed    []Signed
 	Verifiers []Verifier
 	// CronSecret opens GET /v1/cron, which runs what is due for all agents, to requests that have it as their bearer token, as
-	// hosts' cron services send it. Without it there is no such path.
+	// hosts' cron services send it. Without it the path does not exist.
 	CronSecret string
 	// Crons are more secrets of that path. One whose grant names agents runs what is due for these; it must not have patterns, as the matching
 	// agents are not known.
@@ -60,7 +60,7 @@ type Config struct {
 	// Ready is called by /readyz, which needs no token, so it should be cheap; always ready if nil. Even if it returns nil, a process
 	// that claims nothing because of abandoned handlers is not ready.
 	Ready func(ctx context.Context) error
-	// Logger gets what went wrong on this side. Nothing is logged if nil.
+	// Logger gets errors on the server's side. Nothing is logged if nil.
 	Logger *slog.Logger
 	// Events, if set, answers GET /v1/events with the events of all processes of the store: NewEvents makes it.
 	Events *Events
@@ -81,7 +81,7 @@ type Config struct {
 	Metrics http.Handler
 	// RPC, if set, answers gRPC calls in addition to the routes: package rpc makes it. A call needs a credential as every request does.
 	RPC RPC
-	// Clock is what signatures are checked by: core.SystemClock if nil.
+	// Clock is the clock for checking signatures: core.SystemClock if nil.
 	Clock core.Clock
 }
 
@@ -133,7 +133,7 @@ func New(s *core.Scheduler, config Config) http.Handler {
 	return a
 }
 
-// verifiers are what requests are accepted by.
+// verifiers are the verifiers of requests.
 // Tokens are tried before signatures, as they cost less.
 func (c *Config) verifiers() []Verifier {
 	var known tokens

@@ -50,7 +50,7 @@ func (a *api) setLimit(r *http.Request) (int, any, error) {
 	return http.StatusOK, set, err
 }
 
-// liftLimit lifts the limit that the parameters name, and repeats what they named.
+// liftLimit lifts the limit that the parameters name, and repeats its name.
 func (a *api) liftLimit(r *http.Request) (int, any, error) {
 	err := noBody(r)
 	q, wrong := query(r, "kind", "limit_key", "each")

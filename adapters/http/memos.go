@@ -7,7 +7,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/memos"
 )
 
-// The mount of MemOS' API: its routes in our table, and what they ask of their host.
+// The mount of MemOS' API: its routes in our table, and the interface that they need from their host.
 
 // memos are the routes of MemOS' API.
 // They are mounted as routes of our own, so that admission, limits and

@@ -10,7 +10,7 @@ import (
 
 // Parents: a server that runs a task submits others in the name of its run.
 
-// parentHeader is what a webhook gets with a run, and sends along with what it submits.
+// parentHeader comes with a run to a webhook, which sends it along with the tasks that it submits.
 const parentHeader = "Duly-Parent"
 
 // inRun is the context of a request, in the name of the run that its header names, if it has one.

@@ -28,13 +28,13 @@ type Sender interface {
 
 // Message is a request of a sender.
 type Message struct {
-	ID  string // what counts once, from among all of its sender; empty for a request that may be sent as often as one likes
+	ID  string // unique among its sender's messages, carried out once; empty for a request that may be sent any number of times
 	Key string // the same at each delivery, if ID is not: tasks without ids get theirs from it
 	// Until is when the request would be refused for its age.
 	Until time.Time
 }
 
-// key is what the ids of a message's tasks are made from; empty for any other request.
+// key is the seed for the ids of a message's tasks; empty for any other request.
 func (c *caller) key() string {
 	switch {
 	case c.message.ID == "":

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
-// Routes: one table of all calls, with what a caller needs for each.
+// Routes: one table of all calls, with the rights that each requires.
 
 // route is one call. Its answer is a status and a value that is written as JSON, or an error.
 // The table is made once, in New.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The mount of gRPC: its services as routes in our table. What they need is in package rpc, so that a function does not load it.
+// The mount of gRPC: its services as routes in our table. Their code is in package rpc, so that a function does not load it.
 
 // RPC answers calls of gRPC, gRPC-Web and Connect. It asks the scheduler whether the principal in the context of a request may do
 // what the call is for.

@@ -21,7 +21,7 @@ func (a *api) runDue(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	// Whose tasks it is about decides what the grant has to cover.
+	// The agents of the request decide what the grant has to cover.
 	if scope.Agents == nil {
 		err = a.allowAll(r)
 	} else {

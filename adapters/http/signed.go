@@ -108,7 +108,7 @@ func (v *signatures) Verify(r *http.Request) (*Grant, error) {
 	return v.grant, nil
 }
 
-// Message is known by its id, however often and with what timestamps it is signed.
+// Message is identified by its id, regardless of how often and with what timestamps it is signed.
 func (*signatures) Message(r *http.Request) Message {
 	unix, _ := strconv.ParseInt(r.Header.Get("Webhook-Timestamp"), 10, 64) // it was checked
 	return Message{ID: r.Header.Get(webhookID), Until: time.Unix(unix, 0).Add(signedFor)}

@@ -79,7 +79,7 @@ func (a *api) stats(r *http.Request) (int, any, error) {
 	return http.StatusOK, stats, err
 }
 
-// window answers with what ran within the last time.
+// window answers with the runs of the last time.
 func (a *api) window(r *http.Request, text string) (int, any, error) {
 	d, err := inspect.ParseDuration(text)
 	if err != nil {
@@ -120,7 +120,7 @@ func (a *api) processes(r *http.Request) (int, any, error) {
 	}{processes}, err
 }
 
-// metrics answers a scrape: what it shows is of all agents together.
+// metrics answers a scrape: the metrics are of all agents together.
 // The grant for some agents is not enough, as no series is theirs alone.
 func (a *api) metrics(w http.ResponseWriter, r *http.Request) {
 	if err := a.allowAll(r); err != nil {
