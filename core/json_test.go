@@ -78,7 +78,7 @@ func TestBadTasksNameTheField(t *testing.T) {
 		``:                                       "task is not valid JSON: unexpected end of JSON input",
 		`{"agent_id":"a"`:                        "task is not valid JSON: unexpected end of JSON input",
 		`{"agent_id":"a"} x`:                     "task is not valid JSON: invalid character 'x' after top-level value",
-		`[]`:                                     "task must be a JSON object",
+		`[]`:                                     `task must be a JSON object; write several as {"tasks": [...]}`,
 		`null`:                                   "task must be a JSON object",
 		"{\"agent_id\":\"\xff\"}":                "task is not valid UTF-8",
 		`{"agent":"a"}`:                          "agent is not a field of a task",

@@ -214,6 +214,9 @@ func durationField(zero time.Duration, field func(t *NewTask) *time.Duration) fu
 // ParseTasks reads what is submitted as JSON: one task, or several as {"tasks": [...]}. The error is an *[store.InvalidError]
 // that names the field, as in "tasks[3].every".
 func ParseTasks(data []byte) ([]NewTask, error) {
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
+		return nil, check.Invalid("task", `must be a JSON object; write several as {"tasks": [...]}`)
+	}
 	names, values, err := check.JSONObject("task", data)
 	if err != nil {
 		return nil, err
