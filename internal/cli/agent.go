@@ -37,7 +37,7 @@ func oneAgent(args []string) (string, error) {
 	return args[0], nil
 }
 
-// agentSetCommand sets a profile as a whole: what is left out is none, whatever the profile was before.
+// agentSetCommand replaces a whole profile: a flag that is omitted clears its field.
 func (p *process) agentSetCommand(o *options) *cobra.Command {
 	var set core.Profile
 	var quiet, labels, limits, budgets []string

@@ -30,8 +30,8 @@ func bookedBy(ctx context.Context, c *dulyfile.File, onRequest bool, logger *slo
 	return nil, nil //nolint:nilnil // none is wanted
 }
 
-// How often a process that lives on looks whether an alarm is missing: after a failure, after it has heard that something became due, for which whoever
-// made it so has a second to book, after what was booked should have begun, at first, and else.
+// How often a long-running process checks for a missing alarm: after a failure; after a notification that a task became due, as the process that made it due
+// has a second to book; after the booked task should have begun; at start; and otherwise.
 const (
 	bookAgain  = time.Second
 	bookAfter  = 1200 * time.Millisecond
@@ -71,8 +71,8 @@ type unrung struct {
 	wait time.Duration
 }
 
-// after is when to look again whether what is due next, zero for nothing, has begun. What nobody takes, although it was called for, is asked about less
-// and less often: it may be something that nobody can run, and each call costs.
+// after is when to check again whether the task that is due next (zero: none) has begun. If no process claims it although the alarm rang, the checks become
+// rarer and rarer: perhaps no process can run it, and each call costs.
 func (u *unrung) after(due, now time.Time) time.Time {
 	if u.due.Equal(due) && !due.After(now) {
 		u.wait *= 2
@@ -111,7 +111,7 @@ func waitsToBook(ctx context.Context, s *core.Scheduler, woken <-chan store.Wake
 // mostUnbooked is how much later than something falls due the next alarm may be. A process that has just made it due is about to book.
 const mostUnbooked = time.Minute
 
-// checkAlarm compares what is booked with what is due next. It says nothing where nobody uses alarms.
+// checkAlarm compares the booked alarm with the next due time. It reports nothing where no alarm is used.
 func checkAlarm(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.File) []finding {
 	booked, err := st.Book(ctx, store.Booking{}) // which only asks
 	if err != nil {

@@ -53,7 +53,7 @@ type api struct {
 	callers  *callers
 	events   *httpadapter.Events
 	metrics  *metrics.Metrics
-	asks     *httpadapter.Approvals // nil if nobody is asked
+	asks     *httpadapter.Approvals // nil without approvals
 	console  dulyfile.Console       // never empty
 	share    float64                // of the store's time that a credential for some agents may take
 	agent    string                 // the default one
@@ -61,7 +61,7 @@ type api struct {
 }
 
 // scheduler makes a scheduler that is measured for the API.
-// The logger of the settings stays the first to hear of an event; the metrics come
+// The logger of the settings still receives each event first; the metrics come
 // after it.
 func (a *api) scheduler(st core.Store, settings core.Config) (*core.Scheduler, error) {
 	if a == nil {
@@ -90,13 +90,13 @@ func listen(ctx context.Context, c *dulyfile.File, version string, logger *slog.
 	if err != nil {
 		return nil, err
 	}
-	// Resolved first, as only an address can be told to be this
-	// machine's own: a name may mean anything.
+	// Resolved first, as only an address can be recognised as
+	// loopback: a name may resolve to anything.
 	addr, err := net.ResolveTCPAddr("tcp", c.HTTP)
 	if err != nil {
 		return nil, usage("use one such as 127.0.0.1:8080", "cannot listen on %q: %w", c.HTTP, err)
 	}
-	// An API without a token on a reachable address would let anybody run and read tasks.
+	// An API without a token on a reachable address would let any client run and read tasks.
 	if callers.none() && !addr.IP.IsLoopback() {
 		return nil, usage(fmt.Sprintf("set $%s, add tokens to the file, or listen on 127.0.0.1:%d", tokenVariable(c), addr.Port),
 			"%s can be reached from other machines, and no token is set", c.HTTP)
@@ -125,13 +125,13 @@ func portAfter(addr *net.TCPAddr) string {
 }
 
 // server serves a scheduler, whose runs have a grace when it ends.
-// ready is what GET /readyz asks. What a client breaks off is logged at
-// debug level: it is nobody's fault here.
+// GET /readyz calls ready. A request that its client aborts is logged at
+// debug level: it is no fault of this process.
 func (a *api) server(s *core.Scheduler, ready func(context.Context) error, grace time.Duration, logger *slog.Logger) *http.Server {
 	if a == nil {
 		return nil
 	}
-	// gRPC needs HTTP/2, which has no TLS here: whoever wants it puts a proxy in front.
+	// gRPC needs HTTP/2, which has no TLS here: an operator who wants TLS puts a proxy in front.
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
@@ -173,7 +173,7 @@ func (a *api) serve(ctx context.Context, server *http.Server, grace time.Duratio
 	})
 	err := server.Serve(a.listener)
 	// stop returns false once the function has been started, that is after ctx has ended.
-	if stop() { // nobody asked it to end
+	if stop() { // the server ended by itself
 		return fmt.Errorf("the HTTP server ended: %w", err)
 	}
 	<-stopped
@@ -187,8 +187,8 @@ func (a *api) close() {
 	}
 }
 
-// announce says where the API is and what to try with it.
-// The example is a whole command that works as it is printed, with the header for
+// announce logs the address of the API and an example request.
+// The example is a complete command that can be pasted, with the header for
 // the token but never the token itself.
 func (a *api) announce(ctx context.Context, c *dulyfile.File, logger *slog.Logger) {
 	if a == nil {

@@ -23,7 +23,7 @@ func (p *process) applyCommand(o *options) *cobra.Command {
 	cmd := command("apply", "Create or update the tasks in a file; leave unchanged ones alone",
 		"  duly apply -f duly.yaml\n  duly apply -f duly.yaml --owner deploy-7 --prune --dry-run\n  duly apply -f duly.yaml --owner deploy-7 --prune",
 		func(cmd *cobra.Command, _ []string) error {
-			// -f is the same option as -c: whoever applies a file has exactly one.
+			// -f is the same option as -c: apply takes exactly one file.
 			if o.file == "" {
 				return usage("name one with -f", "needs a file with tasks")
 			}

@@ -55,7 +55,7 @@ func (p *process) endProgress() {
 
 // faults say what each fault means.
 // Every code that a store can report has an entry; the text says what would
-// happen to the task if nobody did anything.
+// happen to the task without a repair.
 var faults = map[store.FaultCode]string{
 	store.FaultLost:       "the task is in no queue: it neither waits nor runs nor is parked",
 	store.FaultStranded:   "the task is parked, and nothing would requeue it",
@@ -70,7 +70,7 @@ var faults = map[store.FaultCode]string{
 const unreadableTodo = "restore them from a backup; duly has no other copy"
 
 // printAudit shows the first faults only, as the report keeps no more;
-// their number is always that of all.
+// the count always covers all of them.
 func printAudit(w *table.Page, r *inspect.AuditReport, repair bool) {
 	w.Line("%s checked, %s found", table.Count(r.Tasks, "task"), table.Count(r.Found, "fault"))
 	if r.Found == 0 {

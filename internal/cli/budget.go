@@ -33,7 +33,7 @@ type budgetFlags struct {
 	all                        bool
 }
 
-// add gives set and unset the same flags, so that whatever was set is lifted by the same words.
+// add gives set and unset the same flags, so that unset takes the flags that set took.
 func (f *budgetFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.kind, "kind", "", "runs of this kind")
@@ -60,7 +60,7 @@ func budgetArgs(t core.BudgetTarget) string {
 	return limitArgs(t.LimitTarget) + " --unit " + t.Unit + " --per " + string(t.Per)
 }
 
-// budgetSetCommand sets one budget as a whole, whatever it was before.
+// budgetSetCommand replaces one whole budget.
 func (p *process) budgetSetCommand(o *options) *cobra.Command {
 	var on budgetFlags
 	var b core.Budget

@@ -43,13 +43,13 @@ func exampleAgent(g *httpadapter.Grant) string {
 	}
 }
 
-// none reports whether nobody needs a credential. The secret of GET /v1/cron opens that path alone.
+// none reports whether the API needs no credential. The secret of GET /v1/cron opens that path alone.
 func (k *callers) none() bool {
 	return len(k.tokens)+len(k.scoped)+len(k.signed)+len(k.verifiers) == 0
 }
 
-// readCallers gathers them, and reads their secrets. Whatever would let in somebody else, or with other rights than the file says, is an
-// error.
+// readCallers gathers them, and reads their secrets. A setting that would admit another caller, or grant other rights than the file says,
+// is an error.
 func readCallers(c *dulyfile.File) (*callers, error) {
 	k := &callers{}
 	var err error
@@ -159,7 +159,7 @@ func grant(r *dulyfile.Rights) httpadapter.Grant {
 }
 
 // tokens are the tokens that the environment holds.
-// An error is returned for a variable that is set and empty: whoever set it
+// A variable that is set and empty is an error: the operator who set it
 // wanted a token, and would get an open API.
 func tokens(c *dulyfile.File) ([]string, error) {
 	name := tokenVariable(c)

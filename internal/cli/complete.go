@@ -19,7 +19,7 @@ import (
 // completeWithin is how long a shell waits for names: a person has pressed a key.
 const completeWithin = time.Second
 
-// names finds names for a command line that is being typed. Whatever fails leaves none: there is nowhere to say so.
+// names finds names to complete a command line. After an error there are none: completion cannot show errors.
 type names func(ctx context.Context, cmd *cobra.Command, args []string) ([]string, error)
 
 // complete gives all commands below one the completion of their arguments, by what their usage calls these, and of the flags with the same names

@@ -38,7 +38,7 @@ func (a *api) withConsole(s *core.Scheduler, api http.Handler, config *httpadapt
 		switch path := r.URL.Path; {
 		case path == console.Path || strings.HasPrefix(path, console.Path+"/"):
 			pages.ServeHTTP(w, r)
-		// Somebody has typed the address alone into a browser.
+		// A browser that was given the bare address.
 		case path == "/" && r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html"):
 			http.Redirect(w, r, console.Path, http.StatusSeeOther)
 		default:

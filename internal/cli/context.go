@@ -44,7 +44,7 @@ func (p *process) loadContexts() (*contexts.File, error) {
 	return f, nil
 }
 
-// shownContext is a context as it is shown: without its secrets.
+// shownContext is a context as commands print it: without its secrets.
 type shownContext struct {
 	Name     string `json:"name,omitempty"`
 	Current  bool   `json:"current"`
@@ -160,7 +160,7 @@ func (p *process) changeContext(o *options, args []string, change func(f *contex
 	return o.print(p.stdout, answer, func(w *table.Page) { w.Line("%s %s", said, table.ShellWord(name)) })
 }
 
-// contextSetCommand takes its values from the flags that all commands have. It asks nobody whether they are right: the server may be away.
+// contextSetCommand takes its values from the flags that all commands have. It does not verify them: the server may be unreachable.
 func (p *process) contextSetCommand(o *options) *cobra.Command {
 	var c contexts.Context
 	cmd := command("set NAME", "Create a context, or replace it as a whole",
@@ -177,7 +177,7 @@ func (p *process) contextSetCommand(o *options) *cobra.Command {
 			return p.changeContext(o, args, func(f *contexts.File, name string) error {
 				f.Set(name, &c)
 				if f.Current == "" && len(f.Contexts) == 1 {
-					f.Current = name // nobody would make the only one and not use it
+					f.Current = name // the only context is meant to be used
 				}
 				return nil
 			}, "set: context")

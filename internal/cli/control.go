@@ -37,7 +37,7 @@ func (p *process) runCommand(o *options) *cobra.Command {
 }
 
 // cancelCommand asks a run in progress to stop by cancelling its context; its
-// process hears of it with its next heartbeat.
+// process is notified at its next heartbeat.
 func (p *process) cancelCommand(o *options) *cobra.Command {
 	var agent string
 	var by core.Order
@@ -64,9 +64,9 @@ func (p *process) cancelCommand(o *options) *cobra.Command {
 	return o.withJSON(named(cmd, &agent))
 }
 
-// printChanged writes a task as it is after a change.
-// what puts the task into words. It is read again after the change, so that
-// the answer shows what others now see.
+// printChanged writes a task after a change; what formats it.
+// The task is read again after the change, so that the output shows what
+// other readers now see.
 func (p *process) printChanged(
 	ctx context.Context, o *options, s scheduler, agent, id string, what func(task *core.TaskInfo) string,
 ) error {

@@ -170,7 +170,7 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	return together(ctx, append(services, reading(streams, s)...)...)
 }
 
-// tellsGrace says, when the context of a process is done, how long whatever stops it has to wait, until it is called off.
+// tellsGrace logs, once the context of a process is done, how long its supervisor must wait before it kills the process. off cancels that.
 func tellsGrace(ctx context.Context, grace time.Duration, logger *slog.Logger) (off func() bool) {
 	return context.AfterFunc(ctx, func() {
 		logger.LogAttrs(context.WithoutCancel(ctx), slog.LevelInfo, "duly is stopping: running tasks have the grace to end, and are released then; "+
@@ -194,7 +194,7 @@ func servicesOf(ctx context.Context, s *core.Scheduler, store *storage, d *daemo
 	return append(services, func(ctx context.Context) error { return a.serve(ctx, server, o.grace) })
 }
 
-// connected are the settings of the scheduler, with what it hears from and tells outside beside its store and its API: the streams that it
+// connected returns the settings of the scheduler with its outside connections other than the store and the API: the streams that it
 // reads, if any, and the alarm.
 func connected(ctx context.Context, c *dulyfile.File, onRequest bool, logger *slog.Logger) (core.Config, *memosstream.Intake, error) {
 	settings := logged(ctx, c, logger)

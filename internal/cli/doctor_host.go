@@ -21,7 +21,7 @@ type host struct {
 	name string
 
 	eviction, persistence, cluster, tls, acl string
-	// durable says that the provider keeps what is written, whatever the server says about files.
+	// durable says that the provider persists writes, even if the server's own persistence settings say otherwise.
 	durable bool
 	// price is what a month costs.
 	price func(u *load) []item

@@ -38,7 +38,7 @@ func limitsNow(ctx context.Context, s *core.Scheduler) (all, stuck []store.Limit
 	return again, stuck, err
 }
 
-// checkLimits says whether limits let somebody in.
+// checkLimits reports limits that let no task start.
 func checkLimits(all, stuck []store.LimitUse) finding {
 	switch {
 	case len(stuck) > 0:

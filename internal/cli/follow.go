@@ -24,7 +24,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
-// defaultServer is where duly daemon --http and duly serve listen unless they are told otherwise.
+// defaultServer is where duly daemon --http and duly serve listen by default.
 // An API on another machine or port needs --server.
 const defaultServer = "http://" + defaultAddress
 
@@ -80,7 +80,7 @@ type follower struct {
 	o           *options
 	at          place
 	agent, kind string
-	since, last string // the id to begin behind, and that of the last event that came
+	since, last string // the event id to begin after, and the id of the last event received
 }
 
 // follow prints events until ctx is done; the end of the stream is a failure.
@@ -163,7 +163,7 @@ func (f *follower) read(stream io.Reader, giveUp func()) error {
 	}
 }
 
-// heard reads, and tells of each time that something has come.
+// heard is a reader that reports each successful read.
 type heard struct {
 	from  io.Reader
 	heard func()

@@ -35,7 +35,7 @@ type limitFlags struct {
 	all             bool
 }
 
-// add gives set and unset the same flags, so that whatever was set is lifted by the same words.
+// add gives set and unset the same flags, so that unset takes the flags that set took.
 func (f *limitFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.kind, "kind", "", "tasks of this kind")
@@ -68,7 +68,7 @@ func limitArgs(t core.LimitTarget) string {
 	return strings.Join(args, " ")
 }
 
-// limitSetCommand sets one limit as a whole: what is left out is unbounded, whatever the limit was before.
+// limitSetCommand replaces one whole limit: a bound that is omitted is unbounded.
 func (p *process) limitSetCommand(o *options) *cobra.Command {
 	var on limitFlags
 	var l core.Limit

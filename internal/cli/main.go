@@ -10,8 +10,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/private"
 )
 
-// Main runs one command line with the standard input and output of this process, and returns its exit code. The version is that
-// of the build; if it is empty, the one that the module was installed with. The first signal to stop ends the command in good order,
+// Main runs one command line with the standard input and output of this process, and returns its exit code. The version is the
+// build's; if it is empty, the one that the module was installed with. The first signal to stop ends the command gracefully,
 // the second one ends the process at once.
 func Main(ctx context.Context, version string, args []string) int {
 	// go-redis would print its own lines between duly's.

@@ -14,10 +14,10 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
-// intake makes what reads the streams, and has it hear of events; nil if none are read. The files for TLS are those of the store's
-// Redis, as they are for its URL.
+// intake makes the reader of the streams, and passes it the scheduler's events; nil if no streams are read. For TLS it uses the files of
+// the store's Redis, as for its URL.
 //
-// A process that runs tasks on request reads none: it may be frozen in the middle.
+// A process that runs tasks on request reads no streams: its host may freeze it midway.
 func intake(ctx context.Context, c *dulyfile.File, onRequest bool, settings *core.Config, logger *slog.Logger) (*memosstream.Intake, error) {
 	switch {
 	case c.MemOS == nil:

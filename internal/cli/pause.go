@@ -112,7 +112,7 @@ func notLive(ctx context.Context, s scheduler, err error, t core.Target) error {
 	return f
 }
 
-// printHeld writes what a target is like now: a task as it is, anything wider by its name.
+// printHeld writes the current state of a target: a task in full, a wider target by its name.
 // A task is read back: other pauses may still hold it, which a plain "resumed" would hide.
 func (p *process) printHeld(ctx context.Context, o *options, s scheduler, t core.Target, paused bool) error {
 	what := "resumed"

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
-// pausesCommand lists what is paused, so that a forgotten pause can be
-// found by whoever did not make it.
+// pausesCommand lists all pauses, so that an operator who did not make a
+// forgotten one can find it.
 func (p *process) pausesCommand(o *options) *cobra.Command {
 	var limit int
 	var cursor string

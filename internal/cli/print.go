@@ -38,7 +38,7 @@ func (o *options) print(w io.Writer, answer any, people func(w *table.Page)) err
 	return nil
 }
 
-// page is an empty answer for whoever reads it: colours and cuts only where a person looks, as a pipe gets plain text.
+// page is an empty answer for the output's reader: only a terminal gets colours and cut columns; a pipe gets plain text.
 func (o *options) page(w io.Writer) table.Page {
 	b := table.Page{}
 	if table.Colourful(w) {

@@ -41,8 +41,8 @@ const (
 	exitRunsFailed = 4 // the pull worked, but some handlers failed
 )
 
-// failure is an error as somebody at a terminal needs it: what failed, why, and what to do.
-// what is the command's name unless somebody has set it; todo is empty if nothing can be done.
+// failure is an error as a user at a terminal needs it: what failed, why, and what to do.
+// what defaults to the command's name; todo is empty if nothing can be done.
 type failure struct {
 	what string
 	why  error
@@ -117,7 +117,7 @@ func failureOf(cmd *cobra.Command, err error) *failure {
 	return f
 }
 
-// nameOf is the name of a command as it is typed behind duly, such as submit, or limit set.
+// nameOf is the name of a command as typed after duly, such as submit, or limit set.
 func nameOf(cmd *cobra.Command) string { return strings.TrimPrefix(cmd.CommandPath(), "duly ") }
 
 // asFlag names the flag in place of the field, if the command has one for it.
@@ -176,7 +176,7 @@ func (p *process) say(line string) { _, _ = fmt.Fprintln(p.stderr, table.Plain(l
 // A user who presses Ctrl-C twice wants it to end now, also if a handler does not let go.
 func (p *process) interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	// Room for both signals, as Notify drops those that nobody is ready for.
+	// Room for both signals, as Notify drops a signal that the channel has no room for.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {

@@ -15,16 +15,16 @@ const (
 	readyWithin = 5 * time.Second
 )
 
-// readiness asks a store whether it answers. Whoever reaches GET /readyz may ask, without a token: all of them together cost
-// the store one question a second.
-// It is the readiness of duly serve only: a daemon knows from its pulls whether the store answers.
+// readiness asks a store whether it answers. Any client of GET /readyz may ask, without a token: all of them together cost
+// the store one call a second.
+// Only duly serve uses it: a daemon knows from its pulls whether the store answers.
 type readiness struct {
 	check func(ctx context.Context) error
 	// It is a semaphore of one, and not a mutex, so that waiting for it
 	// can end with the request's context.
 	turn chan struct{} // has room for the one who asks
 
-	// at and err are the last answer. Whoever holds turn may read and write them.
+	// at and err are the last answer. Only the holder of turn may read or write them.
 	at  time.Time
 	err error
 }

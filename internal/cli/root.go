@@ -77,7 +77,7 @@ Exit codes: 0 ok, 1 failed, 2 usage or invalid input, 3 not found, 4 some runs f
 }
 
 // addGroups adds the commands, in groups for the help.
-// The order is that of the help: what is most often needed comes first.
+// Help lists them in this order: the most used come first.
 func (p *process) addGroups(root *cobra.Command, o *options) {
 	for _, g := range []struct {
 		title    string
@@ -161,7 +161,7 @@ func saysSomething(flags *pflag.FlagSet) error {
 }
 
 // envName is the variable of --name.
-// It sets the name for all commands of a machine at once, for instance to that of a Kubernetes pod.
+// It sets the name for all commands of a machine at once, for instance to the name of a Kubernetes pod.
 const envName = "DULY_NAME"
 
 // envZone and envDefaultAgent are the variables of zone: and default_agent: in the file, which count before those.

@@ -18,8 +18,8 @@ import (
 )
 
 // runDueGrace is how long handlers may continue after a signal to stop.
-// It is shorter than a daemon's: whoever started this command, a cron job or a
-// Kubernetes Job, waits for it to end.
+// It is shorter than a daemon's: the cron job or Kubernetes Job that started
+// this command waits for it to end.
 const runDueGrace = 10 * time.Second
 
 // runDueCommand makes one pull and exits. Its exit code is 4 if runs failed, so
@@ -90,8 +90,8 @@ func (p *process) runDue(ctx context.Context, c *dulyfile.File, scope core.Scope
 	if err != nil {
 		return core.Report{}, err
 	}
-	// The time for opening counts against --timeout as well: whoever sets it
-	// wants the whole command to end by then.
+	// Opening the store counts against --timeout as well: the flag bounds
+	// the whole command.
 	opening := ctx
 	if d := scope.MaxDuration; d > 0 {
 		var cancel context.CancelFunc
@@ -130,8 +130,8 @@ func (p *process) runDue(ctx context.Context, c *dulyfile.File, scope core.Scope
 	return report, err
 }
 
-// printReport writes what a pull did: what happened at all, in words.
-// Counters at zero are left out, so that what is unusual stands out.
+// printReport writes what a pull did, in words.
+// Counters at zero are omitted, so that unusual ones are easy to see.
 func printReport(w *table.Page, r core.Report) {
 	var parts []string
 	for _, c := range []struct {
@@ -162,7 +162,7 @@ func printReport(w *table.Page, r core.Report) {
 	if len(r.Away) > 0 {
 		fmt.Fprintf(&w.Buffer, "; partitions %v of the store did not answer", r.Away)
 	}
-	// What follows the pull, for whoever decides when to call again.
+	// What follows the pull, so that the caller can decide when to call again.
 	switch {
 	case r.More:
 		fmt.Fprint(&w.Buffer, "; more is due")

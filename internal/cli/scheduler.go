@@ -78,7 +78,7 @@ type agents interface {
 	Import(ctx context.Context, as string, from io.Reader) (operate.Imported, error)
 }
 
-// state is that of the whole store, with what somebody says to it.
+// state reads and changes the state of the whole store.
 type state interface {
 	Stats(ctx context.Context) (inspect.Stats, error)
 	Window(ctx context.Context, d time.Duration) (inspect.Window, error)

@@ -99,7 +99,7 @@ func versionLine(version string) string {
 	return fmt.Sprintf("duly %s (%s, %s/%s)", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// versionOr is the version of the build, else that of the module, as go install knows it.
+// versionOr is the version of the build, else the version of the module, as go install knows it.
 // An untagged build of a checkout has neither, and says "devel".
 func versionOr(version string) string {
 	if version != "" {

@@ -37,7 +37,7 @@ func taskNamed(agent string, args []string) (string, string, error) {
 	}
 }
 
-// statusCommand reads the task as it is now; explain gives reasons.
+// statusCommand shows the current task; explain gives reasons.
 func (p *process) statusCommand(o *options) *cobra.Command {
 	var agent string
 	cmd := command("status [AGENT] ID", "Show one task", "  duly status ada nightly\n  duly status --agent ada nightly --json",
@@ -53,7 +53,7 @@ func (p *process) statusCommand(o *options) *cobra.Command {
 	return o.withJSON(named(cmd, &agent))
 }
 
-// runsCommand shows the runs that the task keeps: the last twenty, unless the store was told otherwise.
+// runsCommand shows the runs that the store keeps of a task: by default the last twenty.
 func (p *process) runsCommand(o *options) *cobra.Command {
 	var agent string
 	cmd := command("runs [AGENT] ID", "Show the last runs of a task, oldest first", "  duly runs ada nightly\n  duly runs ada nightly --json",

@@ -85,7 +85,7 @@ func openStore(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*sto
 	return &storage{Store: s, Waker: s, Presence: s, Recent: s, Feed: s, name: s.Name(), close: s.Close, upgrade: s.Upgrade, masters: s.Masters, redis: s}, nil
 }
 
-// storeFailure is the failure of a Redis that cannot be used as it is configured.
+// storeFailure is the failure for a Redis whose configuration makes it unusable.
 func storeFailure(err error) *failure {
 	f := &failure{why: err, code: exitFailed}
 	// A mistake in a setting is the user's to mend; one of the server is not a matter of usage.
@@ -179,7 +179,7 @@ func openScheduler(ctx context.Context, c *dulyfile.File) (*core.Scheduler, *sto
 	settings := settingsOfReader(c)
 	if c.Alarm != nil {
 		settings.Alarm = c.Alarm.Late()
-		settings.Logger = slog.New(linelog.New(os.Stderr)) // the command has done its work, and yet nobody comes for it
+		settings.Logger = slog.New(linelog.New(os.Stderr)) // reports an alarm that could not be set; the command itself succeeds
 	}
 	s, err := core.New(st, st.with(settings))
 	if err != nil {

@@ -22,9 +22,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
-// submitOptions are the flags of duly submit: the fields of a task, or the name of a file with tasks. A field is read by
-// whoever reads tasks as JSON, so that a flag means what the field does, and one that is given is never taken for one that
-// is left out.
+// submitOptions are the flags of duly submit: the fields of a task, or the name of a file with tasks. The reader of JSON tasks
+// parses each field, so that a flag means what the field does, and a flag that is given is never taken for one that is omitted.
 type submitOptions struct {
 	// It is filled as flags are declared, so that a flag and its field cannot drift apart.
 	fields map[string]string // the JSON field of each flag that is one
@@ -88,7 +87,7 @@ func inRun(ctx context.Context, s scheduler) (context.Context, error) {
 func (s *submitOptions) flags(cmd *cobra.Command) {
 	s.fields = map[string]string{}
 	cmd.Flags().StringVarP(&s.file, "file", "f", "", "read tasks from this JSON file; - for standard input")
-	// The order is that of nothing in particular: pflag sorts them in the help.
+	// The order does not matter: pflag sorts them in the help.
 	s.texts(cmd, [][2]string{
 		{"agent", "owner of the task"},
 		{"kind", "names the handler"},
@@ -156,7 +155,7 @@ func (s *submitOptions) durations(cmd *cobra.Command, flags [][2]string) {
 	for _, f := range flags {
 		durationVar(cmd.Flags(), new(time.Duration), f[0], 0, f[1])
 		s.field(f[0])
-		zeroMeans(cmd, f[0]) // or is refused by whoever reads the field
+		zeroMeans(cmd, f[0]) // or the reader of the field refuses it
 	}
 }
 
@@ -169,7 +168,7 @@ func (s *submitOptions) numbers(cmd *cobra.Command, flags [][2]string) {
 	}
 }
 
-// field notes which JSON field a flag stands for: the same name, but for the agent.
+// field records which JSON field a flag sets: the same name, but for the agent.
 func (s *submitOptions) field(flag string) {
 	s.fields[flag] = strings.ReplaceAll(flag, "-", "_")
 	if flag == "agent" {
@@ -221,7 +220,7 @@ func (s *submitOptions) tasks(cmd *cobra.Command, stdin io.Reader) ([]core.NewTa
 		if err != nil {
 			return nil, err
 		}
-		// The same reader as that of POST /v1/tasks, with the same errors.
+		// The same reader as for POST /v1/tasks, with the same errors.
 		return model.ParseTasks(data)
 	}
 	data, err := json.Marshal(described)

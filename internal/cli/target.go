@@ -20,7 +20,7 @@ type targetFlags struct {
 	all              bool
 }
 
-// add gives pause and resume the same flags, so that whatever was paused is resumed by the same words.
+// add gives pause and resume the same flags, so that resume takes the flags that pause took.
 func (f *targetFlags) add(cmd *cobra.Command) {
 	named(cmd, &f.agent)
 	flags := cmd.Flags()
@@ -79,7 +79,7 @@ func targetName(t core.Target) string {
 }
 
 // targetArgs are the arguments that name a target.
-// What it returns can follow "duly resume" or "duly pause" as it is written.
+// The result can follow "duly resume" or "duly pause" verbatim.
 func targetArgs(t core.Target) string {
 	switch {
 	case t.ID != "":
@@ -98,8 +98,8 @@ func targetArgs(t core.Target) string {
 // taskArgs are the two arguments that name a task.
 func taskArgs(agent, id string) string { return table.ShellWord(agent) + " " + table.ShellWord(id) }
 
-// userName is the name of who runs the program, as far as the environment says.
-// It is a convenience and no proof: anybody can set these variables.
+// userName is the name of the user who runs the program, as far as the environment says.
+// It is a convenience and no proof: any user can set these variables.
 func userName() string {
 	return cmp.Or(os.Getenv("USER"), os.Getenv("LOGNAME"), os.Getenv("USERNAME"))
 }

@@ -51,7 +51,7 @@ var otelSecrets = []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRA
 
 const (
 	lastExport  = 2 * time.Second // for what is left when a process ends: a collector that is away delays that by no more
-	failedEvery = time.Minute     // how often a collector that is away is told of
+	failedEvery = time.Minute     // how often an unreachable collector is logged
 )
 
 // telemetry is what a process sends by OTLP. It is nil if nothing is to be sent, and its methods accept that.
@@ -102,7 +102,7 @@ func httpURL(text string) bool {
 	return err == nil && u.Hostname() != "" && (u.Scheme == "http" || u.Scheme == "https")
 }
 
-// newTelemetry prepares what the environment asks for, nil for nothing. Nobody is called yet: a collector that is away keeps no process
+// newTelemetry prepares what the environment asks for; nil if nothing. It makes no call yet: an unreachable collector keeps no process
 // from starting.
 func newTelemetry(ctx context.Context, version string, logger *slog.Logger) (*telemetry, error) {
 	traces, err := wanted(otelTracesExporter, otelTracesEndpoint, otelTracesProtocol)
@@ -117,7 +117,7 @@ func newTelemetry(ctx context.Context, version string, logger *slog.Logger) (*te
 	otel.SetLogger(logr.Discard())
 	otel.SetErrorHandler(&exportErrors{logger: logger, clock: core.SystemClock{}})
 	t := &telemetry{version: version, logger: logger}
-	// Later ones win: whoever runs duly may name the service as they like.
+	// Later ones win: the operator may choose the name of the service.
 	t.of, err = resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "duly"), attribute.String("service.version", version)),
 		resource.WithHost(), resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
@@ -145,7 +145,7 @@ func newTelemetry(ctx context.Context, version string, logger *slog.Logger) (*te
 	return t, nil
 }
 
-// scheduler is that of the API, traced and measured. Without an API it is measured for OTLP alone.
+// scheduler makes the API's scheduler, traced and measured. Without an API it is measured for OTLP alone.
 func (t *telemetry) scheduler(a *api, st core.Store, settings core.Config) (*core.Scheduler, error) {
 	if t == nil {
 		return a.scheduler(st, settings)

@@ -1,6 +1,6 @@
 package cli
 
-// --watch: a command that is repeated until it is told to stop.
+// --watch: repeats a command until it is interrupted.
 
 import (
 	"context"

@@ -84,7 +84,7 @@ func (o *options) atServer(address, by string) place {
 	return p
 }
 
-// useToken takes the token of the flag, else that of the environment.
+// useToken takes the token of the flag, else the one of the environment.
 func (p *place) useToken(o *options) {
 	if p.server.Token = o.server.Token; p.server.Token != "" {
 		p.tokenBy = "--token"
@@ -105,8 +105,8 @@ func (o *options) noToken() error {
 	return nil
 }
 
-// atCurrent is the current context, if there is one. A command that works in this process takes it from nowhere but the command line: whoever
-// looks at a far store must not run its tasks here by accident.
+// atCurrent is the current context, if there is one. A command that runs tasks in this process takes it from the command line only: a user
+// who looks at a remote store must not run its tasks here by accident.
 func (o *options) atCurrent() (place, error) {
 	if o.here {
 		return place{}, nil
@@ -129,7 +129,7 @@ func orUsage(err, other error) error {
 	return other
 }
 
-// atContext is a context. Its own token goes before that of $DULY_TOKEN, which may be another server's.
+// atContext is a context. Its own token wins over $DULY_TOKEN, which may be for another server.
 func (o *options) atContext(name, by string) (place, error) {
 	f, err := contexts.Load()
 	if err != nil {

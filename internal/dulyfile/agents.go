@@ -91,7 +91,7 @@ func (a *Agent) read() error {
 	if a.profile.Agent == "" {
 		return a.at.fail("agent is required")
 	}
-	a.profile.Revision = 0 // a file declares, whatever the profile was before
+	a.profile.Revision = 0 // a file declares: it replaces any revision
 	return nil
 }
 

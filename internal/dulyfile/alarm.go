@@ -28,7 +28,7 @@ type Alarm struct {
 	open    func(get func(string) string) (core.Alarm, error)
 }
 
-// Open makes the clock, calling nobody. It fails if a variable is missing, naming it and never showing what it contains.
+// Open makes the alarm, without any call. It fails if a variable is missing: the error names the variable and never shows its value.
 func (a *Alarm) Open() (core.Alarm, error) {
 	for _, key := range slices.Sorted(maps.Keys(a.secrets)) {
 		if name := a.secrets[key]; strings.TrimSpace(os.Getenv(name)) == "" {
@@ -158,7 +158,7 @@ func readSQS(p place) (*Alarm, error) {
 	}, err
 }
 
-// readCloudTasks reads the settings of Cloud Tasks. The access token is that of the account that the program runs as.
+// readCloudTasks reads the settings of Cloud Tasks. The access token belongs to the account that the program runs as.
 func readCloudTasks(p place) (*Alarm, error) {
 	var c cloudtasks.Config
 	err := p.read(map[string]reader{
@@ -187,7 +187,7 @@ func alarm[C core.Alarm](clock C, err error) (core.Alarm, error) {
 	return clock, nil
 }
 
-// The variables by which a function on Google Cloud is told its alarm, as its URL is known when it is deployed only.
+// The variables that configure the alarm of a function on Google Cloud, as its URL is known only once it is deployed.
 const (
 	envAlarmQueue   = "DULY_ALARM_QUEUE"
 	envAlarmURL     = "DULY_ALARM_URL"

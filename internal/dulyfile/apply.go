@@ -27,7 +27,7 @@ const (
 	ActionUpdate    Action = "update"
 	ActionDelete    Action = "delete"
 	ActionUnchanged Action = "unchanged"
-	ActionConflict  Action = "conflict" // it belongs to another owner, and stays as it is
+	ActionConflict  Action = "conflict" // it belongs to another owner, and is left unchanged
 )
 
 // Change is what an apply did about one task, or would do.
@@ -46,7 +46,7 @@ type ApplyOptions struct {
 	Prune bool
 	// Adopt takes over tasks that belong to other owners, in place of leaving them.
 	Adopt bool
-	// Each is called for every task, after what was done about it; nil for nobody.
+	// Each is called for every task after its change; may be nil.
 	Each func(Change)
 }
 
@@ -116,7 +116,7 @@ func (a *applying) batch(ctx context.Context, tasks []Task) error {
 	fresh := make([]Task, 0, len(tasks))
 	for i := range tasks {
 		t := tasks[i].ownedBy(a.owner)
-		// It would replace whatever exists: whose that is has to be known before.
+		// It would replace any existing task, so its owner has to be known first.
 		if t.task.OnConflict == core.OnConflictReplace {
 			mine, err := a.mine(ctx, &t)
 			if err != nil {
@@ -194,8 +194,8 @@ func (a *applying) place(ctx context.Context, batch []core.NewTask) ([]core.Subm
 	return placed, err
 }
 
-// differing returns those of some tasks that exist with another definition than that
-// of the file, as tasks that replace them.
+// differing returns those of some tasks that exist with another definition than the
+// file's, as tasks that replace them.
 func (a *applying) differing(ctx context.Context, tasks []Task) ([]Task, error) {
 	var changed []Task
 	for i := range tasks {

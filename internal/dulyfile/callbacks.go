@@ -1,6 +1,6 @@
 package dulyfile
 
-// Callbacks: which URLs may be told how tasks have ended.
+// Callbacks: which URLs may receive how tasks ended.
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ type Callbacks struct {
 	deliver  *webhook.Callbacks
 }
 
-// readTold reads who is told what, and who is asked.
+// readTold reads the receivers of callbacks and of approval requests.
 func (f *File) readTold(callbacks, approvals place) error {
 	if err := f.readCallbacks(callbacks); err != nil {
 		return err

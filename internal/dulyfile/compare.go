@@ -14,7 +14,7 @@ import (
 type Difference struct {
 	Missing []string // the file has it, and the store lacks it or has another
 	More    []string // only the store has it, and it is of the file's owner
-	Others  []string // only the store has it, and nobody says whose it is: limits and budgets
+	Others  []string // only the store has it, and it has no owner: limits and budgets
 }
 
 // Compare says what differs between the file and a store. It changes nothing.

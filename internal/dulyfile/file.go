@@ -34,12 +34,12 @@ type File struct {
 	Limits       []core.Limit
 	Budgets      []core.Budget
 	Defaults     Defaults
-	Owner        string // of the tasks; nobody if empty
+	Owner        string // of the tasks; none if empty
 	Agents       []Agent
 	MemOS        *MemOSStream // nil if no streams are read
-	Approvals    *Approvals   // nil if nobody is asked
+	Approvals    *Approvals   // nil without approvals
 	Callbacks    *Callbacks   // nil if no task has a callback
-	Alarm        *Alarm       // nil if nobody outside is asked to call
+	Alarm        *Alarm       // nil if no outside service is asked to call
 	Heat         *heat.Policy // nil without one
 	Handlers     []Handler
 	Tasks        []Task
@@ -68,8 +68,8 @@ func Parse(ctx context.Context, name string, data []byte, given Defaults) (*File
 	return f, f.tryTasks(ctx)
 }
 
-// read reads the keys of the whole file. Handlers come before tasks, whatever their
-// order in the file, as tasks need them.
+// read reads the keys of the whole file. It reads handlers before tasks, in any
+// order of the file, as tasks need them.
 func (f *File) read(ctx context.Context, root place, given Defaults) error {
 	var limits, budgets, agents, handlers, tasks, bindings, tokens, senders, memos, approvals, callbacks, alarm, busy place
 	keep := func(into *place) reader { return func(p place) error { *into = p; return nil } }

@@ -158,7 +158,7 @@ func (h *Handler) readWebhook(p place) error {
 }
 
 // Settings are what a scheduler has to know of the file. It logs nothing.
-// Logger and events are added by whoever makes the scheduler.
+// The caller that makes the scheduler adds the logger and events.
 func (f *File) Settings() core.Config {
 	kinds := map[string]core.KindConfig{}
 	for _, h := range f.Handlers {
@@ -200,7 +200,7 @@ func (f *File) Register(s *core.Scheduler, logger *slog.Logger, children *exec.C
 	return nil
 }
 
-// register makes one handler that of its kind.
+// register registers one handler for its kind.
 func (h *Handler) register(s *core.Scheduler, logger *slog.Logger, children *exec.Children, secrets []string) error {
 	switch {
 	case h.Log:

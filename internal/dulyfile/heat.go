@@ -34,7 +34,7 @@ func (f *File) readHeat(p place) error {
 	return p.fail("%s %s", field, wrong.Reason)
 }
 
-// policy is that of the file; nil without one.
+// policy is the file's policy; nil without one.
 func (f *File) policy() core.Policy {
 	if f.Heat == nil {
 		return nil

@@ -27,7 +27,7 @@ func (f *File) readOwner(p place) error {
 	return nil
 }
 
-// ownedBy is the task with an owner, both as it is submitted and as it is compared; unchanged without one.
+// ownedBy sets an owner on the task, both in what is submitted and in what is compared; without an owner the task is unchanged.
 func (t *Task) ownedBy(owner string) Task {
 	owned := *t
 	if owner != "" {
@@ -112,7 +112,7 @@ func (a *applying) removeAll(ctx context.Context, tasks []core.TaskInfo, declare
 	return nil
 }
 
-// remove deletes one task. One that somebody else has deleted meanwhile is no failure.
+// remove deletes one task. It is no failure if another client has deleted it meanwhile.
 func (a *applying) remove(ctx context.Context, t *core.TaskInfo) error {
 	if !a.DryRun {
 		err := a.s.Delete(ctx, t.Agent, t.ID)

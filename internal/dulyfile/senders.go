@@ -102,7 +102,7 @@ func senderTypes() []string {
 	return slices.Sorted(maps.Keys(senderKeys))
 }
 
-// check refuses a sender that anybody could be, and gives it a name.
+// check refuses a sender that any client could pose as, and gives it a name.
 func (s *Sender) check(p place, repositories int) error {
 	byOIDC := s.Type == SenderGoogle || s.Type == SenderGitHub || s.Type == SenderOIDC
 	switch {

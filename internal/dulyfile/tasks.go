@@ -52,7 +52,7 @@ func (f *File) readTasks(p place) error {
 	return nil
 }
 
-// tryTasks submits the tasks to a store that is thrown away: whatever is wrong with one is found, with its line, before
+// tryTasks submits the tasks to a store that is thrown away, so that an invalid task is found, with its line, before
 // anything is written.
 // Levels, zones and bounds are core's rules, and need not be known here.
 func (f *File) tryTasks(ctx context.Context) error {
@@ -72,7 +72,7 @@ func (f *File) tryTasks(ctx context.Context) error {
 		if t.tried, err = trial.Task(ctx, placed[0].Agent, placed[0].ID); err != nil {
 			return err
 		}
-		if !f.Handles(t.tried.Kind) { // the kind is that of its preset
+		if !f.Handles(t.tried.Kind) { // the kind comes from its preset
 			return t.at.of("preset").fail("kind %q has no handler in this file; handlers: %s", t.tried.Kind, f.KindNames())
 		}
 	}

@@ -1,6 +1,6 @@
 package dulyfile
 
-// Webhooks of the file: that of a handler, and that of a gate.
+// Webhooks of the file: of a handler, and of a gate.
 
 import (
 	"cmp"
@@ -62,7 +62,7 @@ func (h *hook) read(p place) error {
 	if err := text(&h.config.URL)(p); err != nil {
 		return err
 	}
-	// The user of the file is that of the machine, so localhost is theirs to name.
+	// The author of the file is also the user of the machine, and may name localhost.
 	h.config.AllowLoopback = true
 	h.config.Headers = map[string]string{}
 	for _, read := range []func() error{
@@ -204,7 +204,7 @@ func (p place) refusedIdentity(err error, names map[string]string) error {
 	return err
 }
 
-// try makes the webhook, calling nobody, so that its mistakes are those of the file.
+// try makes the webhook without calling it, so that its mistakes are reported as the file's.
 func (h *hook) try(p place) error {
 	_, err := webhook.New(h.config)
 	return p.refused(err, h)

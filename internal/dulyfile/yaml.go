@@ -24,7 +24,7 @@ type place struct {
 	node *yaml.Node
 }
 
-// parseYAML reads one YAML document; name is that of its file.
+// parseYAML reads one YAML document; name is the name of its file.
 // More than one document is refused, as only the first would count.
 func parseYAML(name string, data []byte) (place, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -58,7 +58,7 @@ func (p place) fail(format string, args ...any) error {
 	return &Error{File: p.file, Line: p.node.Line, Path: p.path, Err: fmt.Errorf(format, args...)}
 }
 
-// value is what an alias stands for, or the node itself.
+// value is the node that an alias refers to, or the node itself.
 // An alias has the line of its anchor, which is where the mistake is.
 func (p place) value() *yaml.Node {
 	if p.node.Kind == yaml.AliasNode {

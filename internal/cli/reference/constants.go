@@ -48,7 +48,7 @@ func literal(value ast.Expr) string {
 	return ""
 }
 
-// isOf reports whether a constant is of a type, which may be that of another package.
+// isOf reports whether a constant is of a type, which may be declared in another package.
 func isOf(value *ast.ValueSpec, typeName string) bool {
 	switch t := value.Type.(type) {
 	case *ast.Ident:

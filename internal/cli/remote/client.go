@@ -32,7 +32,7 @@ const mostAnswer = 128 << 20
 
 // Config says where a server is, and who calls it.
 type Config struct {
-	// URL is that of the API, with http:// or https://, and a path if the API is mounted below one.
+	// URL is the API's, with http:// or https://, and a path if the API is mounted below one.
 	URL string
 	// Token is sent with every request, if it is not empty. It is never logged, and no error has it.
 	Token string
@@ -60,7 +60,7 @@ func New(c Config) (*Client, error) {
 	}
 	return &Client{
 		base: strings.TrimRight(u.String(), "/"), host: u.Scheme + "://" + u.Host, token: c.Token,
-		// Behind a redirect may be anybody, and a POST would become a GET: its address is part of an error instead.
+		// A redirect may lead to any server, and a POST would become a GET: its address is part of an error instead.
 		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}, nil
 }
@@ -85,7 +85,7 @@ func Address(c Config) (*url.URL, error) {
 	return u, nil
 }
 
-// loopback reports whether a host is this machine, whatever a name server says.
+// loopback reports whether a host is this machine without asking a name server.
 func loopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true

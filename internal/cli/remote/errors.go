@@ -24,7 +24,7 @@ import (
 type Error struct {
 	Code   core.Code
 	Detail string // one line, for people
-	// Away says that nobody has answered, or not in time.
+	// Away says that the server did not answer, or not in time.
 	Away bool
 	// Credential says that the server wants another token.
 	Credential bool
@@ -106,7 +106,7 @@ func (c *Client) refusal(res *http.Response) error {
 	}
 }
 
-// unreachable is the error of a request that nobody has answered. Its text has no more of the address than the host.
+// unreachable is the error of a request without an answer. Its text has only the host of the address.
 func (c *Client) unreachable(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok { // it repeats the address
 		err = wrapped.Err

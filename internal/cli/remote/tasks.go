@@ -151,7 +151,7 @@ func (c *Client) Edit(ctx context.Context, agent, id string, change json.RawMess
 	return core.Submitted{Agent: agent, ID: id, Replaced: true}, err
 }
 
-// order gives an order about one task, and returns the task as it is then.
+// order gives an order about one task, and returns the task after it.
 func (c *Client) order(ctx context.Context, agent, id, verb string, body any) (core.TaskInfo, error) {
 	return post[core.TaskInfo](ctx, c, body, "agents", agent, "tasks", id, verb)
 }

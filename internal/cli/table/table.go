@@ -50,8 +50,8 @@ func New(w *Page, header ...string) *Table {
 }
 
 // Row writes one row; what a terminal could take for more than a text is escaped.
-// Ids, errors and payloads come from tasks, and a task may try to drive
-// the terminal of whoever lists it.
+// Ids, errors and payloads come from tasks, and a task may try to control
+// the terminal of the user who lists it.
 func (t *Table) Row(cells ...string) {
 	row := make([]string, len(cells))
 	for i, cell := range cells {

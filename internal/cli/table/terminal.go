@@ -41,7 +41,7 @@ func Size(w io.Writer) (columns, lines int) {
 // Width is how many columns a text takes: two for each character of East Asian scripts, none for an accent that follows its letter.
 func Width(text string) int { return uniseg.StringWidth(text) }
 
-// more stands for what was cut away.
+// more marks where text was cut.
 const more = "…"
 
 // Cut is a text without what does not fit at its end.

@@ -84,8 +84,8 @@ func Count[N int | int64](n N, one string) string {
 	return strconv.FormatInt(int64(n), 10) + " " + one + "s"
 }
 
-// Value is a JSON value on one line, as it was meant: without the blanks between its parts, and with < > and & as themselves, which some
-// encoders escape for pages of HTML. What is no JSON stays as it is.
+// Value is a JSON value on one line, in readable form: without the blanks between its parts, and with < > and & unescaped, which some
+// encoders escape for pages of HTML. Text that is not JSON is returned unchanged.
 func Value(data []byte) string {
 	var compact bytes.Buffer
 	if json.Compact(&compact, data) != nil {
