@@ -134,7 +134,7 @@ func NewWorld(tb testing.TB, name string, on core.Store, starts *Starts) *World 
 	return w
 }
 
-// OnClaim tells hear what each look and each claim brings from now on.
+// OnClaim calls hear with what each later look and claim returns.
 func (w *World) OnClaim(hear func(store.Claim)) { w.store.hear.Store(&hear) }
 
 // watchedStore counts the calls that look, claim or write, and reports what claims bring.
@@ -154,7 +154,7 @@ func (s *watchedStore) Turn(ctx context.Context, runs []store.Settlement, reques
 func (s *watchedStore) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
 	s.calls.Add(1)
 	claims, err := s.Store.Claim(ctx, requests)
-	// A claim that failed brings nothing that somebody could wait for.
+	// A claim that failed returns nothing that a caller could wait for.
 	if hear := s.hear.Load(); hear != nil && err == nil {
 		for i := range claims {
 			(*hear)(claims[i])
@@ -224,7 +224,7 @@ func (s *story) trigger(pull Pull) Result {
 	return r
 }
 
-// task is a task as the scheduler knows it, whatever the adapter answers.
+// task is a task as the scheduler reports it, independent of the adapter's answer.
 func (s *story) task(agent, id string) core.TaskInfo {
 	s.Helper()
 	task, err := s.Scheduler.Task(s.Context(), agent, id)
@@ -232,7 +232,7 @@ func (s *story) task(agent, id string) core.TaskInfo {
 	return task
 }
 
-// runsOnceWhenDue has a task wait for its time, and one of another agent that nobody asks for.
+// runsOnceWhenDue has a task wait for its time, and a task of another agent that no pull asks for.
 func (s *story) runsOnceWhenDue() {
 	s.Helper()
 	s.submit("ada", "one", "count", `,"delay":"300ms"`)
@@ -350,7 +350,7 @@ func Together(t *testing.T, tasks int, starts *Starts, worlds map[string]*World,
 	var group sync.WaitGroup
 	for name, a := range adapters {
 		group.Go(func() {
-			// Each adapter pulls until all tasks have started, whoever has started them.
+			// Each adapter pulls until all tasks have started, on any adapter.
 			for starts.total() < tasks {
 				pull := Pull{Max: 20}
 				_, err := a.Trigger(t.Context(), pull)

@@ -14,7 +14,7 @@ type chart struct {
 	Title, Summary string
 	Width, Height  int
 	Bars           []bar
-	Top            string // what the full height stands for
+	Top            string // the value of the full height
 	From, To       string // the ends of its time
 }
 
@@ -73,7 +73,7 @@ func lagChart(title string, t *inspect.Trend) chart {
 	return c
 }
 
-// frame sets what stands around the bars.
+// frame sets the labels around the bars.
 func (c *chart) frame(t *inspect.Trend, top string) {
 	c.Top, c.To = top, "now"
 	if len(t.Steps) > 0 {

@@ -22,16 +22,16 @@ import (
 // Path is where the pages begin. The handler has to get all requests for it and for what is below it.
 const Path = "/ui"
 
-// Events bounds how many listen to events: that of the HTTP API, for one.
+// Events bounds how many listen to events; the HTTP API has one, for instance.
 type Events interface {
 	// Listen takes a place, until leave is called. who is whose share of the places it takes.
 	Listen(who string) (leave func(), err error)
 }
 
-// Options say how the console is served. Every zero is a good default, but without Callers whoever can reach the handler may do everything.
+// Options say how the console is served. Every zero is a good default, but without Callers any client that reaches the handler may do everything.
 type Options struct {
-	// Callers finds out who sends a request, by its bearer token alone; nil if nobody needs one. It is asked with each request, with the token
-	// that somebody has signed in with. Its error is logged, and never shown.
+	// Callers identifies the sender of a request, by its bearer token alone; nil if no token is needed. It is called for each request, with the
+	// token that the user signed in with. Its error is logged, and never shown.
 	Callers func(r *http.Request) (core.Principal, error)
 	// LocalOnly refuses requests for a host that is neither localhost nor an IP address. Set it when there are no Callers and the server listens
 	// on loopback: a page in a browser cannot reach it then through a name that it made point here.

@@ -74,7 +74,7 @@ var said = map[string]string{
 type button struct {
 	Label, To, Token string
 	Danger           bool
-	About            string // for those who do not see what it stands beside
+	About            string // for users who cannot see what it is next to
 }
 
 // act is the button for something about a target.
@@ -152,7 +152,7 @@ func (*console) confirm(v *visit) (*page, error) {
 	}}, nil
 }
 
-// nameOf is what has to be typed: the id of a task, or that of an agent.
+// nameOf is what the user has to type: the id of a task, or of an agent.
 func nameOf(t core.Target) string {
 	if t.ID != "" {
 		return t.ID
@@ -167,7 +167,7 @@ func (*console) do(v *visit) (*page, error) {
 		return nil, err
 	}
 	one := verbs()[do]
-	// Compared as the page showed it: nobody can type what cannot be seen.
+	// Compared as the page showed it: a user cannot type invisible characters.
 	if typed := strings.TrimSpace(v.r.PostForm.Get("name")); one.danger && string(visible([]byte(typed))) != strings.TrimSpace(string(visible([]byte(nameOf(t))))) {
 		return nil, &core.InvalidError{Field: "name", Reason: "is not that of " + t.String() + ": type it exactly as it is shown"}
 	}
@@ -204,7 +204,7 @@ func withSaid(to, code string) string {
 	return to + "?said=" + code
 }
 
-// by is who orders something, where no credential names anybody.
+// by names the user who gives an order, where no credential does.
 func (v *visit) by() string {
 	if v.who.Name != "" {
 		return v.who.Name
@@ -212,7 +212,7 @@ func (v *visit) by() string {
 	return "console"
 }
 
-// reason is why, as somebody has typed it.
+// reason is the reason that the user typed.
 func (v *visit) reason() string { return strings.TrimSpace(v.r.PostForm.Get("reason")) }
 
 // pause pauses a target: for a time, if the form has one.
@@ -245,7 +245,7 @@ func (*console) pauseKey(v *visit) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Nobody knows which keys tasks have, so one that none has is paused too.
+	// The console does not know which keys tasks have, so a key that no task has is paused too.
 	p := core.Pause{Reason: v.reason(), By: v.by(), Ahead: true}
 	if err := v.scheduler.Pause(v.r.Context(), t, p); err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ type deadPage struct {
 
 // deadGroup are dead letters that failed alike.
 type deadGroup struct {
-	Error string // that of the first of them
+	Error string // the error of the first of them
 	Kinds string
 	Tasks []core.TaskInfo
 }
@@ -39,7 +39,7 @@ type deadGroup struct {
 type bulkPage struct {
 	Step    operate.BulkStep
 	Kind    string
-	Done    bool // a step has been carried out
+	Done    bool // a step has been done
 	Refused []refusedRow
 	Next    string // the address of the next step; empty after the last one
 	Count   int    // how many tasks that step is about
@@ -126,7 +126,7 @@ func alike(text string) string {
 // named is a task as a field of a form has it.
 func named(t core.TaskInfo) string { return url.Values{"agent": {t.Agent}, "id": {t.ID}}.Encode() }
 
-// replay replays the tasks that a form names, up to a page of them. Those that have changed meanwhile are told.
+// replay replays the tasks that a form names, up to a page of them. It reports those that have changed meanwhile.
 func (c *console) replay(v *visit) (*page, error) {
 	if v.options.ReadOnly {
 		return nil, errReadOnly
@@ -165,8 +165,8 @@ func (c *console) replay(v *visit) (*page, error) {
 	return &page{name: "bulk", title: "Replayed", body: p}, nil
 }
 
-// bulk replays the dead letters of a kind, or of all, one step at a time: the page says how many the next step is about, and its form brings that
-// count, so that nobody replays more than was shown.
+// bulk replays the dead letters of a kind, or of all, one step at a time: the page shows how many tasks the next step covers, and its form sends
+// that count, so that no more are replayed than were shown.
 func (c *console) bulk(v *visit) (*page, error) {
 	if v.options.ReadOnly {
 		return nil, errReadOnly

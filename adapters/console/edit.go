@@ -13,7 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// editField is a field of a task in a form, as it is now.
+// editField is a field of a task in a form, with its current value.
 type editField struct {
 	Name, Label, Value, Hint string
 	Long                     bool // it has lines of its own

@@ -77,7 +77,7 @@ func show(e *core.Event) seen {
 func clean(text string) string { return string(visible([]byte(text))) }
 
 // stream sends the events of all processes as server-sent events, until the visitor goes away or the server shuts down. A browser that comes back
-// says how far it has come. Each event is asked about: what somebody may see can change while they look.
+// says how far it has come. Permission is checked for each event: what a user may see can change while they look.
 func (c *console) stream(v *visit) error {
 	if c.options.Events == nil {
 		return problem.New(problem.CodeNoRoute, "this process has no events")
@@ -94,7 +94,7 @@ func (c *console) stream(v *visit) error {
 	if err := c.scheduler.Listen(v.r.Context(), v.r.Header.Get("Last-Event-ID"), s.send); err != nil && !s.begun {
 		return err
 	}
-	return nil // else whoever looked has gone, or comes back
+	return nil // else the browser has gone, or will reconnect
 }
 
 // shown is one stream.
@@ -106,7 +106,7 @@ type shown struct {
 	wrote       time.Time
 }
 
-// errGone ends a stream that nobody looks at any more.
+// errGone ends a stream whose browser has gone.
 var errGone = errors.New("the stream has ended")
 
 // send writes what of a page the visitor wants, and now and then a sign of life, with how far it has come.
@@ -141,8 +141,8 @@ func (s *shown) send(page inspect.EventPage) error {
 	return nil
 }
 
-// told is an event as the stream has it; empty if it is not for the visitor. How many were lost is nothing that those have to know who see
-// some agents only.
+// told is an event in the form of the stream; empty if it is not for the visitor. Visitors who see only some agents are not shown how many
+// were lost.
 func (s *shown) told(e *inspect.StoreEvent) string {
 	if e.Data == nil {
 		return fmt.Sprintf("id: %s\nevent: missed\ndata: Some\n\n", e.ID)

@@ -72,7 +72,7 @@ func (f *facts) work() []finding {
 	}
 }
 
-// handlers looks for kinds that nobody runs.
+// handlers looks for kinds that no process runs.
 func (f *facts) handlers() []finding {
 	var missing []string
 	kinds := f.Unhandled()

@@ -27,7 +27,7 @@ type tile struct {
 	Name, Value, Note, Class, To string
 }
 
-// kindRow is a kind on the first page, and on that of kinds.
+// kindRow is a kind on the first page, and on the page of kinds.
 type kindRow struct {
 	inspect.KindInfo
 
@@ -132,7 +132,7 @@ func restingNote(n int64) string {
 	return "and " + count(n) + " resting"
 }
 
-// lag is the tile of how late runs were in the last hour: that of the kind that was latest, which a sum would hide.
+// lag is the tile of how late runs were in the last hour: it shows the kind that was latest, which a sum would hide.
 func (f *facts) lag() tile {
 	t := tile{Name: "Lag, p95", Value: "–", Note: "no run in the last hour"}
 	var worst *inspect.KindWindow

@@ -46,7 +46,7 @@ type layout struct {
 	SignedIn          bool // there is a token to forget
 	ReadOnly          bool
 	All               bool // the visitor may see all agents
-	Guest             bool // nobody has signed in yet: there is nothing to go to
+	Guest             bool // no user has signed in yet: there are no links to show
 	Token             string
 	Now               time.Time
 	P                 any
@@ -94,8 +94,8 @@ func (v *visit) write(p *page) error {
 	return nil
 }
 
-// visible turns what cannot be seen, and what turns the direction of a line, into signs: control bytes into those that Unicode has for them, and
-// others into the replacement character. Templates have none of these, so all come from what somebody else wrote.
+// visible replaces invisible characters, and those that change the direction of text: control bytes by the symbols that Unicode has for them, and
+// others by the replacement character. Templates contain none of these, so all come from data.
 func visible(text []byte) []byte {
 	return bytes.Map(func(r rune) rune {
 		switch {
@@ -197,7 +197,7 @@ func (*console) asset(v *visit) {
 	if v.r.URL.Query().Get("v") == version(name) {
 		v.w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	_, _ = v.w.Write(data) // whoever asked may have gone
+	_, _ = v.w.Write(data) // the client may have gone
 }
 
 // typeOf is the type of an embedded file. What the machine knows of types does not count.

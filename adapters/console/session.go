@@ -18,7 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// The cookies of a session: one that tells it apart, and the bearer token that somebody has signed in with. Both are kept by the browser alone, so
+// The cookies of a session: one that identifies it, and the bearer token that the user signed in with. Only the browser keeps them, so
 // that every process behind one address knows a session, and none has to be stored.
 const (
 	sessionCookie = "duly_session"
@@ -32,11 +32,11 @@ const (
 // session is what a browser has sent of its session.
 type session struct {
 	nonce string // tells sessions apart; made with the first page
-	token string // the bearer token; empty if nobody has signed in
+	token string // the bearer token; empty if no user has signed in
 	fresh bool   // the browser does not have the nonce yet
 }
 
-// formToken proves that a form was made for the session: whoever does not have its cookies cannot make it. All processes make the same.
+// formToken proves that a form was made for the session: it cannot be made without the session's cookies. All processes make the same token.
 func (s *session) formToken() string {
 	mac := hmac.New(sha256.New, []byte(s.nonce+"\x00"+s.token))
 	mac.Write([]byte("duly console form")) // hash.Hash never fails

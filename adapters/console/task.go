@@ -99,7 +99,7 @@ func (c *console) task(v *visit) (*page, error) {
 	return &page{name: "task", title: "Task " + t.ID, body: p}, nil
 }
 
-// buttonsOf is what can be ordered for a task as it is.
+// buttonsOf returns the orders that a task allows in its current state.
 func buttonsOf(t *core.TaskInfo) []string {
 	var out []string
 	if t.Status == core.StatusFailed && !t.Dropped {

@@ -11,9 +11,9 @@ import (
 // that their tasks are released uncharged, and have Config.Margin more to return. The error is nil if all have ended by
 // themselves.
 //
-// Google sends SIGTERM ten seconds before it kills an instance, and the functions framework ends at once: whoever starts
-// the function calls Drain on the signal, and then exits. The answer of the last request is written after its call has
-// returned, by the server: an http.Server knows when, by Shutdown; with the framework wait a moment.
+// Google sends SIGTERM ten seconds before it kills an instance, and the functions framework ends at once: the program that
+// starts the function calls Drain on the signal, and then exits. The server writes the answer of the last request after its
+// call has returned: http.Server.Shutdown waits for that; with the framework wait a moment.
 // It may be called several times, and from any goroutine.
 func (f *Function) Drain(ctx context.Context) error {
 	idle := f.flights.drain()

@@ -25,11 +25,11 @@ const (
 	DefaultMaxBody = 2 << 20
 )
 
-// Config says how a [Function] works. Every zero but that of Verify is a good default.
+// Config says how a [Function] works. Every zero is a good default, except for Verify.
 type Config struct {
-	// Verify refuses a request by an error, which is logged and never sent to the client. It is required, as anybody can send the headers of
-	// Cloud Scheduler: the check of an OIDC token (the audience and the account), or [Private] or [Invokers] if Google lets known
-	// callers in only. Requests for HTTP are not verified: it has tokens of its own. Nor is [Function.Event], which gets no request.
+	// Verify refuses a request by an error, which is logged and never sent to the client. It is required, as any client can send the headers of
+	// Cloud Scheduler: use a check of an OIDC token (the audience and the account), or [Private] or [Invokers] if Google admits only
+	// known callers. Requests for HTTP are not verified: it has tokens of its own. Nor is [Function.Event], which gets no request.
 	Verify func(*http.Request) error
 	// HTTP serves all other requests, usually httpadapter.New. Without it they are answered with 404.
 	HTTP http.Handler
@@ -37,7 +37,7 @@ type Config struct {
 	// with the next tick.
 	RunSubmitted bool
 	// Timeout is how long a request may take, if the environment does not say it in CLOUD_RUN_TIMEOUT_SECONDS:
-	// DefaultTimeout if zero. It must not be longer than that of the service.
+	// DefaultTimeout if zero. It must not be longer than the service's own timeout.
 	Timeout time.Duration
 	// Margin is how long before its deadline a submit or a request for HTTP is cancelled, so that it can still be answered:
 	// DefaultMargin if zero. Ticks keep core's Config.Margin.
@@ -79,8 +79,8 @@ func (c Config) withDefaults() (Config, error) {
 // timeoutVariable is set by Cloud Run functions to the timeout of the function.
 const timeoutVariable = "CLOUD_RUN_TIMEOUT_SECONDS"
 
-// validate refuses what makes no sense. Verify has no default, as every
-// default would let somebody in by accident.
+// validate refuses an invalid configuration. Verify has no default, as any
+// default would admit callers by accident.
 func (c Config) validate() error {
 	switch {
 	case c.Verify == nil:

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// Messages: what a sender delivers at least once, in whatever envelope, and what is done for it.
+// Messages: what a sender delivers at least once, in any envelope, and what is done for it.
 
 // message is what a sender delivers, at least once: tasks or a tick, as JSON.
 type message struct {
@@ -50,10 +50,10 @@ type pushed struct {
 	err     error // what is wrong with the message; nil if nothing is
 }
 
-// readPush reads the body of a push that wraps a message; nil if it is no push at all, but a request for somebody else.
+// readPush reads the body of a push that wraps a message; nil if it is no push at all, but a request for another handler.
 func readPush(body []byte) *pushed {
 	o, err := strictjson.Parse("body", body)
-	// A request for somebody else may well be JSON, so that is no error.
+	// A request for another handler may well be JSON, so that is no error.
 	if err != nil || !o.Has("message") || !o.Has("subscription") {
 		return nil
 	}
@@ -100,7 +100,7 @@ func digest(texts ...string) string {
 // receive does what a message says.
 func (f *Function) receive(ctx context.Context, m message) (any, error) {
 	answer, err := f.obey(ctx, m)
-	// The sender's mistake becomes one type of error, whichever part of it was wrong.
+	// Every mistake of the sender becomes the same type of error.
 	if core.CodeOf(err) == core.CodeInvalid {
 		err = &UnknownEventError{Why: err}
 	}

@@ -15,18 +15,18 @@ import (
 // Google refuses everybody but the accounts with the role run.invoker.
 func Private(*http.Request) error { return nil }
 
-// The headers in which Google takes the token of a caller. If both are there it checks the first and passes the second on as it is,
+// The headers in which Google takes the token of a caller. If both are set it checks the first and passes the second on unchanged,
 // so that an application may have tokens of its own.
 const (
 	serverlessHeader = "X-Serverless-Authorization"
 	plainHeader      = "Authorization"
 )
 
-// removed is what Google puts in place of the signature of a token that it has checked, so that nobody can use the token again.
+// removed is what Google puts in place of the signature of a token that it has checked, so that the token cannot be used again.
 const removed = "SIGNATURE_REMOVED_BY_GOOGLE"
 
-// Invokers is a Config.Verify for a service that is deployed with --no-allow-unauthenticated, and lets some of the accounts in that
-// Google does. A service that Google does not guard must not use it: the token has no signature any more, and anybody can write one.
+// Invokers is a Config.Verify for a service that is deployed with --no-allow-unauthenticated. It admits only the given ones of the accounts
+// that Google admits. A service that Google does not guard must not use it: the token has no signature any more, and any client can forge one.
 func Invokers(accounts ...string) func(*http.Request) error {
 	return func(r *http.Request) error {
 		header := plainHeader

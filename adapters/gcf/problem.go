@@ -32,7 +32,7 @@ func partly(report core.Report, away *core.AwayError) error {
 // Everything else may succeed when it is sent again.
 func final(err error) bool { return problem.Of(err).Code == problem.CodeTooLarge || trigger.Final(err) }
 
-// statusOf is the status of an answer to a sender that repeats whatever is not acknowledged.
+// statusOf is the status of an answer to a sender that repeats each message until it is acknowledged.
 // Pub/Sub and Eventarc repeat everything but a success, for a week: an answer of
 // 200 is how a message is thrown away.
 func (f *Function) statusOf(err error) int {

@@ -30,7 +30,7 @@ const (
 )
 
 // The headers that senders add.
-// Google sets them on the way in, but whoever reaches the service can send them too.
+// Google sets them on the way in, but any client that reaches the service can send them too.
 const (
 	schedulerHeader    = "X-Cloudscheduler"
 	jobHeader          = "X-Cloudscheduler-Jobname"
@@ -77,7 +77,7 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var push *pushed
-	if from == fromRoot { // it is for nobody yet, so that whoever answers it verifies it
+	if from == fromRoot { // not routed yet: the handler that answers it verifies it
 		body, err := f.body(w, r)
 		if err != nil {
 			if f.config.Verify(r) != nil { // too large to tell whose it is: for Config.HTTP then
@@ -93,7 +93,7 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	// Before anything is done with the body, and before anybody learns of its mistakes.
+	// Before anything is done with the body, and before the client learns of its mistakes.
 	if err := f.config.Verify(r); err != nil {
 		f.config.Logger.LogAttrs(ctx, slog.LevelInfo, "a request was refused", slog.String("path", r.URL.Path), slog.Any("err", err))
 		_ = errUnauthorized.Write(w)
@@ -140,7 +140,7 @@ func (f *Function) serve(w http.ResponseWriter, r *http.Request, from sender, pu
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// fail answers with an error. What can never be taken is acknowledged, unless somebody else looks after it.
+// fail answers with an error. A message that can never be accepted is acknowledged, unless Config.DeadLetter is set.
 // Acknowledging is the only way to be rid of a message without a dead-letter
 // topic; the log has it at error level.
 func (f *Function) fail(w http.ResponseWriter, r *http.Request, from sender, err error) {

@@ -14,7 +14,7 @@ import (
 // Policy says from which figures on agents are hot, and what follows. Every zero leaves something alone.
 type Policy struct {
 	From float64 // submits and runs of an agent from which on it is hot; counts fade by half each minute. Required.
-	// Level is that of tasks of hot agents; 1 if it is zero. A task that is more urgent by itself stays so.
+	// Level is the level of tasks of hot agents; 1 if it is zero. A task that is more urgent by itself stays so.
 	Level core.Level
 	// Cooled is the level that recurring tasks which were raised go back to once their agent is not hot any more; zero leaves them as they are.
 	Cooled core.Level
@@ -45,7 +45,7 @@ func (p *Policy) Validate() error {
 	return nil
 }
 
-// level is that of tasks of hot agents.
+// level is the level of tasks of hot agents.
 func (p *Policy) level() core.Level {
 	if p.Level == 0 {
 		return core.LevelHigh
@@ -58,7 +58,7 @@ const fading = 0.05
 
 func (p *Policy) hot(f core.Figures) bool { return f.Agent.Submitted+f.Agent.Runs+fading >= p.From }
 
-// Place raises a task of a hot agent, and puts off that of a cold one while many wait.
+// Place raises a task of a hot agent, and delays a task of a cold agent while many tasks wait.
 func (p *Policy) Place(f core.Figures, t core.NewTask) core.Placement {
 	switch {
 	case p.hot(f):

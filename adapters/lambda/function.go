@@ -69,7 +69,7 @@ func New(s *core.Scheduler, config Config) (*Function, error) {
 	}
 	config.Margin = cmp.Or(config.Margin, DefaultMargin)
 	if config.HTTP == nil {
-		// Somebody else may still call the function's URL, and gets an answer.
+		// A client may still call the function's URL, and gets an answer.
 		config.HTTP = noHTTP
 	}
 	if config.Logger == nil {
@@ -99,7 +99,7 @@ func (f *Function) Invoke(ctx context.Context, event json.RawMessage) (json.RawM
 	return answer, err
 }
 
-// answer is Invoke, but for what others are told of it.
+// answer is Invoke without the flush of events.
 func (f *Function) answer(ctx context.Context, event json.RawMessage) (json.RawMessage, error) {
 	o, err := parse(event)
 	if err != nil {

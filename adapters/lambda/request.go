@@ -28,7 +28,7 @@ func Caller(ctx context.Context) string {
 	return arn
 }
 
-// readRequest turns an event into the request that it stands for. The error is one of the event.
+// readRequest turns an event into the HTTP request that it represents. An error means an invalid event.
 func readRequest(ctx context.Context, from source, o strictjson.Object) (*http.Request, error) {
 	body, err := readBody(o)
 	if err != nil {
@@ -91,9 +91,9 @@ func path(from source, o strictjson.Object) string {
 	return p
 }
 
-// setPath keeps the escapes of a path, which tell a slash within a segment from one between two.
-// A path that cannot be unescaped is taken literally. AWS shows URLs with a slash at the end, and whoever puts a path behind
-// one has two.
+// setPath keeps the escapes of a path, which distinguish a slash within a segment from one between two.
+// A path that cannot be unescaped is taken literally. AWS shows URLs with a slash at the end, so a user who appends a path to
+// one gets two.
 func setPath(u *url.URL, raw string) {
 	raw = "/" + strings.TrimLeft(raw, "/")
 	u.Path = raw
@@ -160,15 +160,15 @@ func address(from source, about strictjson.Object, h http.Header) string {
 		return about.Object("http").Text("sourceIp")
 	case fromGatewayV1:
 		return about.Object("identity").Text("sourceIp")
-	// Whatever is in front of it may be the client's invention.
+	// The addresses in front of it may be forged by the client.
 	default: // a load balancer adds the address that it saw at the end
 		seen := strings.Join(h.Values("X-Forwarded-For"), ",")
 		return strings.TrimSpace(seen[strings.LastIndexByte(seen, ',')+1:])
 	}
 }
 
-// caller is who signed a request, in the two places where AWS says so.
-// An empty one is a request that nobody has signed.
+// caller is who signed a request, from the two places where AWS says so.
+// It is empty if the request is not signed.
 func caller(about strictjson.Object) string {
 	if arn := about.Object("authorizer").Object("iam").Text("userArn"); arn != "" {
 		return arn

@@ -33,7 +33,7 @@ func (f *Function) serve(ctx context.Context, from source, o strictjson.Object) 
 	if r, err := readRequest(ctx, from, o); err != nil {
 		_ = problem.New(core.CodeInvalid, "the request cannot be read").Write(w) // into memory
 	} else {
-		// The environment stands still once it has answered: what a request starts has ended by then.
+		// AWS freezes the environment once it has answered: runs that a request starts have ended by then.
 		end := f.scheduler.AtOnce(ctx, core.AtOnce{})
 		f.handle(w, r)
 		end()
@@ -59,7 +59,7 @@ func (f *Function) handle(w *answer, r *http.Request) {
 }
 
 // caught is deferred: it turns a panic into an answer that hides what happened.
-// One request must not end the process, and with it whatever else the environment has under way.
+// One request must not end the process, and with it the environment's other work.
 func (f *Function) caught(w *answer, r *http.Request) {
 	v := recover() //nolint:revive // it is called by the deferred function itself
 	if v == nil {

@@ -54,7 +54,7 @@ func (f *Function) tick(ctx context.Context, o strictjson.Object) (json.RawMessa
 	return f.run(ctx, scope, key)
 }
 
-// newOccasion checks what names an occasion: a placeholder that nobody filled in would make all ticks one.
+// newOccasion checks what names an occasion: a placeholder that was not filled in would make all ticks one.
 // Lambda shows the error in the log of the schedule.
 func newOccasion(arn, at string) (trigger.Occasion, error) {
 	if !strings.HasPrefix(arn, "arn:") {

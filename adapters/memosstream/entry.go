@@ -57,7 +57,7 @@ func taskOf(name string, m *redis.XMessage) (core.NewTask, error) {
 	if len(rest) == 0 {
 		return t, nil
 	}
-	// Fields of a newer MemOS: nobody here knows them, and the handler may.
+	// Fields of a newer MemOS: unknown here, but the handler may know them.
 	maps.Copy(message, rest)
 	t.Payload, err = json.Marshal(message)
 	return t, err
@@ -87,7 +87,7 @@ func move(fields, message map[string]any) {
 	delete(fields, "mem_cube_id")
 }
 
-// idOf is the id of a task whose message has none, or one that another message has: that of the entry, whose stream is part of it.
+// idOf is the id of a task whose message has none, or one that another message has: the stream and the id of its entry.
 func idOf(name, entry string) string {
 	sum := sha256.Sum256([]byte(name))
 	return "memos-" + entry + "-" + hex.EncodeToString(sum[:6])

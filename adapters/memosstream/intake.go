@@ -22,8 +22,8 @@ import (
 // MEMSCHEDULER_STREAM_KEY_PREFIX say otherwise.
 const DefaultPrefix = memosmessage.DefaultPrefix
 
-// What MemOS and duly call themselves at a stream. All processes of duly are one consumer: who reads what another of them has
-// read makes the same tasks, and nobody has to tidy up after a process that has died.
+// What MemOS and duly call themselves at a stream. All processes of duly are one consumer: a process that rereads another's
+// entries makes the same tasks, and no clean-up is needed after a process that has died.
 const (
 	group    = "scheduler_group"
 	consumer = "duly"
@@ -32,7 +32,7 @@ const (
 // The pace of the intake.
 const (
 	lookEvery  = 10 * time.Second // for new streams; a read waits no longer than that
-	claimEvery = 5 * time.Minute  // entries that other consumers have left behind, and records that nobody has written
+	claimEvery = 5 * time.Minute  // entries that other consumers left behind, and records that were not written
 	restFor    = 5 * time.Second  // after a failure, and of a stream whose agent may have no more tasks
 	lastWrites = 5 * time.Second  // for what was read before the end
 )
@@ -97,7 +97,7 @@ func New(config Config) (*Intake, error) {
 	}
 	i := &Intake{config: config, client: redis.NewClient(options), reader: redis.NewClient(options), streams: map[string]*stream{}}
 	i.mirror = newMirror(i)
-	go i.mirror.run(context.Background()) //nolint:forbidigo // until Close, whoever is done before
+	go i.mirror.run(context.Background()) //nolint:forbidigo // until Close, even if its callers are done before
 	return i, nil
 }
 
@@ -204,7 +204,7 @@ func (i *Intake) awake(now time.Time) []string {
 	return names
 }
 
-// settle reads again what this consumer was sent and nobody has acknowledged: after a crash, a failure or a rest.
+// settle rereads the entries that this consumer was sent and that were not acknowledged: after a crash, a failure or a rest.
 func (i *Intake) settle(ctx context.Context) error {
 	for _, name := range i.awake(i.config.Clock.Now()) {
 		for st := i.streams[name]; st.owes; {

@@ -131,7 +131,7 @@ func (i *Intake) refused(ctx context.Context, name string, e *taken, why error) 
 	return nil
 }
 
-// acknowledge removes entries, as MemOS does: both at once, so that none is left behind that nobody is sent again.
+// acknowledge acknowledges and deletes entries in one step, as MemOS does, so that no entry is left that is never delivered again.
 func (i *Intake) acknowledge(ctx context.Context, name string, ids []string) error {
 	if len(ids) == 0 {
 		return nil

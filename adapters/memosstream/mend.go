@@ -16,7 +16,7 @@ import (
 // Mending: records of MemOS's tracker that say less than the store does, as a process died, or Redis was away, before it had written what became of
 // an item.
 
-// Bounds of one search: it goes on where it stopped, five minutes later.
+// Bounds of one search: it continues where it stopped, five minutes later.
 const (
 	mendCount = 500
 	mostMends = 40 // pages
@@ -59,7 +59,7 @@ func (i *Intake) users() []string {
 func (i *Intake) mendPage(ctx context.Context, user string) error {
 	fields, next, err := i.client.HScan(ctx, metaKey(user), i.mending.cursor, "", mendCount).Result()
 	switch {
-	case err != nil && redis.HasErrorPrefix(err, "WRONGTYPE"): // none of MemOS's: it must not keep the messages of anybody waiting
+	case err != nil && redis.HasErrorPrefix(err, "WRONGTYPE"): // none of MemOS's: it must not delay the messages of other streams
 		i.mirror.failed(ctx, err)
 		i.mending.users, i.mending.cursor = i.mending.users[1:], 0
 		return nil
@@ -89,7 +89,7 @@ func (i *Intake) mendOne(ctx context.Context, user, item, text string) error {
 	switch task.Status {
 	case core.StatusCompleted, core.StatusFailed, core.StatusCancelled:
 		i.mirror.write(ctx, &core.Event{Type: model.EventFinish, Agent: user, ID: item, Status: task.Status, Time: task.Finished, Error: task.LastError})
-	default: // whoever runs it says so
+	default: // not ended: the process that runs it writes its end
 	}
 	return err
 }

@@ -40,7 +40,7 @@ const mostError = 1 << 10
 // traceparent is the name of the one header that travels with a task.
 const traceparent = "traceparent"
 
-// format is the W3C's, whatever else a program propagates: tasks, programs and servers get this one.
+// format is the W3C's, even if a program also propagates others: tasks, programs and servers get this one.
 var format propagation.TraceContext
 
 // Config says how a scheduler is traced. Every zero is a good default.
@@ -118,7 +118,7 @@ func named(to []attribute.KeyValue, pairs ...attribute.KeyValue) []attribute.Key
 	return to
 }
 
-// failed is that of a span that has failed with an error.
+// failed marks a span as failed with an error.
 func (t *Tracing) failed(span trace.Span, err error) {
 	text := ""
 	if !t.silent {

@@ -26,16 +26,16 @@ type Config struct {
 	// Queue is projects/PROJECT/locations/LOCATION/queues/QUEUE. It has to exist, and the account that the program runs as needs
 	// roles/cloudtasks.enqueuer on it, and roles/iam.serviceAccountUser on ServiceAccount.
 	Queue string
-	// URL is called by POST: that of the service, or its /v1/run-due.
+	// URL is called by POST: the service's URL, or its /v1/run-due.
 	URL string
 	// ServiceAccount is the e-mail of the account whose OIDC token the call has; the service lets it in.
 	ServiceAccount string
-	// Audience is that of the token: URL if empty.
+	// Audience is the token's audience: URL if empty.
 	Audience string
 	// Endpoint is DefaultEndpoint if empty.
 	Endpoint string
-	// Token returns an access token, another one than before if renew is true. If nil it is that of the account that the program runs as, from the
-	// metadata server of Google Cloud, which MetadataHost overrides (GCE_METADATA_HOST in Google's own libraries).
+	// Token returns an access token, a new one if renew is true. If nil, the token is the one of the account that the program runs as, from the
+	// metadata server of Google Cloud, whose host MetadataHost overrides (GCE_METADATA_HOST in Google's own libraries).
 	Token        func(ctx context.Context, renew bool) (string, error)
 	MetadataHost string
 	// Client is one of the package's own if nil, and Clock core.SystemClock.
@@ -52,7 +52,7 @@ type Alarm struct {
 
 var queueName = regexp.MustCompile(`^projects/[^/\s]+/locations/[^/\s]+/queues/[A-Za-z0-9-]{1,100}$`)
 
-// New checks the configuration, calling nobody. Its error is a *core.ConfigError.
+// New checks the configuration, without any call. Its error is a *core.ConfigError.
 func New(c Config) (*Alarm, error) {
 	c.Endpoint = strings.TrimSuffix(cmp.Or(c.Endpoint, DefaultEndpoint), "/")
 	for field, text := range map[string]string{"URL": c.URL, "Endpoint": c.Endpoint} {
@@ -84,9 +84,9 @@ func New(c Config) (*Alarm, error) {
 	}}, nil
 }
 
-// Set makes a task for a time. Its name is made of the time, so that the same again is none: Cloud Tasks refuses a name while there is such a task, and
-// for an hour after it was done. That a time is set again after it has come cannot happen, as only times to come are set; a task that somebody
-// has deleted is the watchdog's.
+// Set makes a task for a time. Its name is derived from the time, so that setting the same time again makes no second task: Cloud Tasks refuses a name
+// while such a task exists, and for an hour after it was done. A time is never set again after it has passed, as only future times are set; a task that
+// was deleted by hand is left to the watchdog.
 func (a *Alarm) Set(ctx context.Context, at time.Time) error {
 	payload, err := a.task(at)
 	if err != nil {

@@ -39,7 +39,7 @@ type Alarm struct {
 	api    apicall.API
 }
 
-// New checks the configuration, calling nobody. Its error is a *core.ConfigError, without the secrets.
+// New checks the configuration, without any call. Its error is a *core.ConfigError, without the secrets.
 func New(c Config) (*Alarm, error) {
 	c.URL = strings.TrimSuffix(cmp.Or(c.URL, DefaultURL), "/")
 	if err := apicall.CheckURL("URL", c.URL, false); err != nil {

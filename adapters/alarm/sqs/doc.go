@@ -6,6 +6,6 @@
 //
 //	{"kind": "tick", "at": "2026-11-23T09:00:00Z"}
 //
-// Whoever takes one early sets the same time again, which is the delayed message for the rest: adapters/lambda does, for the queue that is its
-// Config.AlarmQueue. Without a RoleARN there are no schedules: the message goes from hand to hand every 15 minutes.
+// A consumer that receives one early sets the same time again, as a message that is delayed for the rest: adapters/lambda does, for the queue in its
+// Config.AlarmQueue. Without a RoleARN there are no schedules: the message is received and sent again every 15 minutes.
 package sqs

@@ -35,12 +35,12 @@ type Config struct {
 	QueueARN, RoleARN string
 	// Group is the group of the schedules: "default" if empty. One for each deployment lets its rights be few.
 	Group string
-	// Region is that of the queue.
+	// Region is the queue's region.
 	Region string
 	// AccessKey, SecretKey and SessionToken are those of a role that may sqs:SendMessage to the queue and, for schedules, scheduler:CreateSchedule
 	// in the group and iam:PassRole for RoleARN.
 	AccessKey, SecretKey, SessionToken string
-	// SchedulerURL is that of the region if empty.
+	// SchedulerURL is the endpoint of EventBridge Scheduler: the region's if empty.
 	SchedulerURL string
 	// Client is one of the package's own if nil, and Clock core.SystemClock.
 	Client *http.Client
@@ -66,7 +66,7 @@ type Alarm struct {
 	send, schedules apicall.API
 }
 
-// New checks the configuration, calling nobody. Its error is a *core.ConfigError, without the credentials.
+// New checks the configuration, without any call. Its error is a *core.ConfigError, without the credentials.
 func New(c Config) (*Alarm, error) {
 	u, err := url.Parse(c.QueueURL)
 	wrong := func(field, reason string) (*Alarm, error) {

@@ -35,7 +35,7 @@ type Alarm struct {
 	api   apicall.API
 }
 
-// New checks the configuration, calling nobody. Its error is a *core.ConfigError, which shows neither the URL nor the secret.
+// New checks the configuration, without any call. Its error is a *core.ConfigError, which shows neither the URL nor the secret.
 func New(c Config) (*Alarm, error) {
 	if err := apicall.CheckURL("URL", c.URL, c.Insecure); err != nil {
 		return nil, err

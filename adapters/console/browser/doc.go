@@ -1,3 +1,3 @@
-// Package browser looks at the console as people do: in Chromium, on a real daemon and a real Redis. It is a module of its own, so that nobody who uses
-// duly gets the modules that drive a browser.
+// Package browser tests the console as people use it: in Chromium, on a real daemon and a real Redis. It is a module of its own, so that users of duly
+// do not get the modules that drive a browser.
 package browser

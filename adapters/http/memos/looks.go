@@ -28,7 +28,7 @@ type look[T any] struct {
 	seen  T
 }
 
-// restFactor is how many times as long as a look took nobody looks at the agent again. It bounds what a user with many tasks costs
+// restFactor times as long as a look took, no other look at the agent is made. That bounds the cost of a user with many tasks
 // to a tenth of one connection, however many clients wait and however short their poll interval is.
 const restFactor = 10
 
@@ -62,7 +62,7 @@ func (l *looks[T]) use(agent string, clock core.Clock) (leave func()) {
 	}
 }
 
-// drop forgets what was seen of an agent, unless somebody wants it again.
+// drop forgets what was seen of an agent, unless a request wants it again.
 func (l *looks[T]) drop(agent string, one *look[T]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,20 +80,20 @@ type seeing[T any] struct {
 	look  func() (T, error)          // asks the store
 }
 
-// see returns what a look saw that was begun since a time, and when that was. If the request waits no longer, ok is false, and
-// it returns what was seen last, which may be nothing. A look of another request whose client goes away is done again.
-// It loops until there is a look that is recent enough: its own or that of another request.
+// see returns the result of a look that began at or after a given time, and when it began. If the request waits no longer, ok is false, and
+// it returns the last result, which may be empty. If another request's look ends as its client goes away, it looks again.
+// It loops until there is a look that is recent enough: its own or another request's.
 func (l *looks[T]) see(ctx context.Context, agent string, s seeing[T]) (seen T, begun time.Time, ok bool, err error) {
 	for {
 		l.mu.Lock()
 		one, now := l.agents[agent], s.clock.Now()
 		switch {
-		// Somebody has looked since: no call of the store at all.
+		// Another request has looked since: no call of the store at all.
 		case !one.begun.IsZero() && !one.begun.Before(s.since):
 			seen, begun = one.seen, one.begun
 			l.mu.Unlock()
 			return seen, begun, true, nil
-		// Somebody looks right now: its result may do, so this request waits for it.
+		// Another request is looking now: its result may do, so this request waits for it.
 		case one.busy != nil:
 			busy := one.busy
 			l.mu.Unlock()
@@ -120,7 +120,7 @@ func (l *looks[T]) see(ctx context.Context, agent string, s seeing[T]) (seen T, 
 	}
 }
 
-// lead looks for all who wait. Whatever the store does, a panic included, those who wait are woken, and one of them tries again.
+// lead looks for all waiting requests. Even if the store fails or panics, they are woken, and one of them tries again.
 func (l *looks[T]) lead(one *look[T], now time.Time, s seeing[T]) error {
 	var seen T
 	var err error = problem.ErrInternal // unless it returns

@@ -250,7 +250,7 @@ func (a *api) allStatus(r *http.Request) (int, any, error) {
 	})
 }
 
-// queueLook is what of a user waits or runs, and what runs, by stream. It is shared, and changed by nobody.
+// queueLook counts a user's tasks that wait or run, and those that run, by stream. It is shared and must not be changed.
 type queueLook struct{ remaining, pending map[string]int }
 
 // queueOf looks at what of a user waits or runs. Requests that come at the same time share a look: it reads all live tasks of the

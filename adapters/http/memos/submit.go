@@ -16,9 +16,9 @@ import (
 
 // Messages: what MemOS's senders submit, and what is wrong with it in their words.
 
-// enveloped wraps an endpoint so that all its errors have MemOS's shape, those about the request included: whoever submits reads
-// envelopes only.
-// Only the text is MemOS's affair; statuses are those of our own table.
+// enveloped wraps an endpoint so that all its errors have MemOS's shape, including those about the request: clients that submit
+// read envelopes only.
+// Only the text follows MemOS; the statuses come from our own table.
 func (a *api) enveloped(answer func(r *http.Request) (int, any, error)) func(r *http.Request) (int, any, error) {
 	return func(r *http.Request) (int, any, error) {
 		status, body, err := answer(r)

@@ -93,8 +93,8 @@ func seconds(q url.Values, name string, otherwise, least time.Duration) (time.Du
 // A page has up to a thousand tasks, of which recurring ones do not count.
 const longestCount = 8
 
-// count is how many tasks of the user have not ended. One that recurs counts while it runs, as it never ends. Of a user with very
-// many it counts the first thousand or so: whoever waits wants to know that it is not idle.
+// count is how many tasks of the user have not ended. A recurring task counts while it runs, as it never ends. For a user with very
+// many it counts the first thousand or so: the waiting client only needs to know that the user is not idle.
 func (w *waiting) count(ctx context.Context) (int, error) {
 	n := 0
 	l := core.List{Agent: w.agent, Status: []core.Status{core.StatusWaiting, core.StatusInProgress}, Limit: inspect.MaxPage}
@@ -118,7 +118,7 @@ func (w *waiting) count(ctx context.Context) (int, error) {
 	}
 }
 
-// idleLook is how many tasks of a user had not ended. It is shared, and changed by nobody.
+// idleLook is how many tasks of a user had not ended. It is shared and must not be changed.
 type idleLook struct{ active int }
 
 // active is how many tasks of the user have not ended, as of a look that some request has taken since this one came, and that is
@@ -159,15 +159,15 @@ func (w *waiting) elapsed() float64 {
 // next waits for the time of the next look; false if the wait is over.
 func (w *waiting) next(ctx context.Context) bool { return w.sleep(ctx, w.poll) }
 
-// sleep waits, until the wait is over at most: then it is false. A server that shuts down makes it so too: whoever asks again is
-// answered by another one.
+// sleep waits, at most until the wait is over: then it is false. It is false too once the server shuts down: another server
+// answers the client's next request.
 func (w *waiting) sleep(ctx context.Context, d time.Duration) bool {
 	left := w.timeout - w.a.config.Clock.Now().Sub(w.begun)
 	if left <= 0 {
 		return false
 	}
 	done := make(chan struct{})
-	// Whichever comes first: the next look, or the timeout.
+	// The earlier one of the next look and the timeout.
 	stop := w.a.config.Clock.AfterFunc(min(d, left), func() { close(done) })
 	defer stop()
 	select {

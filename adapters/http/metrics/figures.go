@@ -20,7 +20,7 @@ import (
 type figures struct {
 	m         *Metrics
 	scheduler *core.Scheduler
-	turn      chan struct{} // holds one while nobody asks
+	turn      chan struct{} // holds one value while no request reads
 
 	// known says that the store was asked at all; the others are its last answer.
 	known bool
@@ -81,7 +81,7 @@ var (
 	overdueDesc = prometheus.NewDesc("duly_overdue_seconds", "How long the first agent in line has had due work that no process has claimed; 0 if nothing is due.", nil, nil)
 )
 
-// What limits allow and hold back. Their labels name a limit as its flags do: whoever sets limits sets at most store.MostLimits, so
+// What limits allow and hold back. Their labels name a limit as its flags do: at most store.MostLimits limits can be set, so
 // that the series are bounded although limit keys are not.
 var (
 	limitLabels      = []string{"kind", "limit_key", "each"}

@@ -7,13 +7,13 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// Kinds as labels. A label for each kind that somebody submits would grow without bound: those
+// Kinds as labels. A label for each submitted kind would grow without bound: kinds
 // that have a handler are few.
 
-// otherKind stands for all kinds that have no handler here.
+// otherKind is the label of all kinds that have no handler here.
 const otherKind = "other"
 
-// kinds bound the label kind. Whoever may submit can invent kinds without end; those that have a handler are a program's
+// kinds bound the label kind. A client that may submit can invent any number of kinds; those that have a handler are a program's
 // own, and few.
 // It has a lock of its own, as events come from many goroutines at once.
 type kinds struct {

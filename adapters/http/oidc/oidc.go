@@ -35,30 +35,30 @@ const (
 )
 
 // Config accepts bearer tokens that an issuer has signed for this service and one of some accounts: the audience, the
-// e-mail and that the issuer has verified it, and the other claims that are named. The right audience alone proves nothing, as anybody can
-// ask for it: Emails or Claims are required. A request is accepted if all of it fits; the grant is then the same for each account.
+// e-mail and that the issuer has verified it, and the other claims that are named. The right audience alone proves nothing, as any account
+// can request it: Emails or Claims are required. A request is accepted if all of it fits; the grant is then the same for each account.
 //
-// A token that has an id ("jti") is good for one request that changes something, which is carried out once: see [httpadapter.Sender]. It may
-// be sent with as many that only read as one likes.
+// A token that has an id ("jti") is good for one request that changes something, which is performed once: see [httpadapter.Sender]. It may
+// be sent with any number of requests that only read.
 type Config struct {
 	Issuer   string // GoogleIssuer if empty
 	Keys     string // where the issuer publishes its keys: GoogleKeys if empty
 	Audience string
 	Emails   []string
 	Claims   map[string][]string // by name, what each may be: strings all of them
-	// Timeout is how long a fetch of the keys may take: DefaultTimeout if zero. Who waits for keys that nobody knows yet waits
-	// that long at most; the keys that are known stay good.
+	// Timeout is how long a fetch of the keys may take: DefaultTimeout if zero. A request that waits for unknown keys waits
+	// that long at most; known keys stay good.
 	Timeout time.Duration
 	// Now is the time that tokens are checked by: the machine's if nil.
 	Now func() time.Time
 	httpadapter.Grant
 }
 
-// DefaultTimeout is that of Config.
+// DefaultTimeout is the default of Config.Timeout.
 const DefaultTimeout = 5 * time.Second
 
-// pause is the least time between two fetches of the keys: whoever sends tokens of unknown keys, and needs no credential for
-// that, costs the issuer no more. A key is new for that long before it is good.
+// pause is the least time between two fetches of the keys: a client can send tokens of unknown keys without any credential, and
+// must not cost the issuer more than that. A new key may be refused for that long.
 const pause = 10 * time.Second
 
 // Verifier is an httpadapter.Verifier. It is safe for concurrent use.

@@ -19,7 +19,7 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 )
 
-// Headers of a delivery. The first is a JWT, the second names the message at each attempt to deliver it, and nobody signs it.
+// Headers of a delivery. The first is a JWT; the second names the message at each attempt to deliver it, and is not signed.
 const (
 	signature = "Upstash-Signature"
 	messageID = "Upstash-Message-Id"
@@ -35,14 +35,14 @@ const (
 	leeway        = 10 * time.Second
 )
 
-// Config accepts the requests that QStash signs with one of two keys for a URL of this service. Each is carried out once: see
+// Config accepts the requests that QStash signs with one of two keys for a URL of this service. Each is performed once: see
 // [httpadapter.Sender]. An attempt to deliver a message again has an id and a signature of its own; the message id that is not signed makes the ids
 // of its tasks, so that no attempt submits them again.
 type Config struct {
 	// Keys are the current and the next signing key, as QStash's console shows them.
 	Keys []string
 	// URL is the beginning of the URLs that messages are sent to, such as "https://duly.example": what the sender calls this service,
-	// whatever proxies make of it. The path and query of a request come behind it.
+	// before any proxy rewrites it. The path and query of a request are appended.
 	URL string
 	// MaxBody is the largest body of a request, in bytes: httpadapter.DefaultMaxBody if zero.
 	MaxBody int64
@@ -151,7 +151,7 @@ func (v *Verifier) check(c *claims, target string) error {
 	return c.ValidateWithLeeway(jwt.Expected{Issuer: issuer, Time: v.config.Now()}, leeway)
 }
 
-// Message is known by the id of its signature, and its tasks by that of the message.
+// Message identifies a request by the id of its signature, and its tasks by the message id.
 func (*Verifier) Message(r *http.Request) httpadapter.Message {
 	var c claims
 	token, err := parse(r)

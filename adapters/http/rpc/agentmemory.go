@@ -111,7 +111,7 @@ func memoryJob(t *core.TaskInfo) *pb.JobStatusProto {
 	return j
 }
 
-// memoryResult is the word of agent-memory for an outcome. It has none for runs after which the same occurrence goes on.
+// memoryResult is agent-memory's word for an outcome. It has none for runs after which the same occurrence continues.
 func memoryResult(o model.Outcome) pb.JobResultStatus {
 	switch o {
 	case model.OutcomeSuccess:

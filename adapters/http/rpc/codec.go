@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// The JSON of the calls: as strict as that of all other calls. Connect's own codec passes over fields that it does not know, and a misspelt one
-// would be left out then.
+// The JSON of the calls: as strict as for all other calls. Connect's own codec ignores unknown fields, so a misspelt one
+// would be lost.
 
 // strictJSON reads and writes messages as JSON. Its value is the name of the codec.
 type strictJSON string
@@ -17,7 +17,7 @@ type strictJSON string
 // The names that connect has its own codec by.
 var codecs = []strictJSON{"json", "json; charset=utf-8"}
 
-// Name is that of the codec.
+// Name is the name of the codec.
 func (c strictJSON) Name() string { return string(c) }
 
 // errNotProto says that a message is none.

@@ -25,7 +25,7 @@ const mostRead = 64 << 10
 type Config struct {
 	// Ready says whether the process can run tasks, besides what its scheduler says; always if nil.
 	Ready func(ctx context.Context) error
-	// DefaultAgent is the agent of a job that is named alone; if empty a call has to name the agent. Whoever calls needs the rights to it.
+	// DefaultAgent is the agent of a job that is named without one; if empty a call has to name the agent. The caller needs rights to it.
 	DefaultAgent string
 	// Logger gets what went wrong on this side. Nothing is logged if nil.
 	Logger *slog.Logger

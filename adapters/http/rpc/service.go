@@ -58,7 +58,7 @@ func (s *service) job(ctx context.Context, action model.Action, r named) (core.T
 	return t, s.scheduler.Authorize(ctx, core.Access{Action: action, Agent: t.Agent, ID: t.ID})
 }
 
-// control carries out an order for one job, and returns the job as it is then.
+// control applies an order to one job, and returns the job after it.
 func (s *service) control(ctx context.Context, procedure string, r named, order func(t core.Target) error) (*schedulerpb.JobStatus, error) {
 	t, err := s.job(ctx, model.ActionControl, r)
 	if err == nil {

@@ -1,4 +1,4 @@
-// Package apicall sends one request to an API of somebody else: within a bounded time, tried again once where that may help, with
+// Package apicall sends one request to an outside API: within a bounded time, retried once where that may help, with
 // errors that say what to do and show no secret.
 package apicall
 
@@ -74,9 +74,9 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// Do sends what build makes, and returns the body of an answer of 2xx. Each attempt is built anew, as signatures have a time. A second one
-// follows an answer of 429 or 5xx, and the end of a connection that was kept, as a host may have been frozen for longer than it lasted. Nothing else is tried again: there is
-// no telling what a request has done whose answer was lost, but an alarm may be set twice.
+// Do sends the request that build makes, and returns the body of a 2xx answer. It builds the request again for each attempt, as signatures contain a time.
+// It retries once after an answer of 429 or 5xx, and after a kept connection turns out closed, as a host may have been frozen for longer than the
+// connection lasted. It retries nothing else: the effect of a request whose answer was lost is unknown, but an alarm may be set twice.
 // Its error is a *StatusError if there was an answer.
 func (a *API) Do(ctx context.Context, build func(ctx context.Context) (*http.Request, error)) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)

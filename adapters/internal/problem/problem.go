@@ -1,5 +1,5 @@
 // Package problem turns errors into HTTP answers: it has the one table of codes and statuses, and the one writer of problem
-// details (RFC 9457) for all hosts that answer HTTP, so that a client meets the same error whichever of them it talks to.
+// details (RFC 9457) for all hosts that answer HTTP, so that a client gets the same error from each of them.
 package problem
 
 import (
@@ -91,7 +91,7 @@ func New(code core.Code, detail string) *Error {
 	return withStatus(Status(code), code, detail)
 }
 
-// withStatus is New for the few problems whose status differs from that of their code.
+// withStatus is New for the few problems whose status differs from their code's.
 func withStatus(status int, code core.Code, detail string) *Error {
 	return &Error{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail, Code: code}
 }
@@ -120,8 +120,8 @@ func TooMany(detail string, after time.Duration) *Error {
 	return p
 }
 
-// AnswerTooLarge is a problem of an answer, not of a request: its code is that of a large body, and its status says that the
-// fault is on this side.
+// AnswerTooLarge is a problem of an answer, not of a request: it has the code for a large body, and a status that says that the
+// fault is the server's.
 func AnswerTooLarge(detail string) *Error {
 	return withStatus(http.StatusInternalServerError, CodeTooLarge, detail)
 }
@@ -130,7 +130,7 @@ func AnswerTooLarge(detail string) *Error {
 func (p *Error) Error() string { return p.Detail }
 
 // The problems whose details hide what happened: that is for the log.
-// They are shared by all requests, and nobody may change them.
+// All requests share them: they must not be changed.
 var (
 	ErrInternal    = New(core.CodeInternal, "internal error")
 	ErrUnavailable = New(core.CodeUnavailable, "Redis is unavailable; the request may have been stored. Retry it with the same id.")

@@ -17,8 +17,8 @@ import (
 // they need no preflight in a browser.
 var errMediaType = problem.New(problem.CodeMediaType, "the body must be application/json")
 
-// JSON reads the whole body of a request, which has to be application/json and not empty. Whether it is JSON indeed is for
-// whoever knows what it means.
+// JSON reads the whole body of a request, which has to be application/json and not empty. The caller, which parses it, checks
+// that it is JSON.
 // The charset is not looked at: JSON is UTF-8.
 func JSON(r *http.Request) ([]byte, error) {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))

@@ -20,7 +20,7 @@ const Default = 0.25
 const (
 	// saved is how much time a credential has that took none for a while: most lists, exports and profile changes are done within it.
 	saved = time.Second
-	// longest is what one call is charged at most: that the store was away, or busy with others, is nobody's debt.
+	// longest is what one call is charged at most: a client is not charged for a store that was away, or busy with others.
 	longest = 250 * time.Millisecond
 	// most is how many buckets there are before those are looked for that have filled since.
 	most = 1000

@@ -1,5 +1,5 @@
-// Package strictjson reads JSON objects as strictly as core reads tasks, for the bodies and events of adapters: a member that
-// nobody knows is refused and not passed over, as a misspelt limit would be no limit.
+// Package strictjson reads JSON objects as strictly as core reads tasks, for the bodies and events of adapters: an unknown
+// member is refused and not ignored, as a misspelt limit would be no limit.
 package strictjson
 
 import (

@@ -1,3 +1,3 @@
-// Package trigger is what the hosts' triggers have in common, whoever sends them: what a tick may say, how the repeat of a
-// delivery is recognised, which tasks a message brings, and what is answered and logged about the runs.
+// Package trigger is what the hosts' triggers have in common, independent of the sender: what a tick may say, how a repeated
+// delivery is recognised, which tasks a message contains, and what is answered and logged about the runs.
 package trigger

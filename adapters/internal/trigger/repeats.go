@@ -11,8 +11,8 @@ import (
 // value is never a repeat.
 type Occasion struct{ Of, At string }
 
-// OccasionOf is a time of a schedule, whatever zone it is written in; the zero value if it is no time in RFC 3339 or the
-// schedule has no name: then it is still a tick, and only the memory of repeats does without it.
+// OccasionOf is a time of a schedule, normalised to one zone; the zero value if it is no time in RFC 3339 or the
+// schedule has no name: then it is still a tick, but its repeats are not recognised.
 func OccasionOf(schedule, at string) Occasion {
 	when, err := time.Parse(time.RFC3339, at)
 	if schedule == "" || err != nil {

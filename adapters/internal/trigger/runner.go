@@ -38,8 +38,8 @@ func (r *Runner) Run(ctx context.Context, scope core.Scope, key Occasion) (repor
 	return report, false, err
 }
 
-// run pulls once. Of the errors that a pull has beside a whole report those are left that the sender should come again for: absent
-// partitions, and an alarm that nobody has set. The handlers that failed are named in the report.
+// run pulls once. Of the errors that a pull returns with a complete report it keeps those that the sender should retry for: absent
+// partitions, and an alarm that could not be set. The report names the handlers that failed.
 func (r *Runner) run(ctx context.Context, scope core.Scope) (core.Report, error) {
 	report, err := r.Scheduler.RunDue(ctx, scope)
 	away, partly := errors.AsType[*core.AwayError](err)
@@ -75,7 +75,7 @@ func (r *Runner) RunSubmitted(ctx context.Context, submitted []core.Submitted) {
 	}
 }
 
-// log writes what a pull did, as nobody reads the answer of most triggers.
+// log writes what a pull did, as most triggers discard the answer.
 func (r *Runner) log(ctx context.Context, report *core.Report) {
 	for _, run := range report.Failures {
 		r.Logger.LogAttrs(ctx, slog.LevelWarn, "a run failed", slog.String("agent", run.Agent),

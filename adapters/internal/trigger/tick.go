@@ -27,7 +27,7 @@ func ReadTick(o strictjson.Object, also ...strictjson.Field) (core.Scope, error)
 }
 
 // ReadScope reads the body of POST /v1/run-due, which has to say whose tasks to run.
-// Unlike a tick, nothing said is an error: whoever calls the API must not run all agents by accident.
+// Unlike in a tick, an empty scope is an error: a caller of the API must not run all agents by accident.
 func ReadScope(o strictjson.Object) (core.Scope, error) { return readScope(o, "this call", false, nil) }
 
 // readScope reads what both have in common. all is whether it is for all agents if it does not say.
