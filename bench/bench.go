@@ -110,7 +110,7 @@ var measurements = []measurement{
 	{"scale", "a fleet of a million agents: bytes, at rest, and what a minute of its day and of its night costs", measureScale, true},
 }
 
-// contestant is one side of a comparison. Its run is told nothing of earlier ones: the server is empty each time.
+// contestant is one side of a comparison. Its runs share nothing: the server is empty each time.
 type contestant struct {
 	side  side
 	label string

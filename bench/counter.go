@@ -74,7 +74,7 @@ func (e perfEvent) value(text string) (float64, error) {
 	return 0, fmt.Errorf("perf stat: no figure for %s in %q", e, text)
 }
 
-// count lets perf watch the server. It starts with its counter off, and is told when to switch it on and off, so that neither
+// count has perf watch the server. perf starts with its counter off, and is told to switch it on and off, so that neither
 // its own start nor its end is counted.
 func (e perfEvent) count(ctx context.Context, r *redisServer, work func() error) (_ float64, err error) {
 	orders, tell, err := os.Pipe()

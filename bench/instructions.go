@@ -213,7 +213,7 @@ func (p *player) play(ctx context.Context) error {
 	return p.course(ctx, "task")
 }
 
-// collect has Lua collect its garbage, so that whatever follows begins alike: a collection more or less is two percent of a round.
+// collect has Lua collect its garbage, so that each round begins alike: a collection more or less is two percent of a round.
 func (p *player) collect(ctx context.Context) error {
 	if err := p.redis.client.Eval(ctx, "return collectgarbage('collect')", nil).Err(); err != nil {
 		return fmt.Errorf("collect garbage: %w", err)
@@ -406,7 +406,7 @@ func (p *player) ticks(ctx context.Context, prefix string) error {
 // soon is how long after its settlement a recurring task is due again.
 const soon = 300 * time.Millisecond
 
-// filler is n bytes that a store only keeps. Their content matters to nobody.
+// filler is n bytes that a store only keeps. Their content does not matter.
 func filler(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

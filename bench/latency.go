@@ -25,7 +25,7 @@ const (
 const longestSleep = 5 * time.Second
 
 // measureLatency submits tasks that fall due one after the other and takes the time from there to their handlers. The
-// store's clock is that of this machine, so that the two can be compared.
+// store uses the clock of this machine, so that the two can be compared.
 func measureLatency(ctx context.Context, b *bench) error {
 	return b.compare(ctx, b.rounds,
 		contestant{sideDuly, "latency", b.dulyLatency},

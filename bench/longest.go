@@ -38,7 +38,7 @@ func (b *bench) crowds() []crowd {
 	}
 }
 
-// measureLongest plays each crowd a few times. Whatever disturbs a script makes it longer, never shorter: of each script the round
+// measureLongest plays each crowd a few times. A disturbance makes a script longer, never shorter: for each script the round
 // counts in which its longest call was the shortest.
 func measureLongest(ctx context.Context, b *bench) error {
 	var contestants []contestant

@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// usageError is a mistake in the flags, of which the user has been told.
+// usageError is a mistake in the flags that was already reported to the user.
 type usageError struct{ error }
 
 // command does what the flags say.

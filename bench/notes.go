@@ -46,7 +46,7 @@ func load() string {
 	return first
 }
 
-// version is that of a module we are built with.
+// version is the version of a module we are built with.
 func version(module string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {

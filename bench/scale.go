@@ -150,8 +150,8 @@ func (b *bench) fill(ctx context.Context, f *fleet) error {
 	return nil
 }
 
-// fillSort stores the agents of one sort. Nobody is connected when it returns, and the log of slow calls is empty: neither is
-// weighed. What it tells is of the submits of waiting tasks alone.
+// fillSort stores the agents of one sort. When it returns no client is connected and the log of slow calls is empty, so that neither is
+// weighed. It returns the cost of the submits of waiting tasks alone.
 func (b *bench) fillSort(ctx context.Context, f *fleet, s *agentSort) (all spent, err error) {
 	if err := b.redis.watchSlow(ctx); err != nil {
 		return all, err

@@ -43,7 +43,7 @@ type flow struct {
 	early   int
 }
 
-// start notes that task n of the service started; occurrence is the time that it was first due, and due that of this run.
+// start records that task n of the service started; occurrence is the time that it was first due, and due is when this run was.
 func (f *flow) start(n int, occurrence, due time.Time) {
 	late := time.Since(due)
 	f.mu.Lock()

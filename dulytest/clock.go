@@ -10,7 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// Clock is a [core.Clock] that stands still until it is advanced. It starts at midnight UTC of 1 January 2030. It is safe for
+// Clock is a [core.Clock] that does not move until it is advanced. It starts at midnight UTC of 1 January 2030. It is safe for
 // concurrent use: a handler may advance it, to see its own timeout.
 //
 // It moves by itself only where a scheduler would wait for ever otherwise: a timer of at most two seconds that is still set after

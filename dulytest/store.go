@@ -1,6 +1,6 @@
 package dulytest
 
-// The store that fails as told.
+// The store that fails on demand.
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/storetest/spy"
 )
 
-// Store keeps tasks in memory, and can be told to fail. It is safe for concurrent use.
+// Store keeps tasks in memory, and can be made to fail. It is safe for concurrent use.
 type Store struct {
 	store.Store
 
@@ -40,8 +40,8 @@ func newStore(tb testing.TB, clock *Clock) *Store {
 	return s
 }
 
-// prompt takes the tasks of expired leases back without notice, which nobody would wait for: the clock is turned by hand, and the store is
-// never away.
+// prompt takes the tasks of expired leases back at once, without a notice period, which nothing here needs: the clock is advanced by hand, and
+// the store is never away.
 type prompt struct{ *memstore.Store }
 
 // Claim leases due tasks; see [store.Queue].

@@ -27,7 +27,7 @@ func ReadFile(ctx context.Context, name string, data []byte) (*File, error) {
 // Redis is how to open the store.
 func (f *File) Redis() redisstore.Config { return f.said.Redis }
 
-// Config is that of a scheduler, with the alarm of the file or of the environment, which is opened when it is first set.
+// Config is the configuration of a scheduler, with the alarm of the file or of the environment, which is opened when it is first set.
 func (f *File) Config() core.Config {
 	c := f.said.Settings()
 	if f.said.Alarm != nil {
@@ -40,7 +40,7 @@ func (f *File) Config() core.Config {
 // the API, or serve [httpadapter.Approvals.Handler] where there is none.
 func (f *File) Approvals() (*httpadapter.Approvals, error) {
 	if f.said.Approvals == nil {
-		return nil, nil //nolint:nilnil // nobody is asked
+		return nil, nil //nolint:nilnil // no approvals
 	}
 	a, err := httpadapter.NewApprovals(f.said.Approvals.URL, []byte(f.said.Approvals.Secret))
 	if err != nil {

@@ -17,7 +17,7 @@ func approvals(get func(string) string) (*httpadapter.Approvals, error) {
 		if url != "" {
 			return nil, errors.New("DULY_APPROVALS_URL needs DULY_APPROVALS_SECRET, by which addresses are known")
 		}
-		return nil, nil //nolint:nilnil // nobody is asked
+		return nil, nil //nolint:nilnil // no approvals
 	}
 	if url == "" {
 		url = unknownURL
@@ -29,5 +29,5 @@ func approvals(get func(string) string) (*httpadapter.Approvals, error) {
 	return a, nil
 }
 
-// unknownURL is below a name that nobody can have.
+// unknownURL is below a name that cannot be registered.
 const unknownURL = "https://set-approvals-url.invalid"

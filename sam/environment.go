@@ -69,7 +69,7 @@ func (e environment) openStore(ctx context.Context, logger *slog.Logger) (*redis
 }
 
 // api is the HTTP API. A request that AWS found to be signed may do everything, as may one with a token, if there are any;
-// another may do nothing but answer questions whose addresses it has, whatever the URL's AuthType is.
+// any other may only answer questions whose addresses it has, with any AuthType of the URL.
 func api(s *core.Scheduler, tokens []string, asks *httpadapter.Approvals, logger *slog.Logger) http.Handler {
 	return httpadapter.New(s, httpadapter.Config{
 		Logger: logger, Version: version, Tokens: tokens, Verifiers: []httpadapter.Verifier{&signedForAWS{}}, Approvals: asks,

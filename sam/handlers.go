@@ -28,7 +28,7 @@ func handlers(s *core.Scheduler, get func(string) string) error {
 // invocation cuts off is no failed attempt and starts again, which a handler that hangs would do for ever.
 func settings() core.Config {
 	return core.Config{
-		Name:        os.Getenv("AWS_LAMBDA_LOG_STREAM_NAME"), // where the log of whoever ran a task is
+		Name:        os.Getenv("AWS_LAMBDA_LOG_STREAM_NAME"), // where the log of the process that ran a task is
 		Concurrency: 20, Default: core.KindConfig{Timeout: 20 * time.Second},
 	}
 }

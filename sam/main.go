@@ -84,7 +84,7 @@ func build(ctx context.Context, c core.Config, register registrar) (*lambdaadapt
 type registrar func(s *core.Scheduler, get func(string) string) error
 
 // call makes a kind that core.Handle refuses, as it is empty or has a handler already, an error: a panic would end the process
-// before Lambda can be told why.
+// before the reason can be reported to Lambda.
 func (r registrar) call(s *core.Scheduler, get func(string) string) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -108,7 +108,7 @@ func serve(i invoke) {
 	lambda.StartWithOptions(i, lambda.WithContext(ctx), lambda.WithEnableSIGTERM(stop))
 }
 
-// reportInit tells Lambda why the function cannot start, so that whoever invokes it sees the reason too, and not only the log.
+// reportInit reports to Lambda why the function cannot start, so that its invoker sees the reason too, and not only the log.
 func reportInit(err error) {
 	lambdacontext.NewLogger().LogAttrs(context.Background(), slog.LevelError, "the function cannot start", slog.Any("err", err))
 	body, _ := json.Marshal(map[string]string{"errorMessage": err.Error(), "errorType": "Duly.InitError"}) // two texts

@@ -42,8 +42,8 @@ func webhooks(s *core.Scheduler, get func(string) string) error {
 	return nil
 }
 
-// callbacks are those of DULY_CALLBACKS: the beginnings of URLs that may be told how tasks have ended, separated by commas; nil if there are
-// none. Messages are signed as those of webhooks are, and have to be.
+// callbacks are from DULY_CALLBACKS: the prefixes of URLs that may receive callbacks about ended tasks, separated by commas; nil if there are
+// none. Messages must be signed, as webhooks are.
 func callbacks(get func(string) string) (core.Callbacks, error) {
 	text := get("DULY_CALLBACKS")
 	if text == "" {

@@ -78,7 +78,7 @@ func (m *Memory) Read(ctx context.Context, agent string, e Entry) error {
 	return nil
 }
 
-// Correct replaces what was said at a time. Summaries of it are made anew by the next roll-up.
+// Correct replaces what was said at a time. The next roll-up summarises it again.
 func (m *Memory) Correct(ctx context.Context, agent string, e Entry) error {
 	return m.put(ctx, agent, segments, e)
 }
@@ -147,7 +147,7 @@ func mentions(text string, asked []string) bool {
 }
 
 // RollUp summarises each whole period of one level into the next, oldest first, unless it is younger than minAge or done
-// already. It returns how many summaries it made. What fails half-way goes on where it ended when it is done again.
+// already. It returns how many summaries it made. After a failure the next call continues where this one ended.
 func (m *Memory) RollUp(ctx context.Context, agent string, step rollUp, minAge time.Duration) (int, error) {
 	now := m.Now()
 	entries, err := m.before(ctx, agent, step.from, startOf(step.to, now.Add(-minAge)))

@@ -117,7 +117,7 @@ func build(get func(string) string, logger *slog.Logger) (*gcf.Function, error) 
 }
 
 // verifier checks the OIDC token that Cloud Scheduler and Pub/Sub send: the audience, the account, and that the issuer has
-// verified it. The audience alone proves nothing, as anybody can ask for it.
+// verified it. The audience alone proves nothing, as any account can request it.
 func verifier(get func(string) string) (func(*http.Request) error, error) {
 	callers := strings.FieldsFunc(get("DULY_CALLER"), func(r rune) bool { return r == ',' || r == ' ' })
 	switch private := get("DULY_PRIVATE") == "true"; {

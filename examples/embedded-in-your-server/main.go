@@ -70,7 +70,7 @@ func run(ctx context.Context, listener net.Listener, redisURL string) error {
 	if err = server.Serve(listener); errors.Is(err, http.ErrServerClosed) {
 		err = nil
 	}
-	cancel()                           // whatever ended the server ends the daemon
+	cancel()                           // the end of the server also ends the daemon
 	return errors.Join(err, <-ticking) // it lets running tasks end
 }
 

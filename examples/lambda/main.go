@@ -41,7 +41,7 @@ func main() {
 	lambda.StartWithOptions(f.Invoke, lambda.WithContext(ctx), lambda.WithEnableSIGTERM(stop))
 }
 
-// build opens the store and registers the handlers. Whatever fails here fails
+// build opens the store and registers the handlers. A failure here fails
 // the start of the environment, visibly.
 func build(ctx context.Context, get func(string) string, logger *slog.Logger) (*lambdaadapter.Function, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // of the ten that Lambda gives

@@ -17,7 +17,7 @@ import (
 type Children struct {
 	mu     sync.Mutex
 	groups map[*group]bool // whether they were killed
-	// It is replaced each time, so that whoever waits hears of each end.
+	// It is replaced each time, so that Wait wakes at each end.
 	ended chan struct{} // closed when the next of them ends
 }
 
@@ -108,7 +108,7 @@ func (c *Children) runIn(g *group, cmd *exec.Cmd, said *output) error {
 	}
 	c.begun(g, cmd)
 	if err = cmd.Wait(); errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // it succeeded, and left behind somebody who does not read its standard input
+		err = nil // it succeeded, and left a process behind that does not read its standard input
 	}
 	return err
 }
@@ -136,7 +136,7 @@ func listen(said *output) (*pipes, error) {
 	return p, nil
 }
 
-// drain reads what is left to be read. A process that left the group may still hold an end: nobody waits for it.
+// drain reads the rest of the output. A process that left the group may still hold a pipe open: drain does not wait for it.
 func (p *pipes) drain() {
 	for _, r := range p.starts {
 		_ = r.SetReadDeadline(core.SystemClock{}.Now().Add(drainWithin))

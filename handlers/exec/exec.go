@@ -86,12 +86,12 @@ func (h *Handler) Run(ctx context.Context, t *core.Task[json.RawMessage]) error 
 	return h.outcome(t.RunInfo, err, said)
 }
 
-// outcome turns the end of a program into that of its run.
+// outcome turns the end of a program into the outcome of its run.
 func (h *Handler) outcome(t *core.RunInfo, err error, said *output) error {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	later, awaits := ok && exit.ExitCode() == exitLater, ok && exit.ExitCode() == exitAwaits
 	switch {
-	// A failed program has no result, whatever it has printed.
+	// A failed program has no result, even if it printed one.
 	case err != nil && !later && !awaits:
 		err = said.explain(err)
 		if ok && exit.ExitCode() == exitNoRetry {

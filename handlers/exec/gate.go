@@ -67,7 +67,7 @@ func (g *Gate) Ask(ctx context.Context, t *core.RunInfo) (core.GateAnswer, error
 	err = g.run(within, t, input, said)
 	exit, exited := errors.AsType[*exec.ExitError](err)
 	switch {
-	// Whatever it says when it is ended, it has not said in time.
+	// Output after its time was up does not count.
 	case within.Err() != nil && ctx.Err() == nil && err != nil:
 		return core.GateAnswer{}, said.explain(fmt.Errorf("it did not end within %s", g.timeout))
 	case said.wrong != nil:

@@ -2,8 +2,8 @@
 
 package exec
 
-// Process groups: how a program and all that it starts end with the run, whatever happens to this
-// process.
+// Process groups: how a program and all that it starts end with the run, even if this process
+// dies.
 
 import (
 	"os"
@@ -12,12 +12,12 @@ import (
 )
 
 // group is the process group of one program. A guard leads it: a shell that waits for the end of a pipe which this process
-// holds open. When this process dies, by kill -9 as well, the pipe ends and the guard kills the group. The guard is there
-// before the program is, so that there is no moment without it, and is waited for after the group was killed, so that the
-// group's number cannot have become that of another.
+// holds open. When this process dies, by kill -9 as well, the pipe ends and the guard kills the group. The guard starts
+// before the program, so that there is no moment without it, and is waited for after the group was killed, so that the
+// group's number cannot have been reused by another group.
 //
-// Without a shell the program leads the group, and only an end of this process that is not sudden ends it.
-// id is that of the guard, or of the program if there is none; zero before either has started.
+// Without a shell the program leads the group, and this process ends it only if it does not die suddenly.
+// id is the guard's process id, or the program's if there is no guard; zero before either has started.
 type group struct {
 	id    int
 	guard *exec.Cmd

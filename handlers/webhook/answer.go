@@ -59,7 +59,7 @@ func (said answer) err() error {
 // refused is the error for an answer that is no success.
 func refused(said answer, now time.Time) error {
 	status, err := said.status, said.err()
-	// The order is that of the table in the package comment.
+	// In the order of the table in the package comment.
 	switch {
 	case status < 400:
 		return core.SkipRetry(fmt.Errorf("%w: redirects are not followed; set the URL that it leads to", err))

@@ -16,9 +16,9 @@ import (
 type AWSConfig struct {
 	// AccessKey, SecretKey and SessionToken are those of a role that may lambda:InvokeFunctionUrl.
 	AccessKey, SecretKey, SessionToken string
-	// Region is that of the server.
+	// Region is the server's region.
 	Region string
-	// Service is "lambda" if empty, for the URL of a function; execute-api is that of API Gateway.
+	// Service is "lambda" if empty, for the URL of a function; for API Gateway it is execute-api.
 	Service string
 	// Clock is core.SystemClock if nil.
 	Clock core.Clock
@@ -53,7 +53,7 @@ type AWSIdentity struct {
 	clock  core.Clock
 }
 
-// NewAWSIdentity checks the configuration, calling nobody. Its error is a *[core.ConfigError], without the credentials.
+// NewAWSIdentity checks the configuration, without any call. Its error is a *[core.ConfigError], without the credentials.
 func NewAWSIdentity(c AWSConfig) (*AWSIdentity, error) {
 	switch {
 	case c.Region == "":

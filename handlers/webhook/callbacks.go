@@ -15,12 +15,12 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/standardwebhooks"
 )
 
-// CallbacksConfig says which URLs may be told how tasks have ended, and how messages are signed.
+// CallbacksConfig says which URLs may receive callbacks about ended tasks, and how messages are signed.
 type CallbacksConfig struct {
 	// Allow are the beginnings of the URLs that may be called, each with a scheme, a host and a path: https://hooks.example.com/ allows all
 	// of that host, https://hooks.example.com/duly/ what is below a folder. http is for this machine alone, by its own name or address.
 	Allow []string
-	// Secret signs the messages, as that of Config.
+	// Secret signs the messages, as Config.Secret does.
 	Secret string
 	// AllowPrivate lets hosts be called whose addresses are not public. A beginning that names this machine allows that machine by itself.
 	AllowPrivate bool
@@ -41,7 +41,7 @@ type Callbacks struct {
 	here  http.Client // for this machine
 }
 
-// NewCallbacks checks the configuration, calling nobody. Its error is a *[core.ConfigError].
+// NewCallbacks checks the configuration, without any call. Its error is a *[core.ConfigError].
 func NewCallbacks(c CallbacksConfig) (*Callbacks, error) {
 	if len(c.Allow) == 0 {
 		return nil, &core.ConfigError{Field: "Allow", Reason: "must name at least one beginning of URLs, such as https://hooks.example.com/"}
@@ -73,8 +73,8 @@ func NewCallbacks(c CallbacksConfig) (*Callbacks, error) {
 	return b, nil
 }
 
-// plainURL reads a URL in the one form in which its beginning says where it leads: a path with dots or a backslash would be another one for
-// the server, and what stands before an @ is no host.
+// plainURL reads a URL in the one form in which its beginning says where it leads: a server would read a path with dots or a backslash
+// as another path, and the text before an @ is no host.
 func plainURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {

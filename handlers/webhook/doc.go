@@ -11,6 +11,6 @@
 // An answer of 2xx may steer the run with a header: Duly-Snooze: 10m, Duly-Yield: 5m (the body is the checkpoint),
 // Duly-Next-In: 1h, Duly-Progress: {"done": 3}. Any answer may say what the run has used: Duly-Usage: {"tokens": 1200}. docs/reference/webhook.md has the whole contract.
 //
-// Addresses that are not public are not called unless that is allowed, whatever name they have. Redirects are not followed,
+// Addresses that are not public are not called unless that is allowed, under any name. Redirects are not followed,
 // and no proxy is used.
 package webhook

@@ -32,7 +32,7 @@ const (
 type GoogleConfig struct {
 	// Audience is the server that a token is for: of a private service on Cloud Run its URL, without a path.
 	Audience string
-	// MetadataHost is the host of the metadata server, with its port if that is not 80: that of Google Cloud if empty. Google's own libraries
+	// MetadataHost is the host of the metadata server, with its port if that is not 80: Google Cloud's if empty. Google's own libraries
 	// take it from GCE_METADATA_HOST.
 	MetadataHost string
 	// Clock is core.SystemClock if nil.
@@ -49,7 +49,7 @@ type GoogleIdentity struct {
 	mu      sync.Mutex
 	current string
 	until   time.Time
-	asking  *question // nil while nobody asks
+	asking  *question // nil while no run asks
 }
 
 // question is one request to the metadata server, for which all wait who need its answer.
@@ -59,7 +59,7 @@ type question struct {
 	err   error
 }
 
-// NewGoogleIdentity checks the configuration, calling nobody. Its error is a *[core.ConfigError].
+// NewGoogleIdentity checks the configuration, without any call. Its error is a *[core.ConfigError].
 func NewGoogleIdentity(c GoogleConfig) (*GoogleIdentity, error) {
 	host := cmp.Or(c.MetadataHost, metadataHost)
 	if u, err := url.Parse("http://" + host); err != nil || u.Host != host {
@@ -102,7 +102,7 @@ func (g *GoogleIdentity) token(ctx context.Context) (string, error) {
 	if q == nil {
 		q = &question{done: make(chan struct{})}
 		g.asking = q
-		// With a time of its own: the end of the run that came first must not be that of the others.
+		// With a time of its own: the end of the first run must not end the request of the others.
 		go g.answer(context.WithoutCancel(ctx), q)
 	}
 	g.mu.Unlock()

@@ -59,7 +59,7 @@ type Handler struct {
 	client   *http.Client
 }
 
-// New checks the configuration, calling nobody. Its error is a *[core.ConfigError], which shows neither the URL nor a secret.
+// New checks the configuration, without any call. Its error is a *[core.ConfigError], which shows neither the URL nor a secret.
 func New(c Config) (*Handler, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -137,7 +137,7 @@ func (h *Handler) message(ctx context.Context, values core.Values, id string, bo
 	for name, value := range values {
 		r.Header.Set(valuePrefix+strings.ReplaceAll(name, "_", "-"), value)
 	}
-	// The time is that of each attempt, while the id stays.
+	// Each attempt has its own time, while the id stays.
 	standardwebhooks.Sign(r.Header, h.key, id, h.clock.Now(), body)
 	return r, nil
 }

@@ -28,8 +28,8 @@ func signer(get func(string) string) sigv4.Signer {
 	}
 }
 
-// Vault reads the secrets that the environment names: when the program starts, and that of Redis again when Redis refuses it. None is in the configuration, so
-// that a secret that is rotated needs no deployment. It is safe for concurrent use.
+// Vault reads the secrets that the environment names: when the program starts, and the Redis secret again when Redis refuses it. None is in the
+// configuration, so that a rotated secret needs no deployment. It is safe for concurrent use.
 type Vault struct {
 	secrets sigv4.Secrets
 	redis   string // the secret of Redis
@@ -38,7 +38,7 @@ type Vault struct {
 	user, password string
 }
 
-// NewVault makes a vault of DULY_REDIS_SECRET_ID, DULY_WEBHOOK_SECRET_ID, DULY_APPROVALS_SECRET_ID and the credentials of the role, calling nobody.
+// NewVault makes a vault of DULY_REDIS_SECRET_ID, DULY_WEBHOOK_SECRET_ID, DULY_APPROVALS_SECRET_ID and the credentials of the role, without any call.
 func NewVault(get func(string) string) *Vault {
 	return &Vault{redis: get("DULY_REDIS_SECRET_ID"), secrets: sigv4.Secrets{
 		Signer: signer(get), Endpoint: get("AWS_ENDPOINT_URL_SECRETS_MANAGER"),

@@ -1,6 +1,6 @@
 package contract
 
-// Await: what a program or a server waits for, and what it is told.
+// Await: the signal that a program or a server waits for, and what it receives.
 
 import (
 	"encoding/json"
@@ -21,7 +21,7 @@ type awaited struct {
 	Checkpoint json.RawMessage `json:"checkpoint"`
 }
 
-// heard is what a run was told that has waited.
+// heard is the result of a run's wait for a signal.
 type heard struct {
 	Key      string          `json:"key"`
 	Told     bool            `json:"told"`
@@ -32,7 +32,7 @@ type heard struct {
 	Question string          `json:"question,omitempty"`
 }
 
-// heardOf is what a run was told; nil if it has not waited.
+// heardOf is the result of a run's wait; nil if it has not waited.
 func heardOf(t *core.RunInfo) *heard {
 	h, waited := t.Heard()
 	if !waited {

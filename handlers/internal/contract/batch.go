@@ -110,7 +110,7 @@ func Outcomes(ts []*core.Task[json.RawMessage], answer []byte, now time.Time) ([
 // fails reports whether an outcome is a failure.
 func (s *said) fails() bool { return s.Error != nil }
 
-// outcome is that of a run. Its error says what makes no sense.
+// outcome is the outcome of a run. Its error says what is invalid.
 func (s *said) outcome(t *core.RunInfo, now time.Time) (outcome, err error) {
 	switch {
 	case !s.fails() && (s.NoRetry || s.Cancel || s.RetryAfter != ""):

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// GateTimeout is how long a gate may take if nobody says otherwise.
+// GateTimeout is how long a gate may take by default.
 // It is asked far more often than there is work, so it has to be quick.
 const GateTimeout = 30 * time.Second
 

@@ -20,7 +20,7 @@ const (
 	Await    = "await"    // wait for the signal with this key, and leave a checkpoint
 	NextIn   = "next-in"  // it succeeded, and the interval of the task is this from now on
 	Progress = "progress" // how far it has come, seen while it runs
-	Usage    = "usage"    // what it has used, for budgets; it adds up, and counts whatever the outcome
+	Usage    = "usage"    // what it has used, for budgets; it adds up, and counts with any outcome
 )
 
 // longest is how far a run may be put off: ten years.
@@ -47,8 +47,8 @@ func (s *Steering) Later() bool { return s.said == Snooze || s.said == Yield }
 // Awaits reports whether the run waits for a signal.
 func (s *Steering) Awaits() bool { return s.said == Await }
 
-// Say takes one thing, by its name behind the prefix. The value of Snooze and NextIn is a duration, that of Yield a duration
-// and, behind a space, the checkpoint as JSON, that of Await is said there, that of Progress is JSON, and that of
+// Say takes one instruction, by its name after the prefix. The value of Snooze and NextIn is a duration; of Yield a duration
+// and, after a space, the checkpoint as JSON; of Await as described there; of Progress JSON; and of
 // Usage a JSON object of numbers.
 // A mistake is an error, which fails the run without a retry: the program would say it again.
 func (s *Steering) Say(name, value string) error {
