@@ -12,7 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// claimed is told of claims that reached the store.
+// claimed is called with claims that reached the store.
 func (a *auditor) claimed(p *process, requests []store.ClaimRequest, claims []store.Claim) {
 	for i := range requests {
 		r, c := &requests[i], &claims[i]
@@ -56,8 +56,8 @@ func (a *auditor) leasesOver(r *store.ClaimRequest) {
 
 // repeated is a claim with a nonce that was seen before.
 // It may have fewer tasks than the first answer: those that were settled, deleted or taken back since
-// may be left out. It may never have others, as the process would then run what nobody has leased to
-// it.
+// may be missing. It may never have others, as the process would then run tasks that it holds no
+// lease on.
 func (a *auditor) repeated(old *claimRecord, c *store.Claim) {
 	a.must(nonceRepeats, c.Fence == old.fence, "fence %s for a claim that got %s", a.w.fence(c.Fence), a.w.fence(old.fence))
 	got := map[ref]bool{}
@@ -71,7 +71,7 @@ func (a *auditor) repeated(old *claimRecord, c *store.Claim) {
 		if t == nil || t.phase != claimed || t.lease.fence != old.fence || t.lease.over {
 			continue
 		}
-		if t.renewed != nil { // nobody has begun to run it
+		if t.renewed != nil { // its run has not begun
 			if !got[r] {
 				a.model.renew(t)
 			}
@@ -145,9 +145,9 @@ func (a *auditor) fits(p *process, r *store.ClaimRequest, t *store.Claimed) {
 	}
 }
 
-// take claims a task in the model, and holds what is promised of that.
-// The order of the checks is that of their causes: a task that does not exist cannot be early, and one
-// that is held by another has no due time to compare. The first one that fails names the breach.
+// take claims a task in the model, and checks the promises about that.
+// The checks follow the order of causes: a task that does not exist cannot be early, and one
+// that another process holds has no due time to compare. The first one that fails names the breach.
 func (a *auditor) take(p *process, r *store.ClaimRequest, c *store.Claimed) {
 	m, now := a.model, a.now()
 	name := ref{c.Agent, c.ID}
@@ -211,9 +211,9 @@ func leaseOf(r *store.ClaimRequest, c *store.Claimed) time.Duration {
 	return r.Lease
 }
 
-// inTime holds that nobody waits in a kind world.
+// inTime asserts that no due task waits in a kind world.
 // The time counts from when the last obstacle went: the due time, the end of a run or of a pause, or
-// three leases after the world became kind, by when what the dead had claimed is free.
+// three leases after the world became kind, by when the claims of dead processes are free.
 func (a *auditor) inTime(t *task) {
 	if !a.w.kind || a.w.plan.Settings.Serial == core.SerialAgent || a.model.limited(t) || t.agent == crowdAgent { // then others come first
 		return
@@ -237,8 +237,8 @@ func rank(level store.Level, due, submitted, now store.Millis) [3]int64 {
 	return [3]int64{int64(level), int64(due), int64(submitted)}
 }
 
-// inOrder holds the order of what was claimed of each agent.
-// Only tasks of one agent are compared: the order among agents is that of turns, and no promise of
+// inOrder checks the order of the tasks that were claimed of each agent.
+// Only tasks of one agent are compared: agents take turns, and their order is no promise of
 // this kind.
 func (a *auditor) inOrder(c *store.Claim) {
 	last := map[string][3]int64{}
@@ -261,7 +261,7 @@ func (a *auditor) mayTake(r *store.ClaimRequest, t *task) bool {
 	_, bounded := r.Most[t.kind]
 	// Suspects are bounded, and tasks that are held for another time come with another claim.
 	bounded = bounded || t.crashes > 0 && r.Suspects != nil || len(r.Leases) > 0
-	// A search that goes on has been where this one has come to be since: it begins again soon.
+	// A search that continues has already passed the place of this task: it begins again soon.
 	bounded = bounded || t.due <= r.After
 	return t.phase == waiting && t.due <= a.now() && a.model.partition(t.agent) == r.Partition && !t.parked && !t.ending && !bounded && !a.model.limited(t) &&
 		slices.Contains(r.Kinds, t.kind) && (r.Agents == nil || slices.Contains(r.Agents, t.agent)) && !a.model.keeps(t, a.now()) &&
@@ -311,7 +311,7 @@ func (a *auditor) leftOver(_ *process, r *store.ClaimRequest, c *store.Claim, ta
 	}
 }
 
-// looked is told of looks that reached the store.
+// looked is called with looks that reached the store.
 // An early answer costs a claim in vain and is allowed; a late one would let a task wait, and is not.
 // While everything is paused a look has nothing to say.
 func (a *auditor) looked(requests []store.LookRequest, looks []store.Look) {
@@ -321,7 +321,7 @@ func (a *auditor) looked(requests []store.LookRequest, looks []store.Look) {
 		if looks[i].Err != nil || a.model.heldAll(now) {
 			continue
 		}
-		if lease := looks[i].NextLease; lease != 0 && lease <= now { // whatever it ends may be theirs
+		if lease := looks[i].NextLease; lease != 0 && lease <= now { // a task that it frees may be theirs
 			next = lease
 		}
 		for _, t := range a.model.tasks {

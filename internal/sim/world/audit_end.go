@@ -51,7 +51,7 @@ func (a *auditor) balance() {
 	a.balanceAgents()
 }
 
-// Of the totals, that of recovered leases is not compared: the store counts them when it finds them,
+// The total of recovered leases is not compared: the store counts them when it finds them,
 // which the model learns only afterwards.
 func (a *auditor) balanceStats(live int) {
 	st, err := a.w.reader.Stats(a.w.ctx)
@@ -89,7 +89,7 @@ func (a *auditor) balanceStats(live int) {
 	a.must(totalsAreTrue, got == *want, "%+v, not %+v", got, *want)
 }
 
-// shown is the kind that a task is counted under: that of the definition that waits for its run to end.
+// shown is the kind that a task is counted under: if a definition waits for its run to end, that definition's kind.
 func (t *task) shown() string {
 	if t.renewed != nil {
 		return t.renewed.sub.Kind
@@ -157,8 +157,8 @@ func (a *auditor) balanceList(agent string) {
 			a.must(retentionApplies, !listed, "%s ended at %s, and is listed", t.ref, ms(t.at))
 			continue
 		}
-		// Failed tasks have a cap of their own: many that succeed must not push out what somebody has
-		// to look at.
+		// Failed tasks have a cap of their own: many that succeed must not push out those that an
+		// operator has to look at.
 		dead := t.status == core.StatusFailed
 		known[dead]++
 		if listed && !info.Dropped {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// extended is told of heartbeats that reached the store.
+// extended is called with heartbeats that reached the store.
 // A heartbeat extends a claim as a whole, for as long as one of its tasks is still held under that
 // fence.
 func (a *auditor) extended(p *process, leases []store.Extension, answers []store.Extended) {
@@ -50,9 +50,9 @@ func (a *auditor) extended(p *process, leases []store.Extension, answers []store
 	}
 }
 
-// kept notes that a lease is extended.
-// The run is expected to be told only if a handler has begun: World.expected then wants its context
-// done after the answer. The tasks of a batch share one context, which is not ended for one of them.
+// kept records that a lease was extended.
+// The run must be notified only if a handler has begun: World.expected then requires its context
+// to be done after the answer. The tasks of a batch share one context, which is not ended for one of them.
 func (a *auditor) kept(e *store.Extension, answer *store.Extended, mine []*task) {
 	now := a.now()
 	for _, t := range mine {
@@ -78,7 +78,7 @@ func (a *auditor) kept(e *store.Extension, answer *store.Extended, mine []*task)
 	}
 }
 
-// back is told that a process has asked for the runs of a lost lease: no crash of them counts any more, and those that it gets are its own
+// back is called when a process has asked for the runs of a lost lease: their crash no longer counts, and the process holds those that it gets
 // under another fence.
 func (a *auditor) back(p *process, e *store.Extension, got []store.Run) {
 	if a.model.nonces[e.Nonce] != nil { // it came twice
@@ -110,7 +110,7 @@ func (a *auditor) back(p *process, e *store.Extension, got []store.Run) {
 	}
 }
 
-// regained notes that a run goes on under another fence.
+// regained records that a run continues under another fence.
 func (m *storeModel) regained(p *process, e *store.Extension, old *claimRecord, t *task, run store.Run) {
 	name, end := claimName{e.Partition, run.Fence}, store.Millis(m.w.clock.Now().UnixMilli()).Add(e.Lease)
 	if m.claims[name] == nil {

@@ -17,7 +17,7 @@ func (a *auditor) asIs(agent, id string) *task {
 	return t
 }
 
-// A waiting task ends at once. One that runs ends with its run, and its handler is told with the next
+// A waiting task ends at once. A running one ends with its run, and its handler is notified at the next
 // heartbeat; until then it still counts as live.
 func (a *auditor) cancelled(r *store.Cancellation, e *store.Effect) {
 	t := a.asIs(r.Agent, r.ID)
@@ -116,7 +116,7 @@ func (a *auditor) ranNow(r *store.RunNow, e *store.Effect) {
 	stopped := ok && everything.inForce(now)
 	switch e.Code {
 	case store.EffectDone:
-		// Claims take nothing while everything is paused: the order would wait, and nobody would say so.
+		// Claims take nothing while everything is paused: the order would wait without a notice.
 		a.must(runNowKnows, !stopped, "%s/%s is to run though everything is paused", r.Agent, r.ID)
 		if !a.must(runNowKnows, t != nil && t.phase == waiting && !t.ending, "%s/%s is due now", r.Agent, r.ID) {
 			return
@@ -175,17 +175,17 @@ func (a *auditor) replayed(r *store.Replay, e *store.Effect) {
 	a.w.trace("%s is replayed", name)
 }
 
-// audited is told of a page that somebody has audited.
+// audited is called with a page of an audit.
 func (a *auditor) audited(_ *store.AuditPage, page *store.Audited) {
 	a.must(auditIsClean, len(page.Faults) == 0, "%v", page.Faults)
 }
 
-// sound is told of an audit of the whole store.
+// sound is called with the report of an audit of the whole store.
 func (a *auditor) sound(report *inspect.AuditReport) {
 	a.must(auditIsClean, report.Found == 0, "%v", report.Faults)
 }
 
-// wasCancelled is told what a client was answered.
+// wasCancelled is called with the answer that a client got.
 // The answer may arrive long after the cancel. By then the task may have been submitted again, so that
 // the question is whether it was cancelled at any time.
 func (a *auditor) wasCancelled(agent, id string, status core.Status) {

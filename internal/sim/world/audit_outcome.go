@@ -46,7 +46,7 @@ func (a *auditor) decided(p *process, o *outcome) {
 	case o.run == nil && a.w.restored: // its handler was called after the past that the store has
 	case o.run == nil:
 		a.unstarted(o)
-	case a.w.restored && o.run.cause != nil: // the store has forgotten why the run was told to end
+	case a.w.restored && o.run.cause != nil: // the store has forgotten why the run was to end
 	case o.cutOff():
 		a.tooLong(o)
 	default:
@@ -141,7 +141,7 @@ func (a *auditor) countedRun(o *outcome) {
 	if last, ok := lastRun(c); a.must(outcomeIsKept, ok, "%s has no run", o.t.ref) {
 		a.must(outcomeIsKept, matches(o.said(), a.failedAttempt(o), last.Outcome), "%s: %s after %s", o.t.ref, last.Outcome, o.run.outcome)
 	}
-	// A result counts only if the handler came to its end; a run without one leaves that of an earlier
+	// A result counts only if the handler returned; a run without one leaves the result of an earlier
 	// run.
 	if o.run.script.Result && o.run.ended && !o.run.stuck {
 		a.must(resultIsKept, string(c.Result) == o.run.result, "%s: %s, not %s", o.t.ref, c.Result, o.run.result)
@@ -150,8 +150,8 @@ func (a *auditor) countedRun(o *outcome) {
 	}
 }
 
-// matches reports whether an outcome in the history is that of a run.
-// A failed attempt is kept as failed whatever the handler said, as RetryAfter may be charged.
+// matches reports whether an outcome in the history belongs to a run.
+// A failed attempt is kept as failed with any outcome of the handler, as RetryAfter may be charged.
 func matches(said Outcome, failed bool, kept model.Outcome) bool {
 	switch {
 	case failed:
@@ -267,7 +267,7 @@ func (*auditor) leastWait(o *outcome) time.Duration {
 	return o.t.def.MinInterval
 }
 
-// A task is paused again at each multiple of what it allows: whoever resumes it gives it as many
+// A task is paused again at each multiple of PauseAfter: an operator who resumes it allows it as many
 // failures again.
 func (a *auditor) pausedIfHopeless(o *outcome) {
 	most := o.t.def.PauseAfter
@@ -304,14 +304,14 @@ func (a *auditor) nextOccurrence(o *outcome, failures int) {
 		inv = everyStretches
 	}
 	interval := schedule.Stretch(t.every(), failures)
-	later := o.said() == RetryAfter || o.s.Due.After <= interval+t.def.Jitter || t.def.MinInterval > 0 // or as late as it was told
+	later := o.said() == RetryAfter || o.s.Due.After <= interval+t.def.Jitter || t.def.MinInterval > 0 // or as late as the handler asked for
 	// A restored store has forgotten runs whose handlers have set the interval.
 	a.must(inv, a.w.restored || o.s.Due.After >= interval && later, "%s: in %s, with an interval of %s", t.ref, o.s.Due.After, interval)
 }
 
-// nextFixed holds the next occurrence of a task with fixed times.
-// It is off for a run that somebody has moved, which has left its grid, and for a minimum interval,
-// which may pass occurrences over.
+// nextFixed checks the next occurrence of a task with fixed times.
+// It is off for a run that was moved, which has left its grid, and for a minimum interval,
+// which may skip occurrences.
 func (a *auditor) nextFixed(o *outcome, failures int) {
 	t, nominal := o.t, store.MillisOf(o.after.Due)
 	h := &t.history

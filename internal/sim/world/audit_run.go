@@ -13,9 +13,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// began is told that a handler was called.
+// began is called when a handler was called.
 // A claim may have many tasks, so that both are compared: the record of the claim for the process as a
-// whole, and the lease of the task, which others may have taken meanwhile.
+// whole, and the lease of the task, which another process may have taken meanwhile.
 func (a *auditor) began(r *run) {
 	a.starts++
 	now, i := a.now(), r.info
@@ -92,7 +92,7 @@ func (a *auditor) beside(r *run) {
 	}
 }
 
-// ended is told that a handler returns.
+// ended is called when a handler returns.
 // It sees what the handler returns before the scheduler does. The cause is noted now because the
 // context of a run may be done later for reasons that had no part in it.
 func (a *auditor) ended(r *run) {
@@ -109,8 +109,8 @@ func (a *auditor) ended(r *run) {
 	}
 }
 
-// inItsTime holds that a handler was told when its time was up.
-// A process that was frozen during the run could not tell anybody the time, and is not blamed.
+// inItsTime asserts that a handler's context was cancelled when its time was up.
+// A process that was frozen during the run could not do that, and is not blamed.
 func (a *auditor) inItsTime(r *run) {
 	late := a.w.elapsed() - r.begun - a.w.plan.Settings.Timeout
 	if r.info.Kind == "timed" && r.p.frozen < r.begun {
@@ -118,7 +118,7 @@ func (a *auditor) inItsTime(r *run) {
 	}
 }
 
-// reached holds that runs were told what their heartbeats have heard.
+// reached asserts that runs were notified of what their heartbeats reported.
 func (a *auditor) reached(runs []*run) {
 	for _, r := range runs {
 		a.must(cancelReachesRun, r.ended || r.ctx.Err() != nil, "%s/%s on %s", r.info.Agent, r.info.ID, r.p.name)
@@ -129,8 +129,8 @@ func (a *auditor) reached(runs []*run) {
 func (*auditor) died(*process)    {}
 func (*auditor) stopped(*process) {}
 
-// saw is told of events, from many goroutines.
-// It runs in goroutines of the process, so that what it notes for the story is sorted later.
+// saw is called with each event, from many goroutines.
+// It runs in goroutines of the process, so that its lines of the story are sorted later.
 func (w *World) saw(p *process, e *core.Event) {
 	switch e.Type {
 	case model.EventStuck:
@@ -149,8 +149,8 @@ func (w *World) saw(p *process, e *core.Event) {
 	}
 }
 
-// traceEvent tells of a run that a process has given up. Events come from many goroutines in no order: they are told in one when
-// all of these wait.
+// traceEvent traces a run that a process has given up. Events come from many goroutines in no order: they are sorted and written
+// once all of these wait.
 func (w *World) traceEvent(p *process, e *core.Event) {
 	if w.story != nil && e.Type == model.EventLost {
 		w.mu.Lock()
@@ -159,14 +159,14 @@ func (w *World) traceEvent(p *process, e *core.Event) {
 	}
 }
 
-// news is something that an event has told.
+// news is something that an event reported.
 type news struct {
 	what  string
 	fence store.Fence
 	why   string
 }
 
-// tellNews adds what events have told to the story.
+// tellNews adds what events reported to the story.
 func (w *World) tellNews() {
 	if w.story == nil {
 		return
@@ -181,7 +181,7 @@ func (w *World) tellNews() {
 	}
 }
 
-// stuck notes that the handler of a run was abandoned: whatever it returns counts no more.
+// stuck records that the handler of a run was abandoned: what it returns no longer counts.
 // The auditor takes such a run for a failed one, and for what ended its context: see outcome.said.
 func (w *World) stuck(p *process, e *core.Event) {
 	w.mu.Lock()
@@ -193,7 +193,7 @@ func (w *World) stuck(p *process, e *core.Event) {
 	}
 }
 
-// reported is told of the report of a pull.
+// reported is called with the report of a pull.
 func (w *World) reported(p *process, r *core.Report, err error) {
 	if w.over.Load() {
 		return
@@ -216,7 +216,7 @@ func (w *World) activityScript(r *run) *Script {
 // mostAtOnce is far more than all that a history has to do in one moment.
 const mostAtOnce = 20_000
 
-// timePasses holds that a history comes to an end: whatever is to be had, time passes at some point.
+// timePasses asserts that a history comes to an end: however much there is to do, time passes at some point.
 func (a *auditor) timePasses() {
 	if now := a.w.elapsed(); now != a.since {
 		a.since, a.atOnce = now, 0

@@ -11,16 +11,15 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// settled is told of settlements that reached the store.
+// settled is called with settlements that reached the store.
 func (a *auditor) settled(p *process, runs []store.Settlement, answers []store.Settled) {
 	for i := range runs {
 		a.settledOne(p, &runs[i], &answers[i])
 	}
 }
 
-// The refusals come first: each has to have its cause in the model. What was not refused must come
-// from the claim that holds the task now, or be the repetition of a settlement that has been carried
-// out.
+// The refusals come first: each has to have its cause in the model. A settlement that was not refused
+// must come from the claim that holds the task now, or repeat one that was already applied.
 func (a *auditor) settledOne(p *process, s *store.Settlement, answer *store.Settled) {
 	r := ref{s.Agent, s.ID}
 	t := a.model.live(r)
@@ -188,12 +187,12 @@ func (a *auditor) again(t *task, s *store.Settlement, answer *store.Settled, was
 		if t.activity != nil && t.activity.first == 0 {
 			t.activity.first = now
 		}
-	// The order was not carried out, and so counts for the next claim.
+	// The order was not executed, and so counts for the next claim.
 	case t.inHand != 0 && release:
 		t.byHand = t.inHand
 	}
 	t.inHand = 0
-	if t.await != nil && t.await.early { // it was told as it began to wait
+	if t.await != nil && t.await.early { // its signal came before it began to wait
 		due, t.await.early = min(due, now), false
 	}
 	a.must(againIsDue, answer.Due == due, "%s is due at %s, not at %s", t.ref, ms(answer.Due), ms(due))
@@ -203,7 +202,7 @@ func (a *auditor) again(t *task, s *store.Settlement, answer *store.Settled, was
 
 // rested is when an activity task is due after a run.
 // A run that is repeated keeps its own due time and takes the activity during it along. A task that
-// rests is due again only if somebody was active meanwhile, and no earlier than the floor of the
+// rests is due again only if there was activity meanwhile, and no earlier than the floor of the
 // settlement.
 func (a *auditor) rested(t *task, s *store.Settlement, due store.Millis) store.Millis {
 	now, u := a.now(), t.activity

@@ -12,9 +12,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// submitted is told of a submit that reached the store.
-// A submit is all or nothing: either each task has an answer, or none was stored. A refusal changes
-// nothing in the model, whatever its reason.
+// submitted is called with a submit that reached the store.
+// A submit is all or nothing: either each task has an answer, or none was stored. A refusal for any
+// reason changes nothing in the model.
 func (a *auditor) submitted(tasks []store.Submission, placed []store.Submitted, err error) {
 	if err != nil {
 		a.submitRefused(tasks, err)
@@ -36,7 +36,7 @@ func (a *auditor) submitted(tasks []store.Submission, placed []store.Submitted, 
 	}
 }
 
-// known reports whether an id is that of a task that exists or has ended lately, and whether it must be known and may be.
+// known reports whether the store must, and whether it may, know an id: of a task that exists or has ended lately.
 // Between the two ages the answer is the store's: it may have dropped the record already, and with it
 // the id.
 func (a *auditor) known(r ref) (must, may bool) {
@@ -88,7 +88,7 @@ func (a *auditor) placed(sub *store.Submission, p *store.Submitted) {
 		m.group(r.agent, t.group).Live++
 		m.totals.Submitted++
 		m.look(t)
-		// Whoever asked before the task ended, or after its record was dropped, knows nothing of its history.
+		// A client that asked before the task ended, or after its record was dropped, knows nothing of its history.
 		if must && sub.Conflict == store.ConflictReplace && now.Sub(old.at) > patience && a.w.plan.Settings.Kept == 0 {
 			a.keptHistory(t, &old.history.info)
 		}
@@ -97,10 +97,10 @@ func (a *auditor) placed(sub *store.Submission, p *store.Submitted) {
 	a.replaced(live, sub, p.Due)
 }
 
-// spawned holds that an occurrence is made once.
+// spawned asserts that an occurrence is made once.
 // An occurrence is booked while its parent is claimed, so that the parent, its definition and the time
-// for which it was due name the occurrence, whichever process books it and however often. Which task
-// is an occurrence of another one, define tells by the number in the body.
+// for which it was due name the occurrence, in any process and however often it is booked. define
+// recognises an occurrence by the number in the body.
 func (a *auditor) spawned(t *task) {
 	parent := a.model.live(ref{t.agent, t.parent})
 	if parent == nil || parent.phase != claimed {
@@ -154,7 +154,7 @@ func (a *auditor) keptHistory(t *task, before *core.TaskInfo) {
 	a.must(replaceKeeps, a.w.restored || same || before.Dropped || t.activity != nil, "%s: %d runs, result %s; before: %d, %s", t.ref, after.RunCount, after.Result, before.RunCount, before.Result)
 }
 
-// takenBack reports whether the store has taken a task back whose lease is over: nobody is told, so it is looked up.
+// takenBack reports whether the store has taken a task back whose lease is over: the store sends no notice, so it is looked up.
 // A store takes leases back when a claim finds them, and a claim may stop before it has looked at all.
 // The model cannot know how far it came, so that it looks once lease.over says that it matters.
 // Reading the store here goes past the bus and changes nothing.
@@ -187,8 +187,8 @@ func (a *auditor) submitRefused(tasks []store.Submission, err error) {
 	}
 }
 
-// accepted is told what a client was answered.
-// The client hears of it later than the store stored it: by then the task may have ended or been
+// accepted is called with the answer that a client got.
+// The answer arrives later than the store stored the task: by then it may have ended or been
 // replaced. What remains true is that its number was stored at some time, unless the store has lost
 // its last writes.
 func (a *auditor) accepted(r *Request, out []core.Submitted) {
@@ -199,10 +199,10 @@ func (a *auditor) accepted(r *Request, out []core.Submitted) {
 	}
 }
 
-// refused is told that a client's submit was.
+// refused is called when a client's submit was refused.
 func (*auditor) refused(*Request, error) {}
 
-// touched is told of activity that reached the store.
+// touched is called with activity that reached the store.
 func (a *auditor) touched(touches []store.Touch, out []store.Touched, err error) {
 	if err != nil {
 		return
@@ -266,5 +266,5 @@ func (a *auditor) againTouched(t *task, in *store.Touch, out *store.Touched) {
 	t.due = out.Due
 }
 
-// noticed is told what a client was answered who has told of activity.
+// noticed is called with the answer that a client got for recording activity.
 func (*auditor) noticed(*model.Noticed) {}

@@ -59,7 +59,7 @@ func (a *auditor) failed() bool {
 // Due times are compared with it in whole milliseconds, as the store keeps them.
 func (a *auditor) now() store.Millis { return store.Millis(a.w.clock.Now().UnixMilli()) }
 
-// heard is told of each answer to a client.
+// heard is called with the error of each answer to a client.
 // A request may fail because of a fault or a conflict. It may not fail as invalid, since every planned
 // request is valid, nor with an error that has no code.
 func (a *auditor) heard(err error) {
@@ -67,7 +67,7 @@ func (a *auditor) heard(err error) {
 	a.must(errorsAreKnown, code != core.CodeInternal && code != core.CodeInvalid, "a client was answered: %v (%s)", err, code)
 }
 
-// ms is a time of the store, for people: it is written only if somebody reads it.
+// ms is a time of the store, for people: it is formatted only if it is printed.
 type ms store.Millis
 
 func (m ms) String() string {

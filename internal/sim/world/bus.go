@@ -1,6 +1,6 @@
 package world
 
-// The bus stands between each process and the store: no call goes through before the driver lets it, and many never do.
+// The bus is between each process and the store: no call goes through before the driver lets it, and many never do.
 
 import (
 	"cmp"
@@ -22,8 +22,8 @@ type call struct {
 	name string                            // what key has returned
 	ctx  context.Context                   //nolint:containedctx // its caller's: when it ends, the driver tells the caller
 	do   func(st store.Store) (any, error) // makes it, and tells the auditor
-	// The first answer counts for what a store answers from what it remembers of a call, as the one on Redis does; that of a
-	// repeated call for the others.
+	// Whether the first answer of a repeated call counts, as for calls whose answer a store remembers, such as the one on Redis does;
+	// for other calls the last answer counts.
 	firstCounts bool
 
 	told    []*run        // whose contexts are done once it is answered
@@ -120,7 +120,7 @@ func (w *World) wakeUp(verb string) {
 }
 
 // give answers the caller.
-// A caller has one answer, whatever arrives later: an answer after an expiry is dropped.
+// A caller gets one answer: an answer after an expiry is dropped.
 func (c *call) give() {
 	if !c.given {
 		c.given = true
@@ -131,7 +131,7 @@ func (c *call) give() {
 	}
 }
 
-// fail answers the caller that nobody knows what became of the call.
+// fail answers the caller that the outcome of the call is unknown.
 // The error is wrapped as a store wraps its own: the outcome is unknown, and calling again is safe.
 func (c *call) fail(err error) {
 	if !c.given {

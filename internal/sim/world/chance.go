@@ -2,7 +2,7 @@ package world
 
 import "sync"
 
-// madeUp is where ids come from that nobody has chosen: the same ones in each play.
+// madeUp generates ids that no client chose: the same ones in each play.
 type madeUp struct {
 	mu   sync.Mutex
 	from dice

@@ -19,7 +19,7 @@ import (
 // It is longer than the longest delay of a call, so that a slow call may still be answered in time.
 const patience = 6 * time.Second
 
-// heard is what somebody was answered.
+// heard is an answer that a client or a handler got.
 type heard struct {
 	number int // of the request; zero for a handler
 	what   string
@@ -121,7 +121,7 @@ func (d *Definition) String() string {
 }
 
 // make makes a request, and returns what is to be checked of the answer.
-// It runs in the goroutine of the client, and the check in that of the driver, while all else waits.
+// It runs in the goroutine of the client, and the check in the driver's, while all else waits.
 func (w *World) make(ctx context.Context, p *process, r *Request) (check func(), err error) {
 	check = func() {}
 	switch r.Kind {
@@ -180,16 +180,16 @@ func (w *World) submit(ctx context.Context, p *process, r *Request) (func(), err
 	return func() { w.audit.accepted(r, out) }, nil
 }
 
-// told notes what a handler was answered.
+// told records the answer that a handler got.
 func (w *World) told(what string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.heard = append(w.heard, heard{what: what, err: err, check: func() {}})
 }
 
-// hearClients shows the auditor what clients were answered.
-// Answers that came in the same step are sorted by request: the order of their goroutines is not that
-// of the seed.
+// hearClients shows the auditor the answers that clients got.
+// Answers that came in the same step are sorted by request: the seed does not determine the order of
+// their goroutines.
 func (w *World) hearClients() {
 	w.mu.Lock()
 	all := w.heard

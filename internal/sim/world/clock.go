@@ -1,6 +1,6 @@
 package world
 
-// Time: that of the bubble, that of the store, and those of the processes, which may be wrong. The driver fires all timers.
+// Time: the bubble's, the store's, and those of the processes, which may be wrong. The driver fires all timers.
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func (c *storeClock) Now() time.Time {
 	return c.w.storeTime()
 }
 
-// clock is that of a process.
+// clock is the clock of a process.
 type clock struct{ p *process }
 
 // timer is something that a process does at a time.

@@ -1,6 +1,6 @@
 package world
 
-// The driver: whatever can happen next stands in a line, and one of it does.
+// The driver: all possible next steps are in a line, and it lets one of them happen.
 
 import (
 	"cmp"
@@ -47,7 +47,7 @@ func (w *World) play(until time.Duration, done func() bool) {
 				e.step()
 			}
 		})
-		// The runs whose heartbeat was answered in the last step have had their chance to hear of it
+		// The runs whose heartbeat was answered in the last step have had their chance to be notified
 		// by now.
 		w.audit.reached(w.expected)
 		w.expected = w.expected[:0]
@@ -125,7 +125,7 @@ func (w *World) lineUp(c candidate, at, now time.Duration, next *time.Duration) 
 }
 
 // lineUpCalls adds the calls of the store that wait to be decided about, or for whom it is too late. The mutex is held.
-// A process that is dead or frozen neither sends nor hears: its calls stay where they are, also those
+// A process that is dead or frozen neither sends nor receives: its calls stay where they are, also those
 // that were sent before. The sort makes the line depend on what is called, not on which goroutine was
 // first.
 func (w *World) lineUpCalls(now time.Duration, next *time.Duration) {
@@ -297,7 +297,7 @@ func (w *World) goOn(r *run) {
 		return
 	}
 	r.outcome, r.asked, r.result = r.script.Then, r.script.For, `"`+r.begun.String()+`"`
-	// A handler that heeds its context returns the error of that, whatever its script had in mind.
+	// A handler that heeds its context returns the context's error instead of its script's outcome.
 	if early {
 		r.outcome = Fail
 	}

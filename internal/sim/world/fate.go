@@ -30,9 +30,9 @@ func (f fate) String() string {
 	}[f]
 }
 
-// decide draws what becomes of a call.
-// The draw is made when the call is first met, not when it is sent, so that its order is that of the
-// driver's choices. A kind world draws nothing.
+// decide draws the fate of a call.
+// The draw is made when the driver first meets the call, not when it is sent, so that draws follow the
+// order of the driver's choices. A kind world draws nothing.
 func (w *World) decide(c *call) {
 	c.decided = true
 	p := w.plan
@@ -63,7 +63,7 @@ func (w *World) decide(c *call) {
 // and c.done say how far it has come.
 func (w *World) meet(c *call) {
 	// A process that is cut off gets an error at once, as from a refused connection. A call that the
-	// store has already carried out keeps its fate: its answer is under way.
+	// store has already executed keeps its fate: its answer is under way.
 	if c.p.cutUntil > w.elapsed() && !c.done {
 		w.forget(c)
 		c.fail(errCut)
@@ -98,7 +98,7 @@ func (w *World) meet(c *call) {
 		c.make()
 		c.at = w.never()
 	// Both times are shown to the auditor. For the calls that the store remembers by a nonce or a
-	// fence the second answer has to be that of the first, which the invariants of repetition hold.
+	// fence the second answer has to equal the first, which the invariants of repetition check.
 	case fateTwice:
 		c.make()
 		c.make()
@@ -107,7 +107,7 @@ func (w *World) meet(c *call) {
 		c.make()
 		w.forget(c)
 		c.fail(errCut)
-	// Nobody is left to hear the answer. What the store did is what the next process finds.
+	// No process is left to get the answer. The next process finds what the store did.
 	case fateKillAfter:
 		c.make()
 		w.kill(c.p, "behind a call")
@@ -133,8 +133,8 @@ func (w *World) answer(c *call) {
 	c.give()
 }
 
-// expire tells a caller whose context has ended. A call that is slow arrives all the same.
-// The caller cannot tell whether the store has carried the call out, as with a real timeout.
+// expire answers a caller whose context has ended. A call that is slow still arrives.
+// The caller cannot know whether the store has executed the call, as with a real timeout.
 func (w *World) expire(c *call) {
 	cause := c.ctx.Err()
 	if cause == nil {
