@@ -22,8 +22,8 @@ type call struct {
 	name string                            // what key has returned
 	ctx  context.Context                   //nolint:containedctx // its caller's: when it ends, the driver tells the caller
 	do   func(st store.Store) (any, error) // makes it, and tells the auditor
-	// Whether the first answer of a repeated call counts, as for calls whose answer a store remembers, such as the one on Redis does;
-	// for other calls the last answer counts.
+	// If a call is repeated, its first answer counts where the store answers from its memory of the call, as the one on Redis does;
+	// elsewhere the answer of the repeated call counts.
 	firstCounts bool
 
 	told    []*run        // whose contexts are done once it is answered

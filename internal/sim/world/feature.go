@@ -17,7 +17,7 @@ type feature struct {
 	fields []string // of core.NewTask, and of store.Submission as Submission.Name, that it generates
 	verbs  []string // of the store that it leads to
 	holds  []held
-	// plan adds to a plan whatever the feature needs. Its dice are its own, so that a row changes no draw of another.
+	// plan adds to a plan what the feature needs. Its dice are its own, so that a row changes no draw of another.
 	plan func(g *generator)
 	// config changes the configuration of a process, and ready what its scheduler handles.
 	config func(w *World, p *process, c *core.Config)
@@ -58,7 +58,7 @@ type watcher struct {
 // table.
 var features = slices.Concat(plainFeatures, []*feature{signals, callbacks, alarms, quiet, budgets, batches, breaker, tallies, gates, lines, marks, approvals})
 
-// Feature is a row, for whoever compares the table with something else.
+// Feature is a row, for tests that compare the table with something else.
 type Feature struct {
 	Name          string
 	Fields, Verbs []string

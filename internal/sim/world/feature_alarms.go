@@ -32,7 +32,7 @@ var alarms = &feature{
 	},
 }
 
-// planAlarms lets nobody look by himself, and nothing go wrong but clocks: what an alarm that was lost costs is for the watchdog.
+// planAlarms lets no process look on its own, and nothing fail but clocks: the watchdog covers the cost of a lost alarm.
 func planAlarms(g *generator) {
 	p := g.plan
 	if g.in(88) {
@@ -93,7 +93,7 @@ func (w *World) nextRing() time.Duration {
 	return next
 }
 
-// alarmed holds that somebody is called for what is due next.
+// alarmed asserts that a host is called for the task that is due next.
 func (a *auditor) alarmed() {
 	w, now := a.w, a.now()
 	called, asleep := a.calledAt()
@@ -128,7 +128,7 @@ func (a *auditor) calledAt() (at time.Duration, asleep bool) {
 	return at, true
 }
 
-// startsAt is when a task that waits may start at the latest if somebody comes; zero if nobody can say.
+// startsAt is the latest time at which a waiting task can start if a process pulls; zero if that is unknown.
 func (a *auditor) startsAt(t *task, now store.Millis) store.Millis {
 	if t.phase != waiting || t.resting() || t.due >= store.Never || t.ending {
 		return 0
@@ -149,7 +149,7 @@ func (a *auditor) startsAt(t *task, now store.Millis) store.Millis {
 	}
 	for i := range a.w.plan.Settings.Limits {
 		l := &a.w.plan.Settings.Limits[i]
-		if _, is := counts(l, t); is && l.Rate > 0 { // others may come first, but somebody comes
+		if _, is := counts(l, t); is && l.Rate > 0 { // other tasks may come first, but one of them starts
 			at = at.Add(l.Per)
 		}
 	}

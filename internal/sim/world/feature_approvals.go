@@ -38,7 +38,7 @@ var approvals = &feature{
 	watch: watchApprovals,
 }
 
-// planApprovals draws tasks that ask more than once, answers to them, and remarks of somebody who may not approve.
+// planApprovals draws tasks that ask more than once, answers to them, and signals of a sender who may not approve.
 func planApprovals(g *generator) {
 	if g.in(75) {
 		return
@@ -119,7 +119,7 @@ func askRemark(ctx context.Context, w *World, p *process, r *Request) (func(), e
 	return func() {}, err
 }
 
-// meant reports whether a signal is for a task that waits for its key. What is not must not be told of it.
+// meant reports whether a signal is for a task that waits for its key. Any other task must not receive it.
 func (a *auditor) meant(n *store.Signal, t *task) bool {
 	another, unapproved := n.ID != "" && (t.id != n.ID || t.await.wait != n.Wait), t.await.approval && !n.Approval
 	if !another && !unapproved {

@@ -83,7 +83,7 @@ func watchBreaker(a *auditor, m *storeModel) watcher {
 	}}
 }
 
-// depths notes how deep a definition is below the task that somebody submits.
+// depths records how deep a definition is below the task that a client submits.
 func (d *Definition) depths(all map[int]int, depth int) {
 	all[d.Number] = depth
 	for i := range d.Scripts {

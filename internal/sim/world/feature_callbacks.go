@@ -1,6 +1,6 @@
 package world
 
-// The row of callbacks: whom the ends of tasks are told, and what becomes of the deliveries.
+// The row of callbacks: who is notified of the ends of tasks, and how the deliveries end.
 
 import (
 	"bytes"
@@ -24,8 +24,8 @@ var (
 	callbackIsNamed    = invariant("callback-named", "42", "The record of an end names its delivery if the task has a callback, and only then.")
 )
 
-// The URL of all callbacks; the fault that befalls what ends tasks: for a while no settlement of a process gets through; and the request of
-// somebody who does not wait until a delivery is due.
+// The URL of all callbacks; the fault of the calls that end tasks: for a while no settlement of a process gets through; and the request of a
+// client that does not wait until a delivery is due.
 const (
 	callbackURL             = "https://hooks.example.com/"
 	FaultMute   FaultKind   = "mute"
@@ -105,7 +105,7 @@ func (postbox) Check(url string) error {
 	return nil
 }
 
-// post is a message that somebody was told.
+// post is a callback message that was delivered.
 type post struct {
 	r  ref // of the delivery
 	id string
@@ -163,7 +163,7 @@ func watchCallbacks(a *auditor, _ *storeModel) watcher {
 // replanned gives a task another due time and state.
 func (a *auditor) replanned(r *store.Replan, effect *store.Effect) {
 	if t := a.asIs(r.Agent, r.ID); t != nil && effect.Code == store.EffectDone {
-		if r.Due == r.Was { // somebody runs it by hand, and may not live to say so, or was refused
+		if r.Due == r.Was { // a client runs it by hand, and may die before it reports that, or was refused
 			t.history.hand = len(r.State) > len(t.state)
 		}
 		t.state, t.parked = nil, false
@@ -192,7 +192,7 @@ func (a *auditor) endNamed(e *ends, t *task) {
 	}
 }
 
-// posted holds what was told.
+// posted checks the messages that were delivered.
 func (a *auditor) posted(e *ends) {
 	a.w.mu.Lock()
 	all := a.w.posted
@@ -204,7 +204,7 @@ func (a *auditor) posted(e *ends) {
 		if a.w.restored {
 			continue
 		}
-		// Where few records are kept, that of the end may be gone: what is not known is told.
+		// Where few records are kept, the record of the end may be gone: an unknown end may still be delivered.
 		a.must(callbackOfAnEnd, e.stored[p.r] || a.w.plan.Settings.Kept != 0, "%s was told", p.r)
 		if e.first[p.r] == "" {
 			e.first[p.r] = p.id
@@ -232,7 +232,7 @@ func (a *auditor) delivered(o *outcome) bool {
 	return true
 }
 
-// allTold holds that every end was told that has a delivery still, or has had one that nobody has taken away.
+// allTold asserts that every end was delivered whose delivery still exists, or existed and was not removed by a client.
 func (a *auditor) allTold(e *ends) {
 	a.posted(e)
 	for r := range e.stored {

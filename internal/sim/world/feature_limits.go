@@ -1,6 +1,6 @@
 package world
 
-// The row of limits: what waits in line, and that nobody passes it. How many run and start, audit_limit.go holds.
+// The row of limits: which tasks wait in line, and that no task passes them. audit_limit.go checks how many run and start.
 
 import (
 	"maps"

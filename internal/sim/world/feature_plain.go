@@ -37,7 +37,7 @@ var plainFeatures = []*feature{
 	},
 }
 
-// AskWatch reads what somebody sees who watches all agents at once.
+// AskWatch reads what a client sees that watches all agents at once.
 const AskWatch RequestKind = "watch"
 
 func askWatch(ctx context.Context, _ *World, p *process, _ *Request) (func(), error) {

@@ -208,7 +208,7 @@ func (a *auditor) hushed(o *outcome) bool {
 	}
 	t.history.last = 0
 	if o.run != nil && !o.cutOff() && o.s.Verb != store.VerbRelease {
-		// What is given back was asked for still, and so is what goes on.
+		// A released run is still requested, and so is one that continues.
 		goesOn := o.after.Attempt > 1
 		switch o.said() {
 		case Yield, Snooze, RetryAfter, Await:

@@ -1,6 +1,6 @@
 package world
 
-// The row of signals: tasks that wait for somebody, those who tell them, and a crowd that waits for the same.
+// The row of signals: tasks that wait for a signal, the clients that send one, and a crowd that waits for the same key.
 
 import (
 	"context"
@@ -86,7 +86,7 @@ func planSignals(g *generator) {
 	}
 }
 
-// crowd draws tasks of one agent that wait for the same for as long as nobody comes.
+// crowd draws tasks of one agent that wait for the same signal, without a timeout.
 func (g *generator) crowd() {
 	for at := 0; at < crowdSize; at += 35 {
 		r := Request{At: 0, Process: g.IntN(4), Kind: AskSubmit, Agent: crowdAgent}
@@ -101,7 +101,7 @@ func (g *generator) crowd() {
 	g.plan.Requests = append(g.plan.Requests, Request{At: g.plan.Horizon - time.Second, Process: g.IntN(4), Kind: AskSignal, Agent: crowdAgent, Key: crowdKey})
 }
 
-// A signal says the number of its request, so that whoever hears it can tell which one it was.
+// A signal contains the number of its request, so that its receiver can be matched with it.
 func askSignal(ctx context.Context, w *World, p *process, r *Request) (func(), error) {
 	m, before := w.audit.model, map[ref]store.Fence{}
 	for name, t := range m.tasks { // the driver waits while a request begins
@@ -132,18 +132,18 @@ func (w *World) signalled(r *Request) int {
 	return w.said
 }
 
-// awaiting is what a task waits for, as the store was told, and what it has heard.
+// awaiting is the signal that a task waits for, as stored, and what it has received.
 type awaiting struct {
 	key   string
 	fence store.Fence // of the run that has begun to wait
 	told  string
 	early bool
 
-	wait     store.Fence // what tells it from other waits of the task
-	approval bool        // that only an approval tells
+	wait     store.Fence // what distinguishes it from other waits of the task
+	approval bool        // only an approval ends the wait
 }
 
-// earlySignal is a signal that nobody has waited for yet.
+// earlySignal is a signal that no task has waited for yet.
 type earlySignal struct {
 	payload  string
 	until    store.Millis
@@ -169,7 +169,7 @@ func watchSignals(a *auditor, m *storeModel) watcher {
 	}
 }
 
-// signalled is told of a signal that reached the store. Whom a step of many has told is read behind the bus.
+// signalled is called with a signal that reached the store. Which tasks a step of many reached is read behind the bus.
 func (a *auditor) signalled(m *storeModel, kept map[[2]string]earlySignal, n *store.Signal, answer *store.Signalled) {
 	now, name := a.now(), [2]string{n.Agent, n.Key}
 	told, left, unapproved := 0, "", false
@@ -239,7 +239,7 @@ func (a *auditor) waits(kept map[[2]string]earlySignal, s *store.Settlement, t *
 	t.await = &awaiting{key: s.Await.Key, fence: s.Fence, wait: s.Await.Wait, approval: s.Await.Approval}
 	early := kept[name]
 	if early.until > a.now() && t.await.approval && !early.approval {
-		return // it is kept for somebody else
+		return // it is kept for another task
 	}
 	if early.until > a.now() {
 		t.await.told, t.await.early = early.payload, true
@@ -247,7 +247,7 @@ func (a *auditor) waits(kept map[[2]string]earlySignal, s *store.Settlement, t *
 	delete(kept, name)
 }
 
-// hears holds what a run is told, by what its occurrence has been through: what the store was told of it does not count.
+// hears checks the signal that a run receives, by the history of its occurrence: what the store recorded about it does not count.
 func (a *auditor) hears(r *run) {
 	t := r.task
 	if t == nil || t.renewed != nil || t.ending {
@@ -293,14 +293,14 @@ func (a *auditor) awaits(o *outcome) bool {
 	return false
 }
 
-// gaveUp holds what becomes of a task whose handler was not called, as nobody came, or as it could not find out.
+// gaveUp checks the outcome of a task whose handler was not called, as no signal came, or as the process could not read it.
 func (a *auditor) gaveUp(o *outcome) bool {
 	h := &o.t.history
-	// The wait may have been over before its task was due, which keeps its distance; whoever runs it by hand then finds nobody.
+	// The wait may have ended before its task was due, which keeps its minimum interval; a run by hand then finds no signal.
 	over := h.patience != 0 && h.patience <= a.now().Add(o.t.def.MinInterval)
 	switch {
 	case o.s.Verb == store.VerbAgain && o.s.Due.After != 0 && o.after.Attempt == o.before.Attempt && o.after.ConsecutiveFailures == o.before.ConsecutiveFailures:
-		return true // the store did not say what it was told
+		return true // the store did not return the signal
 	case o.lease.crashes > a.w.plan.Settings.MaxCrashes:
 		return false
 	case o.s.Verb == store.VerbCancel:
@@ -312,7 +312,7 @@ func (a *auditor) gaveUp(o *outcome) bool {
 	return true
 }
 
-// tellAll sends each signal that somebody waits for.
+// tellAll sends each signal that a task waits for.
 func (w *World) tellAll() {
 	asked := map[[2]string]bool{}
 	p := w.processes[len(w.processes)-1]

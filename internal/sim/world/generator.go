@@ -26,7 +26,7 @@ const (
 	AskAudit  RequestKind = "audit"
 )
 
-// Request is something that somebody asks a process for.
+// Request is something that a client asks a process for.
 // Which of the fields count depends on the kind: an agent and an id are drawn for each.
 type Request struct {
 	At      time.Duration
@@ -41,8 +41,8 @@ type Request struct {
 	Profile *core.Profile // of AskProfile; nil to delete it
 }
 
-// Definition is a task as it is submitted. Its number is in its payload, so that whoever runs it can tell which one it was.
-// Whoever submits it again under the same id makes another definition, with a number of its own.
+// Definition is a task as it is submitted. Its number is in its payload, so that its handler knows which one it was.
+// Submitting it again under the same id makes another definition, with a number of its own.
 type Definition struct {
 	Number int
 	core.NewTask
@@ -124,7 +124,7 @@ func (g *generator) request() Request {
 	return r
 }
 
-// sequel is what somebody has in mind for a task that was just submitted: it is cancelled or replaced while it is claimed, or runs.
+// sequel is a client's next request for a task that was just submitted: it is cancelled or replaced while it is claimed, or runs.
 // A task without a time has the zero time, which lies so far back that the time of the request is the
 // later one.
 func (g *generator) sequel(r *Request) Request {

@@ -26,7 +26,7 @@ type run struct {
 	at     time.Duration // when its next step is
 	step   int
 	next   chan step
-	ended  bool // it has been told to return, or has
+	ended  bool // it was let return, or has returned
 	// What the handler has returned, and why its context was done then, if it was.
 	outcome Outcome
 	asked   time.Duration // of the outcome

@@ -18,7 +18,7 @@ type history struct {
 	reason   string        // why another start is right
 	interval time.Duration // as NextIn has set it
 	grid     store.Millis  // a time on the grid of a task that recurs from its start
-	moved    bool          // somebody has asked for a run by hand, or its handler for another time
+	moved    bool          // a client has asked for a run by hand, or its handler for another time
 	last     store.Millis  // when the last run was claimed, if the next has to keep a distance from that
 	cuts     int           // how often in a row its run was cut off
 	idle     int           // how often in a row its gate has turned it away
@@ -27,7 +27,7 @@ type history struct {
 	awaits   bool          // its occurrence has waited for a signal
 	patience store.Millis  // until when it waited; zero for ever
 	then     core.OnTimeout
-	order    []byte // what the first cancel of a run under way has said; nil: nobody has cancelled it
+	order    []byte // what the first cancel of a run under way has said; nil: it was not cancelled
 	tells    bool   // that run has cancelled the task itself, and its definition has a callback
 }
 

@@ -51,7 +51,7 @@ type task struct {
 	lease   lease
 	crashes int
 	lost    store.Fence // of the last of these, until its process has shown that it lives
-	since   bool        // somebody has claimed it since
+	since   bool        // a process has claimed it since
 	was     lease       // that was lost
 	stirred bool        // it was taken out of a line, or its run was given back, since claims have looked for lines
 	// Of the run under way, or of the next claim:
@@ -61,7 +61,7 @@ type task struct {
 	inHand  store.Millis // the same, used by the run under way
 	queued  bool         // it is due once more when its run ends
 	parked  bool         // it may be where a claim has put it aside
-	owed    bool         // it was stored whatever its agent had
+	owed    bool         // it was stored regardless of its agent's quota
 	await   *awaiting    // nil if it does not wait for a signal
 
 	waits   store.Millis // since when it waits, after a run
@@ -69,7 +69,7 @@ type task struct {
 }
 
 // lease is the claim that holds a task.
-// The end is that of the claim, or of the last heartbeat that the store took. A lease whose end has passed
+// Its end comes from the claim, or from the last heartbeat that the store accepted. A lease whose end has passed
 // is still the task's own until a claim of its partition takes it back: see over, and [auditor.takenBack].
 type lease struct {
 	fence   store.Fence
@@ -83,7 +83,7 @@ type lease struct {
 	leaving bool // its process has said that it ends
 	began   *run // nil until a handler was called
 	serial  bool
-	told    bool // its loss was told
+	told    bool // its loss was reported
 	// A definition that the claim has not: it was replaced since.
 	crashes int  // as claimed
 	ends    bool // it was claimed to be ended
@@ -149,7 +149,7 @@ type claimRecord struct {
 	over   map[ref]time.Duration // the tasks whose runs are over, and since when the process must know
 }
 
-// ends notes that a run is over, and that its process knows after a while. It may be told so while the driver waits.
+// ends records that a run is over, and that its process must know after a while. It may be called while the driver waits.
 func (c *claimRecord) ends(r ref, w *World, after time.Duration) {
 	if c == nil {
 		return
@@ -203,7 +203,7 @@ func (m *storeModel) live(r ref) *task {
 }
 
 // sorted are all tasks that are known, in one order.
-// Whatever asks the store, or writes to the story, for each task has to go by it: the order of a map
+// Code that calls the store, or writes to the story, for each task has to use it: the order of a map
 // differs from play to play.
 func (m *storeModel) sorted() []*task {
 	all := make([]*task, 0, len(m.tasks))
@@ -256,7 +256,7 @@ func (m *storeModel) keeps(t *task, now store.Millis) bool {
 		return false
 	}
 	for _, target := range m.held(t, now) {
-		if target == (store.Target{}) { // claims take nothing then, whatever was asked for: see docs/proof.md
+		if target == (store.Target{}) { // claims take nothing then, even runs by hand: see docs/proof.md
 			return true
 		}
 		if t.byHand == 0 || m.holds[target].since > t.byHand {
@@ -290,7 +290,7 @@ func (m *storeModel) liveOf(agent string) int {
 	return n
 }
 
-// owedOf counts those of them that were stored whatever the agent had.
+// owedOf counts those of them that were stored regardless of the agent's quota.
 func (m *storeModel) owedOf(agent string) int {
 	n := 0
 	for _, t := range m.tasks {
@@ -349,14 +349,14 @@ func (m *storeModel) end(t *task, status store.Status, now store.Millis) {
 }
 
 // wait lets a task wait until it is due.
-// The lease goes with it: whoever held the task has lost or settled it.
+// It clears the lease: its holder has lost or settled the task.
 func (t *task) wait(due store.Millis) {
 	t.phase, t.due, t.lease = waiting, due, lease{}
 }
 
 // renew gives a task the definition that waited for its run to end.
-// Its crashes are forgotten. Its state is that of the replacement, in which a settlement may have put what
-// its run has left behind.
+// Its crashes are forgotten. Its state comes from the replacement, in which a settlement may have put the
+// state that its run left.
 func (m *storeModel) renew(t *task) {
 	m.define(t, &t.renewed.sub)
 	t.await = nil
@@ -385,7 +385,7 @@ func (m *storeModel) crash(t *task) {
 		t.byHand, t.inHand = t.inHand, 0
 	}
 	due := t.lease.due
-	t.parked = true // it may have been put aside since: nobody is told
+	t.parked = true // it may have been parked since: the store does not report that
 	t.history.reason, t.history.last = "its lease was lost", 0
 	m.totals.Recovered++
 	if t.renewed != nil {

@@ -215,7 +215,7 @@ func (b *bus) Signal(ctx context.Context, signals []store.Signal) ([]store.Signa
 	})
 }
 
-// Heard is what tasks were told.
+// Heard returns the signals that tasks received.
 func (b *bus) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, error) {
 	w := b.p.w
 	return through(ctx, b, "Heard", func() string { return waits[0].Agent + waits[0].ID }, func(st store.Store) ([]*store.Told, error) { return st.Heard(w.free(), waits) })

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// The context of the caller is dropped in each of them, and that of the whole test is used: a deadline
-// of the bubble means nothing outside, and what becomes of a call is for the bus to say.
+// Each of them drops the context of the caller, and uses the whole test's: a deadline of the
+// bubble means nothing outside, and the bus decides the fate of a call.
 var _ store.Store = (*outside)(nil)
 
 func (o *outside) Partitions() int { return o.store.Partitions() }

@@ -78,7 +78,7 @@ type FaultKind string
 
 // The faults that befall a process, or the store.
 const (
-	FaultKill    FaultKind = "kill"    // the process is dead, in the middle of whatever it does
+	FaultKill    FaultKind = "kill"    // the process dies, in the middle of its work
 	FaultFreeze  FaultKind = "freeze"  // it does nothing for a while
 	FaultCut     FaultKind = "cut"     // it does not reach the store for a while
 	FaultStop    FaultKind = "stop"    // it is asked to end

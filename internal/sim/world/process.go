@@ -159,7 +159,7 @@ func (p *process) wait(r *core.Report) time.Duration {
 	}
 }
 
-// scope is that of the next pull.
+// scope is the scope of the next pull.
 // Pulls repeat their list, so that each process keeps its habits however long the history is.
 func (p *process) scope() (core.Scope, bool) {
 	plan := p.plan.Pulls[p.pulls%len(p.plan.Pulls)]
@@ -192,7 +192,7 @@ func (p *process) sleep(d time.Duration) {
 // Nothing of it comes up in the line then: neither calls nor timers, handlers or sleeps.
 func (p *process) asleep(now time.Duration) bool { return p.dead || p.frozen > now }
 
-// kill ends a process as kill -9 does: nothing of it reaches the store again, and nobody tells its handlers.
+// kill ends a process as kill -9 does: no call of it reaches the store again, and its handlers get no notice.
 func (w *World) kill(p *process, how string) {
 	if p.dead {
 		return

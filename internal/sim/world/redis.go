@@ -1,6 +1,6 @@
 package world
 
-// The real scripts in a Redis of their own, which are given the time of the history instead of that of the machine.
+// The real scripts in a Redis of their own, which are given the time of the history instead of the machine's.
 
 import (
 	"context"
@@ -19,14 +19,14 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
-// The lines of layout.lua that ask Redis for the time, and what stands in their place here.
+// The lines of layout.lua that ask Redis for the time, and what replaces them here.
 const (
 	realTime = "local now = redis.call('TIME')\nnow = now[1] * 1000 + math.floor(now[2] / 1000)\n"
 	heldTime = "local now = tonumber(redis.call('GET', 'history:time') or 1e12)\n"
 	timeKey  = "history:time"
 )
 
-// Redis opens a store on a Redis of its own for each history. Calls leave the bubble, as a bubble's time stands still while one of its
+// Redis opens a store on a Redis of its own for each history. Calls leave the bubble, as a bubble's time stops while one of its
 // goroutines waits for a network: they are made by a goroutine outside, one at a time.
 func Redis(t *testing.T) Open {
 	t.Helper()
@@ -127,7 +127,7 @@ func (h *timeHook) change(cmd redis.Cmder) *redis.Cmd {
 	case "eval":
 		text, _ := args[1].(string)
 		if !strings.Contains(text, realTime) {
-			// With the real time the history would not be the same again, which nobody would notice.
+			// With the real time the history would not be the same again, which no test would notice.
 			panic("layout.lua asks for the time in another way")
 		}
 		changed := strings.Replace(text, realTime, heldTime, 1)
@@ -142,7 +142,7 @@ func (h *timeHook) change(cmd redis.Cmder) *redis.Cmd {
 	return nil
 }
 
-// The answer is that of TIME: seconds, and the microseconds of the current one.
+// The answer has the form of TIME: seconds, and the microseconds of the current one.
 func (h *timeHook) tell(c *redis.Cmd) {
 	if c != nil && c.Err() == nil {
 		c.SetVal([]any{fmt.Sprint(h.now / 1000), fmt.Sprint(h.now % 1000 * 1000)})

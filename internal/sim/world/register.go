@@ -30,7 +30,7 @@ func invariant(name, promise, sentence string) *Invariant {
 }
 
 // Breach is a promise that was not kept.
-// It is the first one of its history: whatever fails after it may only be its consequence.
+// It is the first one of its history: a later failure may only be its consequence.
 type Breach struct {
 	*Invariant
 

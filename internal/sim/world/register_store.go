@@ -1,8 +1,8 @@
 package world
 
-// Invariants of what the store holds: who may take a task, when, and what nobody may change.
+// Invariants of what the store holds: who may take a task, when, and what no process may change.
 
-// A store alone can keep or break each of these, whatever a scheduler does with it.
+// The store alone keeps or breaks each of these, however a scheduler uses it.
 var (
 	neverEarly        = invariant("never-early", "6", "No task is claimed before it is due by the store's clock, to the millisecond.")
 	dueIsKept         = invariant("due-is-kept", "6", "A claimed task is due when its last submit, settlement or command said, whoever claims it.")

@@ -24,7 +24,7 @@ func (w *World) remember(do func()) {
 	}
 }
 
-// restore makes the store anew, and the model with it, and lets both see again what happened until so long ago. Processes and clients
+// restore makes a new store and a new model, and replays to both what happened up to back before now. Processes and clients
 // remember the rest.
 // What was acknowledged in the seconds that are lost is gone by design: assertions about what processes
 // and clients remember ask World.restored first. All others hold as before.

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// trace adds a line to the story, if somebody wants it.
+// trace adds a line to the story, if the story is wanted.
 // The arguments are formatted only then: most histories are played without a story.
 func (w *World) trace(format string, args ...any) {
 	if w.story == nil {

@@ -60,13 +60,13 @@ type World struct {
 	seq       int
 	calls     []*call
 	runs      []*run
-	news      []news  // what events have told, in no order
+	news      []news  // what events reported, in no order
 	heard     []heard // what clients were answered, in no order
 	clients   int     // that wait for an answer
 	said      int     // signals
 	waits     waits
 	called    map[string]bool
-	posted    []post // what was told of ends, in no order
+	posted    []post // the callbacks that were delivered, in no order
 	posts     map[ref]int
 	rings     []time.Duration // alarms that were set
 	batches   []callOf        // calls of handlers of batches, in no order
@@ -157,7 +157,7 @@ func (w *World) history() {
 }
 
 // end lets every goroutine of the history end.
-// A bubble ends only when all of its goroutines have. Whatever waits for the driver is let go with an
+// A bubble ends only when all of its goroutines have. Each call that waits for the driver is let go with an
 // error, round by round, as each goroutine may come back with another call; nothing is held any more.
 func (w *World) end() {
 	w.over.Store(true)
