@@ -275,7 +275,7 @@ func (p *process) agentForgetCommand(o *options) *cobra.Command {
 	return o.withJSON(cmd)
 }
 
-// forgottenText says what was deleted of an agent, or would be.
+// forgottenText says which data of an agent was deleted, or would be.
 func forgottenText(agent string, done *operate.Forgotten, dry bool) string {
 	what := table.Count(done.Live, "live task") + ", " + table.Count(done.Finished, "finished task")
 	if done.Profile {

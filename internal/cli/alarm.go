@@ -21,7 +21,7 @@ func alarmOf(c *dulyfile.File) (core.Alarm, error) {
 	return c.Alarm.Open()
 }
 
-// bookedBy is the clock of a process that serves. One that runs what is due by itself books nothing: it is there when it falls due.
+// bookedBy is the alarm of a process that serves. One that runs due tasks by itself books nothing: it is still running when they fall due.
 func bookedBy(ctx context.Context, c *dulyfile.File, onRequest bool, logger *slog.Logger) (core.Alarm, error) {
 	if onRequest || c.Alarm == nil {
 		return alarmOf(c)
@@ -65,7 +65,7 @@ func keepsAlarm(s *core.Scheduler, waker store.Waker, logger *slog.Logger) func(
 	}
 }
 
-// unrung is what a process knows of alarms that were confirmed, and after which what they were for still waits.
+// unrung is what a process knows of alarms that were confirmed, but whose tasks still wait after their time.
 type unrung struct {
 	due  time.Time
 	wait time.Duration

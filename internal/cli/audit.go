@@ -45,7 +45,7 @@ func (p *process) auditProgress() func(inspect.AuditReport) {
 	return func(r inspect.AuditReport) { _, _ = fmt.Fprintf(p.stderr, "\r%d tasks, %d faults", r.Tasks, r.Found) }
 }
 
-// endProgress takes the line of a progress away.
+// endProgress clears the progress line.
 // Forty columns are more than any line of auditProgress has.
 func (p *process) endProgress() {
 	if table.Terminal(p.stderr) {

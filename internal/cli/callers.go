@@ -22,7 +22,7 @@ type callers struct {
 	crons     []httpadapter.Token
 	verifiers []httpadapter.Verifier
 	cron      string  // the secret of GET /v1/cron that needs no file
-	example   example // of what a token may do
+	example   example // of a call that a token may make
 }
 
 // example is a token that may submit a task of an agent.
@@ -165,7 +165,7 @@ func tokens(c *dulyfile.File) ([]string, error) {
 	name := tokenVariable(c)
 	value, set := os.LookupEnv(name)
 	var tokens []string
-	// Spaces and empty entries are what templates leave behind, and never a token.
+	// Templates leave spaces and empty entries; they are never tokens.
 	for token := range strings.SplitSeq(value, ",") {
 		if token = strings.TrimSpace(token); token != "" {
 			tokens = append(tokens, token)

@@ -51,7 +51,7 @@ type shownContext struct {
 	Server   string `json:"server,omitempty"`
 	Redis    string `json:"redis,omitempty"`
 	Prefix   string `json:"prefix,omitempty"`
-	Token    string `json:"token_from,omitempty"` // where it is, and never what it is
+	Token    string `json:"token_from,omitempty"` // where it is stored, never its value
 	Insecure bool   `json:"insecure_http,omitempty"`
 }
 
@@ -276,7 +276,7 @@ func (p *process) showContext(o *options, name string) error {
 	})
 }
 
-// printPlace leaves out what a place does not have.
+// printPlace omits what a place does not have.
 func printPlace(w *table.Page, s *shownContext, by string) {
 	if s.Server == "" && s.Redis == "" {
 		w.Line("no server and no Redis: pass --server or --redis, or make a context with duly context set")

@@ -146,10 +146,10 @@ func (p *process) replay(ctx context.Context, o *options, s scheduler, agent, id
 }
 
 // replayAll replays the failed tasks of an agent, page by page. A task that was deleted or replayed in
-// the meantime is passed over, as nothing of it is left to do.
+// the meantime is skipped, as nothing is left to do for it.
 func (p *process) replayAll(ctx context.Context, o *options, s scheduler, agent string, replay func(id string) error) error {
 	failed := core.List{Agent: agent, Status: []core.Status{core.StatusFailed}, Limit: inspect.MaxPage}
-	// A page is asked for behind the last one's cursor: replayed tasks leave the list while it is read.
+	// Each page begins after the last one's cursor: replayed tasks leave the list while it is read.
 	for found := false; ; found = true {
 		tasks, next, err := s.Tasks(ctx, failed)
 		if err != nil {

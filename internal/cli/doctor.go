@@ -24,14 +24,14 @@ import (
 // finding is one thing that doctor looked at: in the words of GET /v1/doctor, as many of them are the same.
 type finding = inspect.Finding
 
-// What a check of doctor comes to.
+// The results of a check of doctor.
 const (
 	checkOK      = inspect.SeverityOK
 	checkWarning = inspect.SeverityWarning
 	checkFailed  = inspect.SeverityFailed
 )
 
-// found is the finding of a check: a message about what is so, and a hint about what to do, empty if nothing needs to be done.
+// found is the finding of a check: a message about the state, and a hint about what to do, empty if nothing needs to be done.
 func found(check string, severity inspect.Severity, message, hint string) finding {
 	return finding{Check: check, Severity: severity, Message: message, Hint: hint}
 }
@@ -203,7 +203,7 @@ type warnings struct {
 	at string // the attributes of all of them
 }
 
-// warned is what was logged. The nodes of a cluster are checked side by side, and each is logged when it is.
+// warned is what was logged. The nodes of a cluster are checked concurrently, and each logs once it is checked.
 type warned struct {
 	mu   sync.Mutex
 	list []warning
@@ -233,7 +233,7 @@ func (w *warnings) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// WithAttrs puts attributes behind each message.
+// WithAttrs appends attributes to each message.
 func (w *warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 	with := *w
 	for _, a := range attrs {

@@ -19,7 +19,7 @@ func logged(ctx context.Context, c *dulyfile.File, logger *slog.Logger) core.Con
 	return settings
 }
 
-// logEvents logs what becomes of runs: each end, but for the good ends of handlers that log their runs themselves, and
+// logEvents logs the outcomes of runs: each end, except successes of handlers that log their runs themselves, and
 // every failure as a warning.
 // Each process logs its own runs; duly events shows those of the process whose API it follows.
 func logEvents(ctx context.Context, c *dulyfile.File, logger *slog.Logger) func(core.Event) {

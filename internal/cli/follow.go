@@ -28,7 +28,7 @@ import (
 // An API on another machine or port needs --server.
 const defaultServer = "http://" + defaultAddress
 
-// eventsCommand follows what all processes of a store do: from now on, or behind an event that the store keeps still.
+// eventsCommand follows the events of all processes of a store: from now on, or after an event that the store still keeps.
 func (p *process) eventsCommand(o *options) *cobra.Command {
 	f := &follower{p: p, o: o}
 	cmd := command("events", "Stream the task events of all processes, from the store or from a server",
@@ -251,7 +251,7 @@ func (f *follower) print(stream io.Reader) error {
 	return lines.Err()
 }
 
-// errNoEvent is the failure of a server that sends what is no event.
+// errNoEvent is the failure of a server that sends something other than an event.
 var errNoEvent = &failure{why: errors.New("the server sent something that is not an event"), todo: "check that it is duly, of the same version", code: exitFailed}
 
 // sayMissed says how many events did not come through.

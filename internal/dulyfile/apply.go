@@ -18,7 +18,7 @@ import (
 // They are shown at a start, and by duly apply.
 type Applied struct{ Created, Changed, Deleted, Kept int }
 
-// Action is what an apply does about a task.
+// Action is what an apply does with a task.
 type Action string
 
 // The actions. Their names are those of the output of duly apply.
@@ -35,7 +35,7 @@ type Change struct {
 	Action Action `json:"action"`
 	Agent  string `json:"agent_id"`
 	ID     string `json:"id"`
-	Owner  string `json:"owner,omitempty"` // that it has in the store behind the apply, if it has one
+	Owner  string `json:"owner,omitempty"` // its owner in the store after the apply, if any
 }
 
 // ApplyOptions say how to apply a file. Every zero is what a start does.

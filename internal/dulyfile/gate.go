@@ -19,7 +19,7 @@ type gate struct {
 	timeout time.Duration
 }
 
-// readGate reads what is asked whether there is anything to do.
+// readGate reads the gate that is asked whether there is work to do.
 func (h *Handler) readGate(p place) error {
 	var argv, url place
 	var types []string

@@ -1,6 +1,6 @@
 package dulyfile
 
-// Owners: whose the tasks of the file are, and what becomes of those that have left it.
+// Owners: who owns the tasks of the file, and what to do with those that have left it.
 
 import (
 	"context"

@@ -14,7 +14,7 @@ func pattern(into *string) reader {
 	}
 }
 
-// checkPattern refuses what is no pattern.
+// checkPattern refuses an invalid pattern.
 func checkPattern(p place, pattern string) error {
 	if i := strings.IndexByte(pattern, '*'); i >= 0 && i < len(pattern)-1 {
 		return p.fail("%q must not have a * before its end: use an agent's id, or the beginning of ids and *, such as team-*", pattern)
@@ -22,7 +22,7 @@ func checkPattern(p place, pattern string) error {
 	return nil
 }
 
-// covers reports whether an agent is what a pattern names.
+// covers reports whether a pattern matches an agent.
 func covers(pattern, agent string) bool {
 	beginning, open := strings.CutSuffix(pattern, "*")
 	return pattern == agent || open && strings.HasPrefix(agent, beginning)

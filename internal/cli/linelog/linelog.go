@@ -88,7 +88,7 @@ func writeAttr(b *bytes.Buffer, a slog.Attr) {
 // A line of a log should fit into a terminal; the whole payload is in the store.
 const mostPayload = 300
 
-// shortJSON is a payload on one line, cut off behind mostPayload bytes with its whole length.
+// shortJSON is a payload on one line, cut off after mostPayload bytes, with its whole length.
 func shortJSON(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {

@@ -82,7 +82,7 @@ func prose(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// unindented takes the margin of an example away.
+// unindented removes the margin of an example.
 func unindented(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Error is what a server has refused, or that there is none. core.CodeOf finds the code of one that core has too.
+// Error is a server's refusal, or says that no server answered. core.CodeOf finds its code if core has the same one.
 type Error struct {
 	Code   core.Code
 	Detail string // one line, for people

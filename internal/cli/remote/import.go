@@ -72,7 +72,7 @@ func (im *importing) line(n int, line []byte) error {
 	return err
 }
 
-// send sends the lines that were read; next is the number of the one behind them.
+// send sends the lines that were read; next is the number of the line after them.
 func (im *importing) send(next int) error {
 	defer func() {
 		im.lines.Reset()

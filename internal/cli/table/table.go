@@ -18,7 +18,7 @@ type Page struct {
 	Colours map[string]string
 	// Width is how many columns a terminal has, into which tables with a header are made to fit; zero for any number.
 	Width int
-	// Now, if set, is what times are shown as distances from: in tables in place of them, and elsewhere behind them.
+	// If Now is set, tables show times relative to it; other output appends the relative time.
 	Now time.Time
 }
 

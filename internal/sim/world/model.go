@@ -61,7 +61,7 @@ type task struct {
 	inHand  store.Millis // the same, used by the run under way
 	queued  bool         // it is due once more when its run ends
 	parked  bool         // it may be where a claim has put it aside
-	owed    bool         // it was stored regardless of its agent's quota
+	owed    bool         // it was stored regardless of its agent's other tasks
 	await   *awaiting    // nil if it does not wait for a signal
 
 	waits   store.Millis // since when it waits, after a run
@@ -290,7 +290,7 @@ func (m *storeModel) liveOf(agent string) int {
 	return n
 }
 
-// owedOf counts those of them that were stored regardless of the agent's quota.
+// owedOf counts those of them that were stored regardless of the agent's other tasks.
 func (m *storeModel) owedOf(agent string) int {
 	n := 0
 	for _, t := range m.tasks {
