@@ -165,7 +165,7 @@ func priced(dollars float64, allowed bool) string {
 	}
 }
 
-// money is a price to two digits that count, as the figures behind it are not better.
+// money is a price to two significant digits, as its inputs are no more precise.
 func money(dollars float64) string {
 	if dollars < 1 {
 		return fmt.Sprintf("$%.2f", dollars)

@@ -195,7 +195,7 @@ func (c *console) bulk(v *visit) (*page, error) {
 	return &page{name: "bulk", title: "Replay", body: &p}, c.count(v, &p, b)
 }
 
-// count adds to a page how many dead letters the step behind it is about. Where it finds none yet, the next page looks further.
+// count adds to a page how many dead letters its next step covers. If it finds none yet, the next page looks further.
 func (c *console) count(v *visit, p *bulkPage, b operate.Bulk) error {
 	if p.Done {
 		b.List.Cursor = p.Step.Next

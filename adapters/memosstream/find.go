@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Streams: how they are found, joined and left, and what other consumers have left behind in them.
+// Streams: how they are found, joined and left, and the entries that other consumers left in them.
 
 // Bounds of one look for streams: it costs a Redis with a hundred thousand keys some thirty milliseconds of its time, and one with more
 // is searched over several looks.
@@ -71,7 +71,7 @@ func (i *Intake) join(ctx context.Context, names []string) error {
 				i.streams[name] = &stream{owes: true}
 			}
 			i.labels.Store(labelOf(name), true)
-		// go-redis' HasErrorPrefix passes over ERR.
+		// go-redis' HasErrorPrefix ignores ERR.
 		case strings.HasPrefix(one.Error(), "ERR "), redis.HasErrorPrefix(one, "WRONGTYPE"):
 			delete(i.streams, name)
 		default:

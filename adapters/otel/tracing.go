@@ -49,8 +49,8 @@ type Config struct {
 	TracerProvider trace.TracerProvider
 	// Name is the name of this process, core.Config.Name, for messaging.client.id, which is missing if it is empty.
 	Name string
-	// WithoutErrorTexts leaves the texts of errors out of the status of spans: they are what handlers and programs say, which may be more
-	// than the traces of a process are to hold. error.type is there all the same.
+	// WithoutErrorTexts omits the texts of errors from the status of spans: they come from handlers and programs, and may contain more
+	// than traces should hold. error.type is set in any case.
 	WithoutErrorTexts bool
 }
 

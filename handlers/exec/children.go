@@ -67,7 +67,7 @@ func (c *Children) begun(g *group, cmd *exec.Cmd) {
 	}
 }
 
-// remove notes that one has ended, and wakes those who wait for that. It says whether Kill has ended it.
+// remove records that a program has ended, and wakes Wait. It reports whether Kill has ended it.
 func (c *Children) remove(g *group) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +99,7 @@ func (c *Children) runIn(g *group, cmd *exec.Cmd, said *output) error {
 	defer pipes.drain()
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = pipes.ends[0], pipes.ends[1], pipes.ends[2:]
 	g.take(cmd)
-	defer g.end() // also of a program that cannot be started: it leaves a guard behind
+	defer g.end() // also for a program that could not be started: its guard runs already
 	err = cmd.Start()
 	// These ends belong to the program now: kept open here, reading would never end.
 	closeAll(pipes.ends)

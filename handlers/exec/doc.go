@@ -2,7 +2,7 @@
 // programs: duly daemon, duly run-due, your own.
 //
 // The program gets the run as JSON on its standard input, and the most important of it in variables DULY_*. How it exits
-// decides what becomes of the run:
+// decides the outcome of the run:
 //
 //	0      it succeeded, and its standard output is the task's result
 //	65     it failed, and trying again would not help

@@ -32,7 +32,7 @@ func (o *output) readers() [3]func(io.Reader) {
 	}
 }
 
-// steer reads the lines that steer the run, as they come. It reads on behind one that makes no sense, so that the program
+// steer reads the lines that steer the run, as they come. It continues after an invalid line, so that the program
 // does not hang.
 func (o *output) steer(r io.Reader) {
 	lines := bufio.NewScanner(r)

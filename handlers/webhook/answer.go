@@ -37,7 +37,7 @@ func outcome(t *core.RunInfo, said answer, now time.Time) error {
 		return succeeded(t, said.header, said.body)
 	}
 	err := refused(said, now)
-	if used := said.header.Get(contract.Prefix + contract.Usage); used != "" { // it is spent all the same
+	if used := said.header.Get(contract.Prefix + contract.Usage); used != "" { // it was spent with any answer
 		err = errors.Join(err, contract.Use(t, []byte(used)))
 	}
 	return err

@@ -1,7 +1,7 @@
 // Package webhook is a ready-made handler that posts each task to a URL, as Standard Webhooks describe it: signed, with an
 // id that stays when a message is repeated. It is the same for every host: duly daemon, the Lambda function, your own.
 //
-// The body is the run as JSON. The status of the answer decides what becomes of the run:
+// The body is the run as JSON. The status of the answer decides the outcome of the run:
 //
 //	2xx                   it succeeded, and the body is the task's result
 //	408, 425, 429, 5xx    it failed and is tried again; with Retry-After then, uncharged

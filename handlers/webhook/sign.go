@@ -26,7 +26,7 @@ func messageID(t *core.RunInfo) string {
 }
 
 // questionID names a question of a gate. A run may ask about the same occurrence again, so it is another one for each claim: a
-// receiver that passes over messages that it knows still answers.
+// receiver that ignores messages that it has seen still answers.
 func questionID(t *core.RunInfo) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%d:%s%d", len(t.Agent), t.Agent, len(t.ID), t.ID, t.Fence))
 	return "gate_" + hex.EncodeToString(sum[:16])

@@ -104,7 +104,7 @@ type itemStatus struct {
 	Differs bool        `json:"differs,omitempty"`
 }
 
-// Routes are the calls of the API, for a scheduler and the host that mounts them. They share what they see of a user, so a host
+// Routes are the calls of the API, for a scheduler and the host that mounts them. They share their reads of a user, so a host
 // makes them once.
 func Routes(s *core.Scheduler, host Host, config Config) []Route {
 	const base = "/product/scheduler"

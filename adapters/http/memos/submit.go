@@ -50,8 +50,8 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 		raw = []json.RawMessage{bytes.TrimSpace(data)}
 	}
 	tasks := make([]core.NewTask, len(raw))
-	// All messages are read before the first is stored: a refused batch must leave nothing behind that its sender, who
-	// sends it again as a whole, would have twice.
+	// All messages are read before the first is stored: a refused batch must store nothing, as its sender repeats
+	// the whole batch and would have some tasks twice.
 	for i := range raw {
 		if tasks[i], err = memosmessage.Task(raw[i]); err != nil {
 			return 0, nil, asMessage(err, tasks, i, list)

@@ -10,7 +10,7 @@ import (
 
 // The process's own state: its slots, and what it cannot reach.
 
-// They are gauges: what is so at the moment of the scrape.
+// They are gauges: the state at the moment of the scrape.
 var (
 	slotsDesc     = prometheus.NewDesc("duly_slots", "Slots for runs. Those reserved for level 1 are free while no such task runs.", []string{"state"}, nil)
 	abandonedDesc = prometheus.NewDesc("duly_abandoned_handlers", "Handlers that still run after their context was cancelled: they hold no slot, but memory and connections; if there are too many, the process claims nothing.", nil, nil)

@@ -80,7 +80,7 @@ type Error struct {
 	Detail string    `json:"detail"`
 	Code   core.Code `json:"code"`            // what programs act on
 	Field  string    `json:"field,omitempty"` // which field of an invalid request is wrong
-	// Report is what a pull has done all the same.
+	// Report is what the pull did in spite of the error.
 	Report *core.Report `json:"report,omitempty"`
 	// Header is sent with the answer.
 	Header http.Header `json:"-"`

@@ -25,7 +25,7 @@ func Parse(what string, data []byte) (Object, error) {
 	return values, err
 }
 
-// Has reports whether a member exists; one that is null counts as left out.
+// Has reports whether a member exists; one that is null counts as omitted.
 func (o Object) Has(name string) bool {
 	value, ok := o[name]
 	return ok && !bytes.Equal(value, []byte("null"))

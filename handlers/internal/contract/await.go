@@ -12,7 +12,7 @@ import (
 )
 
 // awaited is what is waited for, by the value of [Await]: the key of a signal, or a JSON object such as {"key": "approval", "timeout": "48h",
-// "on_timeout": "fail"}, and the checkpoint behind it, as JSON. The checkpoint is for programs that print nothing else.
+// "on_timeout": "fail"}, and the checkpoint after it, as JSON. The checkpoint is for programs that print nothing else.
 type awaited struct {
 	Key        string          `json:"key"`
 	Timeout    string          `json:"timeout"`
@@ -63,7 +63,7 @@ func (s *Steering) await(value string) error {
 	return nil
 }
 
-// parseAwait reads a key or an object, and the checkpoint behind it.
+// parseAwait reads a key or an object, and the checkpoint after it.
 func parseAwait(value string) (awaited, error) {
 	var a awaited
 	if !strings.HasPrefix(value, "{") {

@@ -31,7 +31,7 @@ type input struct {
 	Submitted   string          `json:"submitted_at"`          // when it was submitted
 	Checkpoint  json.RawMessage `json:"checkpoint,omitempty"`  // the checkpoint that an earlier run of this occurrence left
 	Gate        json.RawMessage `json:"gate,omitempty"`        // what the gate of the kind said
-	Heard       *heard          `json:"heard,omitempty"`       // what the task was told that has waited for a signal: `key`, `told`, `payload`, `timed_out`, and who has sent it: `how` (page, credential, handler or process), `by`, `question`
+	Heard       *heard          `json:"heard,omitempty"`       // what the wait for a signal returned, if the task has waited: `key`, `told`, `payload`, `timed_out`, and who has sent it: `how` (page, credential, handler or process), `by`, `question`
 	TraceID     string          `json:"trace_id,omitempty"`    // its trace
 	Traceparent string          `json:"traceparent,omitempty"` // the same as W3C trace context has it
 	SessionID   string          `json:"session_id,omitempty"`  // its session

@@ -13,7 +13,7 @@ import (
 // "Duly-Snooze: 10m".
 const Prefix = "duly-"
 
-// The names behind the prefix.
+// The names after the prefix.
 const (
 	Snooze   = "snooze"   // run again after this time, uncharged
 	Yield    = "yield"    // the same, and leave a checkpoint, which the next run gets
