@@ -47,7 +47,7 @@ func keepsAlarm(s *core.Scheduler, waker store.Waker, logger *slog.Logger) func(
 		}
 		woken, err := waker.Wakeups(ctx)
 		if err != nil {
-			woken = nil // it looks now and then all the same
+			woken = nil // it still checks periodically
 		}
 		clock, failed := core.SystemClock{}, false
 		var unrung unrung

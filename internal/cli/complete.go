@@ -76,7 +76,7 @@ func (o *options) argument(cmd *cobra.Command, wanted []string, at int) names {
 	}
 }
 
-// find asks for names, and keeps those that begin as typed. A name that a terminal could take for more than text is left out.
+// find asks for names, and keeps those that begin as typed. A name that a terminal could take for more than text is omitted.
 func (o *options) find(cmd *cobra.Command, args []string, typed string, ask names) ([]string, cobra.ShellCompDirective) {
 	if ask == nil || cmd.Context() == nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp

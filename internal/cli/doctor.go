@@ -105,7 +105,7 @@ func verdict(checks []finding) error {
 	return &failure{why: fmt.Errorf("%s failed", table.Count(failed, "check")), todo: "see the hints above", code: exitFailed}
 }
 
-// printChecks puts each hint below its check, behind an arrow.
+// printChecks puts each hint below its check, after an arrow.
 func printChecks(w *table.Page, checks []finding) {
 	t := table.New(w)
 	for _, c := range checks {

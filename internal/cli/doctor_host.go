@@ -144,7 +144,7 @@ type hostFigures struct {
 	Window     int64   `json:"window_seconds"` // since the youngest server started: what a month is worked out from
 }
 
-// leastWindow is how long servers have to be up for a month to be worked out of what they have done.
+// leastWindow is how long servers have to be up before a month can be estimated from their counters.
 const leastWindow = time.Hour
 
 // checkHost makes the checks of one host. Figures are nil if they cannot be had.

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
-// secondLook is how long after the first one doctor looks again at a limit that nothing counts in: between the end of a run and the
-// next claim that is so for a moment.
+// secondLook is how long after the first look doctor looks again at a limit that no run counts in: between the end of a run and the
+// next claim that is normal for a moment.
 const secondLook = time.Second
 
 // limitsNow are the limits, and those of runs that hold tasks back while nothing counts in them, at two looks.

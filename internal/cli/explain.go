@@ -48,7 +48,7 @@ func printExplanation(w *table.Page, e *inspect.Explanation) {
 	for i := range info.Pauses {
 		t.Row("paused", pauseText(&info.Pauses[i]))
 	}
-	// An error behind the outcome, if there is one; the trailing colon is cut where there is none.
+	// The outcome, then the error, if any; without one the trailing colon is cut.
 	if !info.LastRun.IsZero() {
 		t.Row("last run", strings.TrimSuffix(clock(info.LastRun)+", "+string(info.LastOutcome)+": "+table.First(info.LastError), ": "))
 	} else {

@@ -268,8 +268,8 @@ func (f *follower) sayMissed(data string) error {
 	return nil
 }
 
-// printEvent prints one event. Fields that a newer server adds are passed
-// over here, and shown with --json.
+// printEvent prints one event. Fields that a newer server adds are ignored
+// here, and shown with --json.
 func (f *follower) printEvent(name, data string) error {
 	if name == "missed" {
 		return f.sayMissed(data)

@@ -118,7 +118,7 @@ func allowed(l *core.Limit, rate string, bursts bool) (err error) {
 	case bursts && l.Burst < 0:
 		return usage("use 0 for none", "--burst must not be negative, not %d", l.Burst)
 	case bursts && l.Burst == 0:
-		l.Burst = -1 // core's zero is what was left out
+		l.Burst = -1 // core takes zero for omitted
 	}
 	return nil
 }

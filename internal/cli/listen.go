@@ -12,7 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
-// listen prints the events of all processes of a store until ctx is done. A failure of the store ends it, with the id to go on behind.
+// listen prints the events of all processes of a store until ctx is done. A failure of the store ends it, with the id to continue after.
 func (f *follower) listen(ctx context.Context, c *dulyfile.File) error {
 	s, st, err := openScheduler(ctx, c)
 	if err != nil {

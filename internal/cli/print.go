@@ -14,7 +14,7 @@ import (
 )
 
 // print writes an answer: as JSON if that is wanted, otherwise for people.
-// An answer is made in memory and written at once: a failure halfway leaves no half an answer behind.
+// An answer is made in memory and written at once: a failure halfway leaves no partial answer.
 func (o *options) print(w io.Writer, answer any, people func(w *table.Page)) error {
 	b := o.page(w)
 	if o.json {
@@ -50,7 +50,7 @@ func (o *options) page(w io.Writer) table.Page {
 	return b
 }
 
-// colours of what a task or run has come to.
+// colours of the status of a task or run.
 // Words that are missing here have the default colour.
 var colours = map[string]string{
 	string(core.StatusCompleted): "32", string(model.OutcomeSuccess): "32", string(core.StatusInProgress): "36",

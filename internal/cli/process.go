@@ -127,7 +127,7 @@ func asFlag(cmd *cobra.Command, err error) error {
 	if !ok {
 		return err
 	}
-	// An index behind the name, as in tags[2], has no flag of its own.
+	// An index after the name, as in tags[2], has no flag of its own.
 	name, _, _ := strings.Cut(strings.NewReplacer("agent_id", "agent", "_", "-").Replace(inv.Field), "[")
 	// With a file, its fields are what the user wrote.
 	if f := cmd.Flags().Lookup("file"); f != nil && f.Changed {

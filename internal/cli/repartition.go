@@ -46,7 +46,7 @@ func (p *process) repartitionCommand(o *options) *cobra.Command {
 }
 
 // moveProgress shows on a terminal how far the copying is.
-// What comes behind it takes less time, and is not shown.
+// The steps after it take less time, and are not shown.
 func (p *process) moveProgress() func(done, total int64) {
 	if !table.Terminal(p.stderr) {
 		return nil
@@ -54,7 +54,7 @@ func (p *process) moveProgress() func(done, total int64) {
 	return func(done, total int64) { _, _ = fmt.Fprintf(p.stderr, "\r%d of %d copied", done, total) }
 }
 
-// printMoved says what a move has come to. No move ends with a fault: that is an error.
+// printMoved prints the result of a move. No move ends with a fault: that is an error.
 func (p *process) printMoved(o *options, moved *redisstore.Repartitioned, dry bool) error {
 	answer := struct {
 		*redisstore.Repartitioned

@@ -126,7 +126,7 @@ func command(use, short, example string, run func(cmd *cobra.Command, args []str
 }
 
 // maySayNothing marks a flag of which the empty string or zero means what it says.
-// Flags with this annotation are passed over by saysSomething.
+// saysSomething skips flags with this annotation.
 const maySayNothing = "duly_zero"
 
 // zeroMeans lets flags of a command be empty or zero.
@@ -139,8 +139,8 @@ func zeroMeans(cmd *cobra.Command, names ...string) {
 	}
 }
 
-// saysSomething refuses flags that are given as an empty string or zero: that is what they have when they are left out,
-// and a shell makes it of a variable that is not set.
+// saysSomething refuses flags that are given as an empty string or zero: an omitted flag has the same value,
+// and a shell passes it for a variable that is not set.
 func saysSomething(flags *pflag.FlagSet) error {
 	var err error
 	flags.Visit(func(f *pflag.Flag) {

@@ -108,7 +108,7 @@ var redisSettings = map[string]string{
 }
 
 // needRedis fails for a command that makes no sense on a store that ends with it.
-// Such a command would succeed and leave nothing behind, which is worse than an error.
+// Such a command would succeed and have no effect, which is worse than an error.
 func needRedis(c *dulyfile.File) error {
 	if c.Redis.URL != "" {
 		return nil

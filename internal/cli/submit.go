@@ -199,7 +199,7 @@ func choices(cmd *cobra.Command, flag string, words ...string) {
 }
 
 // tasks are the task of the flags or those of the file.
-// Only flags that were given become fields: a field that is left out has a
+// Only flags that were given become fields: a field that is omitted has a
 // default, one that is zero means zero.
 func (s *submitOptions) tasks(cmd *cobra.Command, stdin io.Reader) ([]core.NewTask, error) {
 	described := map[string]json.RawMessage{}

@@ -25,7 +25,7 @@ func (o *options) withWatch(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// joinWatch makes one argument of --watch and an interval behind it, as pflag takes a value that may be left out only with an equals sign.
+// joinWatch joins --watch and an interval after it into one argument, as pflag takes an optional value only with an equals sign.
 func joinWatch(args []string) []string {
 	var joined []string
 	for i := 0; i < len(args); i++ {

@@ -33,7 +33,7 @@ func New(out io.Writer) *Handler { return &Handler{out: out, mu: new(sync.Mutex)
 func (*Handler) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
 // WithAttrs is a handler that adds attributes.
-// The slice is copied: two loggers made from one must not share the room behind its end.
+// The slice is copied: two loggers made from one must not share its spare capacity.
 func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	more := *h
 	more.attrs = append(append([]slog.Attr(nil), h.attrs...), attrs...)

@@ -17,7 +17,7 @@ import (
 // constant is one of a type, with what is said of it.
 type constant struct{ name, value, comment string }
 
-// constants are those of a type in a file, in the order of the file: each has its own comment behind it.
+// constants are a type's constants in a file, in the order of the file: each has its own comment after it.
 func constants(file, typeName string) ([]constant, error) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 	if err != nil {

@@ -100,7 +100,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // call is one request.
 type call struct {
 	method string
-	path   []string // its segments, unescaped, behind /v1
+	path   []string // its segments after /v1, unescaped
 	query  url.Values
 	body   any // JSON, unless it is an io.Reader: then lines of it
 	within time.Duration

@@ -94,7 +94,7 @@ func Redraw(page string, lines int) string {
 	if lines > 1 && len(all) > lines {
 		all = append(all[:lines-2:lines-2], more+"\n")
 	}
-	// Each line is cleared behind its end, and what is below the last: to clear all first would flicker.
+	// Each line is cleared after its end, and so is the rest below the last: clearing all first would flicker.
 	var b strings.Builder
 	b.WriteString("\x1b[H")
 	for _, line := range all {

@@ -82,7 +82,7 @@ func (a *auditor) repeated(old *claimRecord, c *store.Claim) {
 }
 
 // A claim that took nothing has no fence, and its nonce is not remembered: the same request may find
-// something later. What it left is compared all the same.
+// something later. The tasks that it left are still compared.
 func (a *auditor) newClaim(p *process, r *store.ClaimRequest, c *store.Claim) {
 	if len(c.Tasks) == 0 {
 		a.leftOver(p, r, c, nil)
@@ -255,8 +255,8 @@ func (a *auditor) inOrder(c *store.Claim) {
 }
 
 // mayTake reports whether a claim may take a task that waits, as far as the model knows.
-// It is cautious. A task that may be parked, that is to be ended or whose kind is bounded is left out,
-// as the store may have a good reason to pass it over; what remains has none.
+// It is cautious. It excludes a task that may be parked, that is to be ended or whose kind is bounded,
+// as the store may have a good reason to skip it; for the others it has none.
 func (a *auditor) mayTake(r *store.ClaimRequest, t *task) bool {
 	_, bounded := r.Most[t.kind]
 	// Suspects are bounded, and tasks that are held for another time come with another claim.

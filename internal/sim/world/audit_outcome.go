@@ -60,8 +60,8 @@ func (a *auditor) decided(p *process, o *outcome) {
 // A handler that returns something else than an error has made its decision, also when it was cut off.
 func (o *outcome) cutOff() bool { return o.said() == Fail && errors.Is(o.run.cause, core.ErrStopping) }
 
-// tooLong holds what becomes of a task whose run was cut off and that is not given back.
-// A run that was cut off is normally given back, which released holds. It is settled in another way
+// tooLong checks the outcome of a task whose run was cut off and that is not released.
+// A run that was cut off is normally released, which released checks. It is settled in another way
 // only if it was the third in a row, and then with a pause, as it will never fit into its pulls.
 func (a *auditor) tooLong(o *outcome) {
 	o.t.history.last = 0 // it is given back, though it is paused
@@ -85,9 +85,9 @@ func (a *auditor) released(p *process, o *outcome) {
 	a.must(releaseHasACause, stops, "%s was given back while its process went on", o.t.ref)
 }
 
-// unstarted holds what may become of a task that no handler was called for.
-// The scheduler settles without a call, for instance, when a task has crashed too often or when an
-// occurrence is passed over by its schedule.
+// unstarted checks the outcome of a task that no handler was called for.
+// The scheduler settles without a call, for instance, when a task has crashed too often or when
+// its schedule skips an occurrence.
 func (a *auditor) unstarted(o *outcome) {
 	switch o.s.Verb {
 	case store.VerbFail:
@@ -167,7 +167,7 @@ func matches(said Outcome, failed bool, kept model.Outcome) bool {
 	}
 }
 
-// afterRun holds what becomes of a task after its run.
+// afterRun checks the state of a task after its run.
 func (a *auditor) afterRun(o *outcome) {
 	t, verb := o.t, o.s.Verb
 	switch said := o.said(); {
@@ -191,7 +191,7 @@ func (a *auditor) afterRun(o *outcome) {
 	}
 }
 
-// putOff holds what becomes of a task whose handler wants to be called later.
+// putOff checks the outcome of a task whose handler wants to be called later.
 // Snooze and Yield are kept to the millisecond, unless a minimum interval holds the task longer.
 // RetryAfter may wait for a backoff as well, and is held from below only.
 func (a *auditor) putOff(o *outcome, said Outcome) {
@@ -212,7 +212,7 @@ func (a *auditor) putOff(o *outcome, said Outcome) {
 	t.history.last = 0
 }
 
-// afterFailure holds what becomes of a task whose attempt has failed.
+// afterFailure checks the outcome of a task whose attempt has failed.
 // With attempts left the same occurrence is repeated. Without, a task ends if it does not recur, and
 // goes to its next occurrence if it does.
 func (a *auditor) afterFailure(o *outcome) {

@@ -31,7 +31,7 @@ func newAuditor(w *World) *auditor {
 	return a
 }
 
-// must holds an invariant. It reports whether it was kept, so that a check that makes no sense else can be left out.
+// must asserts an invariant. It reports whether it was kept, so that a check that depends on it can be skipped.
 // While deeds are repeated for a restored store it counts and reports nothing, as all of it was held
 // before.
 func (a *auditor) must(i *Invariant, kept bool, format string, args ...any) bool {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// fate is what becomes of a call.
+// fate is the fate of a call.
 type fate byte
 
 const (

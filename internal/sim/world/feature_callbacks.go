@@ -215,7 +215,7 @@ func (a *auditor) posted(e *ends) {
 	}
 }
 
-// delivered holds what becomes of a delivery: nothing of it is as with other tasks.
+// delivered checks the outcome of a delivery, which differs from that of other tasks.
 func (a *auditor) delivered(o *outcome) bool {
 	if o.t.kind != model.KindCallback {
 		return false

@@ -85,7 +85,7 @@ func (a *auditor) letThrough(r *run) {
 	a.must(gateIsAsked, open, "%s/%s runs under %s", r.info.Agent, r.info.ID, a.w.fence(r.info.Fence))
 }
 
-// turnedAway holds what becomes of a task that its gate has turned away.
+// turnedAway checks the outcome of a task that its gate has turned away.
 func (a *auditor) turnedAway(o *outcome) bool {
 	t := o.t
 	if t.kind != gateKind || o.ending || o.t.renewed != nil {

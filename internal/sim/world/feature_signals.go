@@ -267,7 +267,7 @@ func (a *auditor) hears(r *run) {
 	}
 }
 
-// awaits holds what becomes of a task that waits, or has waited, and whether its occurrence still does.
+// awaits checks the outcome of a task that waits, or has waited, and reports whether its occurrence still does.
 func (a *auditor) awaits(o *outcome) bool {
 	h := &o.t.history
 	switch {

@@ -1,6 +1,6 @@
 package world
 
-// Invariants of what a scheduler decides: what a run is given, and what becomes of its task.
+// Invariants of what a scheduler decides: what a run is given, and how its task continues or ends.
 
 // Most of these depend on what the store does as well: the sentence says what a user sees of both.
 var (

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// free is a context for the store: what becomes of a call is for the driver to say.
+// free is a context for the store: the driver decides the fate of a call.
 func (w *World) free() context.Context { return w.ctx }
 
 // Submit stores tasks.
