@@ -40,7 +40,7 @@ func (f *File) Config() core.Config {
 // the API, or serve [httpadapter.Approvals.Handler] where there is none.
 func (f *File) Approvals() (*httpadapter.Approvals, error) {
 	if f.said.Approvals == nil {
-		return nil, nil //nolint:nilnil // no approvals
+		return nil, nil //nolint:nilnil // nobody is asked
 	}
 	a, err := httpadapter.NewApprovals(f.said.Approvals.URL, []byte(f.said.Approvals.Secret))
 	if err != nil {

@@ -17,7 +17,7 @@ func approvals(get func(string) string) (*httpadapter.Approvals, error) {
 		if url != "" {
 			return nil, errors.New("DULY_APPROVALS_URL needs DULY_APPROVALS_SECRET, by which addresses are known")
 		}
-		return nil, nil //nolint:nilnil // no approvals
+		return nil, nil //nolint:nilnil // nobody is asked
 	}
 	if url == "" {
 		url = unknownURL

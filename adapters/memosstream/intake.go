@@ -97,7 +97,7 @@ func New(config Config) (*Intake, error) {
 	}
 	i := &Intake{config: config, client: redis.NewClient(options), reader: redis.NewClient(options), streams: map[string]*stream{}}
 	i.mirror = newMirror(i)
-	go i.mirror.run(context.Background()) //nolint:forbidigo // until Close, even if its callers are done before
+	go i.mirror.run(context.Background()) //nolint:forbidigo // until Close, whoever is done before
 	return i, nil
 }
 

@@ -50,7 +50,7 @@ func (p *program) run(ctx context.Context, t *core.RunInfo, input []byte, said *
 
 // runWith is run with an environment.
 func (p *program) runWith(ctx context.Context, env []string, input []byte, said *output) error {
-	cmd := exec.CommandContext(ctx, p.argv[0], p.argv[1:]...) //nolint:gosec // the configuration names the program
+	cmd := exec.CommandContext(ctx, p.argv[0], p.argv[1:]...) //nolint:gosec // whoever configures it names the program
 	cmd.Stdin = bytes.NewReader(input)
 	// The parent of tasks that it submits. It is always set: this process may have inherited a value, which is not the program's.
 	cmd.Env = append(env, "DULY_PARENT="+core.ParentOf(ctx))
