@@ -42,7 +42,7 @@ func TestEqualToMemory(t *testing.T) { //nolint:tparallel // the group waits for
 	const choices = 13_500
 	seeds := 12
 	if testing.Short() {
-		seeds = 3
+		seeds = 1
 	}
 	if n, err := strconv.Atoi(os.Getenv("DULY_EQUAL_SEEDS")); err == nil {
 		seeds = n

@@ -93,6 +93,9 @@ func fill(t *testing.T, w *world) {
 // Reading prints the same bytes, as a table and as JSON.
 func TestReadingAServerPrintsTheSame(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it runs nearly every command, each several times")
+	}
 	local, far := served(t, "")
 	fill(t, local)
 	odd := []string{"bob/..%2F", "a b/c?d#e"}
@@ -145,6 +148,9 @@ func TestReadingAServerPrintsTheSame(t *testing.T) {
 // What is refused is refused with the same line and the same exit code.
 func TestAServerRefusesTheSame(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it runs nearly every command, each several times")
+	}
 	local, far := served(t, "")
 	fill(t, local)
 	for _, args := range [][]string{
@@ -195,6 +201,9 @@ func TestAServerRefusesTheSame(t *testing.T) {
 // Changing does the same to the store of a server, and says so in the same words. Each has a store of its own, as a change cannot be made twice.
 func TestChangingAServerIsTheSame(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it runs nearly every command, each several times")
+	}
 	config := file(t, "handlers: { summary: { log: {}, activity: { quiet: 30m } } }\n")
 	local, far := newWorld(t), (*world)(nil)
 	on, far := served(t, config)

@@ -165,6 +165,9 @@ func hostile(t *testing.T, w *world) (agent, id string) {
 // Nothing of a task reaches a terminal as more than text, in any command, whether it asks the store or a server.
 func TestNothingOfATaskDrivesATerminal(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it runs nearly every command, each several times")
+	}
 	local, far := served(t, "")
 	agent, id := hostile(t, local)
 	commands := [][]string{
