@@ -99,7 +99,7 @@ vuln: ## look for known vulnerabilities in what duly calls, if govulncheck and i
 	@scripts/vuln.sh "$(GOVULNCHECK)" "$(CACHE)/bin"
 
 .PHONY: test
-test: ## run the tests, the longest cut short: three minutes on two idle processors
+test: ## run the tests, the longest cut short: under four minutes on two idle processors
 	@$(WITH_REDIS) $(WITH_PROMETHEUS) go test -short -parallel 6 -timeout 10m ./...
 
 .PHONY: test-all
