@@ -156,7 +156,7 @@ func (h *host) run(c *store.Claim, deadline time.Time, lease time.Duration) {
 	p.heart.hold(c, deadline, lease)
 	for agent, tasks := range byAgent(c.Tasks) {
 		p.enter(agent, len(tasks))
-		p.tick(agent, tasks)
+		p.tick(agent, tasks, atOnce)
 	}
 	p.startAll() // its kind may have a handler of batches since the start was granted
 	p.open.Wait()

@@ -25,6 +25,9 @@ import (
 // urgentShare is the share of the slots that is kept for urgent tasks: one in so many.
 const urgentShare = 5
 
+// DefaultAhead is how long before their time tasks may be claimed: see [Config].
+const DefaultAhead = 100 * time.Millisecond
+
 // Config says how a [Scheduler] works. Every zero is a good default.
 type Config struct {
 	// Name names this process in the history of the tasks that it runs: the host's name and the process id if empty. At most
@@ -79,6 +82,9 @@ type Config struct {
 	Authorizer Authorizer
 	// Logger gets errors that are returned to no caller. Nothing is logged if nil.
 	Logger *slog.Logger
+	// Ahead is how long before its time a task may be claimed by a host that pulls again and again, such as a daemon, so that one claim serves
+	// all that falls due within that: DefaultAhead if zero, never if negative. It starts at its time all the same.
+	Ahead time.Duration
 	// Serial says which runs of one agent may run at the same time: SerialTask if empty. Every process that runs tasks of a
 	// store has to have the same.
 	Serial Serial
@@ -129,6 +135,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.Serial = cmp.Or(c.Serial, SerialTask)
 	c.Margin = cmp.Or(c.Margin, model.DefaultMargin)
+	c.Ahead = max(cmp.Or(c.Ahead, DefaultAhead), 0)
 	c.MaxCrashes = cmp.Or(c.MaxCrashes, model.DefaultMaxCrashes)
 	c.MaxDepth = cmp.Or(c.MaxDepth, model.DefaultMaxDepth)
 	c.MaxSpawned = cmp.Or(c.MaxSpawned, model.DefaultMaxSpawned)
@@ -168,6 +175,9 @@ func processName(given string) string {
 // mostBytes is the most that MaxPayload and MaxResult may be.
 const mostBytes = 16 << 20
 
+// mostAhead is the most that Ahead may be: what was claimed starts before its short lease is over.
+const mostAhead = 250 * time.Millisecond
+
 // validate refuses settings that make no sense, with a *[ConfigError].
 func (c Config) validate() error {
 	switch {
@@ -179,6 +189,8 @@ func (c Config) validate() error {
 		return check.Misconfigured("Urgent", c.Urgent, "must be less than the concurrency (%d), not %d", c.Concurrency, c.Urgent)
 	case c.Margin < 0:
 		return check.Misconfigured("Margin", c.Margin, "must not be negative, not %s", c.Margin)
+	case c.Ahead > mostAhead:
+		return check.Misconfigured("Ahead", c.Ahead, "must be at most %s, not %s", mostAhead, c.Ahead)
 	case c.MaxCrashes < 1:
 		return check.Misconfigured("MaxCrashes", c.MaxCrashes, "must be at least 1, not %d", c.MaxCrashes)
 	case c.MaxDepth > check.MostDepth:

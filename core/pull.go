@@ -118,6 +118,11 @@ func (p *pull) bound() {
 			clock.AfterFunc(p.scope.Grace, func() { p.cancel(ErrStopping) })
 		}),
 		context.AfterFunc(p.running, p.endCalls),
+		context.AfterFunc(p.claiming, func() {
+			if q := p.scope.Series; q != nil {
+				q.leave(p)
+			}
+		}),
 		func() bool { stop(); return true },
 	)
 }
@@ -207,7 +212,7 @@ func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 		case n == 0: // the first one's kind has no slot
 			p.s.slots.Await(p.claiming, g.News, p.s.config.Clock.Now().Add(lookEvery))
 		default:
-			p.tick(agent, claimed[:n])
+			p.tick(agent, claimed[:n], atOnce)
 			p.startAll()
 			claimed = claimed[n:]
 		}

@@ -3,6 +3,7 @@ package core
 // The rounds of a pull: claim, start what was claimed, and decide whether there is more to have.
 
 import (
+	"context"
 	"iter"
 	"log/slog"
 	"slices"
@@ -135,19 +136,20 @@ func (p *pull) claim(due []*target, g slots.Grant) error {
 	}
 	ctx, cancel := p.call(longestCall)
 	claims, err := p.claimWith(ctx, requests)
+	received := p.s.config.Clock.Now()
 	cancel()
 	if err != nil {
 		p.s.slots.Keep(g, nil)
 		return p.allAway(due, err)
 	}
-	tasks := claims[0].Tasks // nearly always all there are
+	tasks := dueOf(&claims[0]) // nearly always all there are
 	more := len(due) < all
 	for i := range claims {
 		if i > 0 {
-			tasks = append(slices.Clip(tasks), claims[i].Tasks...)
+			tasks = append(slices.Clip(tasks), dueOf(&claims[i])...)
 		}
 		p.claimed = p.claimed || len(claims[i].Tasks)+claims[i].Recovered > 0
-		more = more || len(claims[i].Tasks) == requests[i].Limit
+		more = more || len(dueOf(&claims[i])) == requests[i].Limit
 	}
 	if p.scope.Series != nil && more {
 		p.scope.Series.filled()
@@ -159,10 +161,25 @@ func (p *pull) claim(due []*target, g slots.Grant) error {
 	p.s.slots.Keep(g, tasks)
 	for i := range claims {
 		p.learn(due[i], &requests[i], &claims[i], sent, g)
-		p.took(&claims[i], sent)
+		due[i].observe(&claims[i], sent, received)
+		p.took(due[i], &claims[i], sent)
 	}
 	p.startUnwaited() // after all of the answer, each task of which had a slot
 	return p.lost(claims)
+}
+
+// claimWith claims. In a series the outcomes that wait for others travel with the claim, from any of its pulls.
+func (p *pull) claimWith(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
+	batch := p.settler.board()
+	if len(batch) == 0 {
+		return p.s.store.Claim(ctx, requests)
+	}
+	runs := settlements(batch)
+	p.settler.series.sends()
+	settled, claims, err := p.s.store.Turn(ctx, runs, requests)
+	// Before anything that was claimed starts: it may be the next run of what has just been settled.
+	p.settler.arrived(batch, runs, settled, err)
+	return claims, err
 }
 
 // lost stores again what this process declares, if a claim reports that the store has lost it. A failure to store it ends the pull: nothing
@@ -197,6 +214,7 @@ func (p *pull) requests(due []*target, g slots.Grant) ([]store.ClaimRequest, []*
 	due = due[:min(len(due), few)]
 	passing := g.Passing(leave)
 	requests := make([]store.ClaimRequest, len(due))
+	ahead := p.scope.Series.aheadFor(p)
 	p.outlook.mu.Lock()
 	defer p.outlook.mu.Unlock()
 	for i, t := range due {
@@ -209,6 +227,9 @@ func (p *pull) requests(due []*target, g slots.Grant) ([]store.ClaimRequest, []*
 			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.Urgent, Serial: p.serial(), Limit: share, PerAgent: p.scope.PerAgent, Lease: lease, Leases: leases, Notice: notice, Suspects: g.SuspectsFor(p.turn+i, len(due)),
 			MaxCrashes: p.s.config.MaxCrashes,
 			Fence:      p.s.fences.last(t.partition), Tell: p.s.base.Tells(), Stamp: p.s.stamped(), Expect: p.s.expected,
+		}
+		if ahead > 0 && !g.Urgent {
+			requests[i].Ahead, requests[i].AheadMost, requests[i].AheadLease = ahead, min(aheadOfSlot*share, store.MaxClaim), stored(aheadLease)
 		}
 		switch {
 		// Each kind of claim continues where the last of its kind stopped: a task that one passes over another
@@ -280,7 +301,7 @@ func (p *pull) leases(kinds []string) (lease time.Duration, others map[string]ti
 }
 
 // took starts the tasks of a claim.
-func (p *pull) took(c *store.Claim, sent time.Time) {
+func (p *pull) took(t *target, c *store.Claim, sent time.Time) {
 	p.tally.add(func(r *Report) {
 		r.Parked += c.Parked
 		r.Recovered += c.Recovered
@@ -299,11 +320,19 @@ func (p *pull) took(c *store.Claim, sent time.Time) {
 	// Under the heart before anything starts: a handler could outlast the lease before its first
 	// heartbeat.
 	lease := p.s.base.Kind(c.Tasks[0].Kind).Lease // of all of them
+	if c.Ahead != 0 && c.Tasks[len(c.Tasks)-1].Due > c.Now {
+		lease = min(lease, aheadLease)
+	}
 	p.heart.hold(c, sent.Add(stored(lease)), lease)
+	if q := p.scope.Series; q != nil && c.Ahead != 0 {
+		q.brought(len(c.Tasks))
+	}
 	for agent, tasks := range byAgent(c.Tasks) {
 		p.enter(agent, len(tasks))
 		if p.outlook.asksFor(agent, c.Partition) {
-			p.tick(agent, tasks)
+			if tasks = p.scope.Series.await(p, c, t, agent, tasks); len(tasks) > 0 {
+				p.tick(agent, tasks, delayOf(c))
+			}
 		} else {
 			p.refuse(agent, tasks)
 		}
@@ -337,7 +366,7 @@ func (p *pull) refuse(agent string, tasks []Claimed) {
 
 // tick runs tasks of one agent, which are entered and for each of which a slot is held. They start in order and run side by
 // side.
-func (p *pull) tick(agent string, tasks []Claimed) {
+func (p *pull) tick(agent string, tasks []Claimed, waits delay) {
 	p.tally.mu.Lock()
 	p.tally.agents[agent] = struct{}{}
 	p.tally.mu.Unlock()
@@ -348,6 +377,7 @@ func (p *pull) tick(agent string, tasks []Claimed) {
 		if r == nil {
 			continue
 		}
+		r.waits = waits
 		// One that may have ended its last process takes no batch with it.
 		if !h.batch || r.claimed.Crashes > 0 {
 			r.self[0] = r

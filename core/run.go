@@ -43,6 +43,7 @@ type run struct {
 
 	// Small fields are kept together: a run is as large as a size class of Go's allocator, and a byte more costs 256.
 	rides bool         // it has no slot: the first of its batch has one for all
+	waits delay        // of its outcome
 	owes  bool         // its goroutine stores its outcome
 	left  *inheritance // of children that have failed; nil for none
 
@@ -106,7 +107,7 @@ func (r *run) describe() {
 	c, b := r.claimed, &r.body
 	r.info = RunInfo{
 		Agent: c.Agent, ID: c.ID, Kind: c.Kind, Group: b.Group, Level: c.Level, Attempt: r.state.Attempt + 1,
-		Due: c.Due.Time(), Occurrence: decide.Nominal(c, &r.state).Time(), Parent: b.Parent, Submitted: c.Submitted.Time(), Claimed: r.pull.s.base.StoreNow().Time(), Fence: c.Fence, TraceID: b.TraceID,
+		Due: c.Due.Time(), Occurrence: decide.Nominal(c, &r.state).Time(), Parent: b.Parent, Submitted: c.Submitted.Time(), Claimed: max(r.pull.s.base.StoreNow(), c.Due).Time(), Fence: c.Fence, TraceID: b.TraceID,
 		Traceparent: b.Traceparent, SessionID: b.SessionID, UserID: b.UserID, Labels: b.AllLabels(), Info: b.Info, Tags: b.Tags, Crashes: c.Crashes, Zone: r.pull.s.zoneOf(c, b), run: r,
 	}
 	if b.Origin != nil {

@@ -4,8 +4,10 @@ package core
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/ahead"
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -29,14 +31,18 @@ type Series struct {
 	every   time.Duration
 	settler settler
 	earlier chan struct{} // has room for one signal: a second one would add nothing
+	hears   atomic.Bool
+	waiting *ahead.Waiting[early]
 
 	mu        sync.Mutex // also of the outlooks of its pulls
 	seen      map[int]*seen
-	alarm     store.Millis // the last result of Next; zero: never
-	claimedAt time.Time    // when the last claim began; zero: never
-	full      bool         // it brought all that it asked for
-	burst     int          // claims that need not wait, as there was a rest before
-	settledAt time.Time    // when outcomes were sent last
+	alarm     store.Millis  // the last result of Next; zero: never
+	claimedAt time.Time     // when the last claim began; zero: never
+	full      bool          // it brought all that it asked for
+	burst     int           // claims that need not wait, as there was a rest before
+	settledAt time.Time     // when outcomes were sent last
+	moment    time.Duration // how far claims look ahead
+	noneUntil time.Time     // until when they do not
 }
 
 // NewSeries makes a series whose pulls look again at a partition that has reported nothing for so long: so they find what no process
@@ -45,6 +51,8 @@ func (s *Scheduler) NewSeries(every time.Duration) *Series {
 	s.alarm.Lives()
 	q := &Series{s: s, every: every, earlier: make(chan struct{}, 1), seen: map[int]*seen{}}
 	q.settler.s, q.settler.series = s, q
+	q.moment = s.config.Ahead
+	q.waiting = ahead.NewWaiting(s.config.Clock, q.begin)
 	return q
 }
 
@@ -145,13 +153,16 @@ func (q *Series) hurries() bool {
 	return q.full
 }
 
-// company reports whether an outcome that waits for the pace would meet others: a claim that begins by then, or, where outcomes
-// were sent just now, those of handlers that still run.
+// company reports whether an outcome that waits for the pace would meet others: a claim that begins by then, the outcome of a task that starts
+// by then, or, where outcomes were sent just now, those of handlers that still run.
 func (q *Series) company() bool {
 	now, storeNow := q.s.config.Clock.Now(), q.s.base.StoreNow()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.s.calls.Load() > 0 && now.Sub(q.settledAt) < pace {
+		return true
+	}
+	if first := q.waiting.First(); !first.IsZero() && first.Sub(now) <= pace {
 		return true
 	}
 	next := q.next()

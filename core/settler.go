@@ -61,7 +61,11 @@ type settler struct {
 	working bool
 	owed    bool        // the goroutine of a handler that has returned is about to store the waiting outcomes
 	disarm  func() bool // stops the timer of the batch that waits for company; nil if none does
+	until   time.Time   // when that goes off
 }
+
+// settleAfter is how long an outcome waits for a claim at the pace, which is left the time to take it along.
+const settleAfter = pace + pace/2
 
 // largestSettle is the most outcomes that are stored together, and enoughToSettle how many wait for no more.
 const (
@@ -74,25 +78,54 @@ func (t *settler) add(r *run) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.waiting = append(t.waiting, r)
+	wait := t.patience(r)
 	switch {
 	case t.working:
-	case len(t.waiting) >= enoughToSettle || !t.gathers(r):
+	case len(t.waiting) >= enoughToSettle || wait <= 0:
 		// The goroutine that ran the handler has nothing else to do, and is awake.
 		if t.owed = t.owed || r.owes; !r.owes {
 			t.begin()
 		}
-	case t.disarm == nil: // one timer for a batch, which leaves a claim that comes at the pace the time to take it along
-		t.disarm = t.s.config.Clock.AfterFunc(pace+pace/2, t.due)
+	default:
+		t.within(wait)
 	}
 }
 
-// gathers reports whether an outcome waits for others. An outcome that an agent waits for, or a pull that is about to end, is stored at
+// patience is how long an outcome waits for others, at most. An outcome that an agent waits for, or a pull that is about to end, is stored at
 // once, and so is a pause that other tasks are to have too.
-func (t *settler) gathers(r *run) bool {
-	if t.series == nil || r.pull.over() || r.pull.serial() || r.verdict.Busy != nil {
-		return false
+func (t *settler) patience(r *run) time.Duration {
+	s := &r.verdict.Settlement
+	if t.series == nil || s.Verb == store.VerbRelease || r.pull.over() || r.pull.serial() || r.verdict.Busy != nil {
+		return 0
 	}
-	return t.series.company()
+	if !r.tells() && (r.waits == untilNextClaim || r.waits == ifDueAgain && s.Verb == store.VerbAgain) {
+		if d := t.series.untilClaim(); d > 0 {
+			return d
+		}
+	}
+	if t.series.company() {
+		return settleAfter
+	}
+	return 0
+}
+
+// within makes sure that the waiting outcomes are stored within d. The mutex is held.
+func (t *settler) within(d time.Duration) {
+	at := t.s.config.Clock.Now().Add(d)
+	if t.disarm != nil && !at.Before(t.until) {
+		return
+	}
+	t.calm()
+	t.until, t.disarm = at, t.s.config.Clock.AfterFunc(d, t.due)
+}
+
+// flush stores what waits.
+func (t *settler) flush() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) > 0 && !t.working {
+		t.begin()
+	}
 }
 
 // pay stores the waiting outcomes if that is to happen at once. The goroutine of a handler calls it when it has returned its slots.
@@ -406,4 +439,38 @@ func (t *tally) count(v *decide.Verdict) {
 func (p *pull) release(r *run) {
 	r.verdict.Settlement, r.verdict.Released = decide.Release(r.claimed), true
 	p.settler.add(r)
+}
+
+// board takes what waits for company, for a claim that begins.
+func (t *settler) board() []*run {
+	if t.series == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	// A batch is already being stored, or one of its runs needs a callback, which takes an extra write.
+	if t.working || slices.ContainsFunc(t.waiting, (*run).tells) {
+		return nil
+	}
+	t.calm()
+	return t.take()
+}
+
+// arrived takes note of how outcomes were settled that have travelled with a claim. Those that the store did not answer for, or
+// that had to be decided a second time, are settled by themselves.
+func (t *settler) arrived(batch []*run, runs []store.Settlement, settled []store.Settled, err error) {
+	if err == nil {
+		batch, runs, err = sortOut(batch, runs, settled)
+	}
+	if len(batch) == 0 {
+		return
+	}
+	go func() {
+		if err == nil {
+			ctx, cancel := t.call(batch)
+			batch, runs, err = t.try(ctx, batch, runs)
+			cancel()
+		}
+		t.insist(batch, runs, err)
+	}()
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/ahead"
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -51,7 +52,8 @@ type seen struct {
 	// overdue reports that next was over when it answered, by its own clock: the clock of another partition, or of an answer that was long under
 	// way, may be behind it, and then nothing would seem to be due.
 	overdue bool
-	doubted bool // the last claim found nothing, as if others were faster: a look costs them and us less
+	clock   ahead.Clock // of its server
+	doubted bool        // the last claim found nothing, as if others were faster: a look costs them and us less
 }
 
 // suspects reports whether claims have left tasks lately whose last runs died with their process. A search that has passed them sees none.

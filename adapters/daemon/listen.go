@@ -19,19 +19,25 @@ func (l *loop) listen(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
 		woken, err := l.config.Waker.Wakeups(ctx)
 		if err == nil {
-			l.deaf.Store(false)
+			l.hears(true)
 			// One wake-up at least came through, besides the made-up one: the
 			// subscription works, and its pauses start over.
 			if l.forward(ctx, woken) > 1 {
 				failures = 0
 			}
-			l.deaf.Store(true)
+			l.hears(false)
 		} else if failures == 0 && ctx.Err() == nil {
 			l.config.Logger.LogAttrs(ctx, slog.LevelWarn, "cannot listen for wake-ups; looking for due work every tick instead", slog.Any("err", err))
 		}
 		failures++
 		l.sleep(ctx, pause(failures))
 	}
+}
+
+// hears notes whether wake-ups are to be expected.
+func (l *loop) hears(hears bool) {
+	l.deaf.Store(!hears)
+	l.series.Hears(hears)
 }
 
 // forward hands wake-ups on until there are no more, and counts them. The first is made up: tasks that fell due before the

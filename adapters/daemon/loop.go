@@ -158,6 +158,8 @@ func (l *loop) turn(ctx context.Context) error {
 // woken takes note of a wake-up.
 func (l *loop) woken(w store.Wakeup) {
 	switch {
+	case w.Withdrawn:
+		l.series.Withdraw(w.Partition)
 	case w.Due.Time().IsZero(): // only an order makes it due, and is announced itself
 	case w.Due == 1: // made up: anything may be due
 		l.series.Forget()

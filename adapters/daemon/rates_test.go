@@ -18,8 +18,8 @@ import (
 
 // What the rates that people have cost: how often a daemon calls its store, and how late tasks are for it.
 
-// Where a task falls due each millisecond, a daemon claims each other millisecond, never asks what it knows, and is late by no
-// more than that.
+// Where a task falls due each millisecond, a daemon claims those of a moment together, stores what has become of them with the next claim,
+// never asks what it knows, and starts each at its time.
 func TestAStreamOfTasksIsClaimedAtAPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -42,9 +42,9 @@ func TestAStreamOfTasksIsClaimedAtAPace(t *testing.T) {
 		time.Sleep(time.Second)
 		assert.EqualValues(t, tasks, ran.Load())
 		assert.LessOrEqual(t, f.store.Calls("Look")-looks, 3)
-		assert.LessOrEqual(t, f.store.Calls("Claim")-claims, tasks/2+20)
-		assert.LessOrEqual(t, f.store.Calls("Settle")-settles, tasks/2+20)
-		assert.GreaterOrEqual(t, f.store.Turns(), f.store.Calls("Settle")-settles-20, "nearly all outcomes travel with a claim")
+		assert.LessOrEqual(t, f.store.Calls("Claim")-claims, tasks/10)
+		assert.LessOrEqual(t, f.store.Calls("Settle")-settles, tasks/5)
+		assert.GreaterOrEqual(t, f.store.Turns(), (f.store.Calls("Claim")-claims)*2/3, "most claims take along what has ended")
 		assert.LessOrEqual(t, time.Duration(latest.Load()), 2*time.Millisecond)
 	})
 }
@@ -174,7 +174,7 @@ func TestARecurringTaskCostsAClaimAndASettlement(t *testing.T) {
 		f := setup(t, daemon.Config{}, true)
 		var ran atomic.Int64
 		core.Handle(f.scheduler, "note", func(_ context.Context, task *core.Task[any]) error {
-			assert.Zero(t, time.Since(task.Due))
+			assert.Less(t, time.Since(task.Due), 50*time.Microsecond)
 			ran.Add(1)
 			return nil
 		})

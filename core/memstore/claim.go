@@ -129,9 +129,14 @@ func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
 	}
 	c.serveLines()
 	c.visit()
+	until := c.goAhead(recovered)
 	out := c.answer(recovered)
+	out.Ahead = until
 	if len(c.taken) == 0 {
 		return out
+	}
+	if last := c.taken[len(c.taken)-1].due; last > now {
+		c.lease, p.ahead = min(c.lease, r.AheadLease), max(p.ahead, last)
 	}
 	held := p.lease(c.taken, r, c.lease, now)
 	out.Fence = held.fence
@@ -277,7 +282,7 @@ func (p *partition) recover(c *claiming) (recovered int, ended []endedRun) {
 			continue
 		}
 		if notice > 0 && !t.noticed {
-			t.noticed, t.end = true, now.Add(notice)
+			t.noticed, t.end = true, now.Add(t.notice(notice))
 			p.leases.fix(t)
 			c.noticed++
 			continue
@@ -291,6 +296,18 @@ func (p *partition) recover(c *claiming) (recovered int, ended []endedRun) {
 	p.running -= int64(len(ended))
 	p.counts.Recovered += int64(len(ended))
 	return len(ended), ended
+}
+
+// shortestNotice is the least that a holder is given, unless the caller gives less.
+const shortestNotice = 500 * time.Millisecond
+
+// notice is what the holder of a lease is given: no more than half of what a short lease has lasted, such as that of tasks that were
+// claimed ahead of their time.
+func (t *term) notice(given time.Duration) time.Duration {
+	if lasted := t.end.Sub(store.Millis(t.claim.fence / clockUnit)); lasted > 0 {
+		given = min(given, max(shortestNotice, (lasted/2).Truncate(time.Millisecond)))
+	}
+	return given
 }
 
 // takeBackAll takes the tasks back of a lease that is over, and notes whose they were.

@@ -44,7 +44,8 @@ func (s *Store) Delete(ctx context.Context, tasks []store.Deletion) ([]store.Eff
 func (s *Store) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, error) {
 	return operate(ctx, s, holds, func(h *store.Hold, now store.Millis) store.Effect {
 		sc := scopeOf(h.Target)
-		return s.inScope(&h.Target, func(p *partition) bool {
+		var begin store.Millis
+		effect := s.inScope(&h.Target, func(p *partition) bool {
 			if sc.kind == 't' && p.task(sc.name, sc.id) == nil {
 				return false
 			}
@@ -55,8 +56,11 @@ func (s *Store) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, e
 				return false
 			}
 			p.hold(sc, begun, now, h.Prolong)
+			begin = max(begin, withdraw(p, now))
 			return true
 		})
+		effect.Due = begin
+		return effect
 	})
 }
 

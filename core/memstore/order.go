@@ -135,6 +135,7 @@ func (p *partition) cancel(c *store.Cancellation, now store.Millis) store.Effect
 		// The first cancel stays, with its operator's note.
 		if !t.ending() {
 			t.order, t.changed = &order{op: orderCancel, note: slices.Clone(c.Order)}, now
+			withdraw(p, now)
 		}
 		return store.Effect{Code: store.EffectOrdered}
 	// The record that comes along was made of another definition: the caller reads the task again.

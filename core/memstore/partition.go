@@ -50,7 +50,8 @@ type partition struct {
 	signals  signals
 	// overruled is when a held task was last ordered to run.
 	overruled store.Millis
-	stamps    []string // of definitions that are stored, those given last at the end
+	ahead     store.Millis // until when tasks begin that were claimed before they were due
+	stamps    []string     // of definitions that are stored, those given last at the end
 }
 
 // newPartition makes an empty partition. Its orders are total, so that

@@ -26,6 +26,7 @@ func (s *Store) Profile(ctx context.Context, changes []store.ProfileChange) ([]s
 			p.profiles[c.Agent] = slices.Clone(c.Now)
 		}
 		p.setBounds(c, now)
+		withdraw(p, now)
 		return store.Effect{Code: store.EffectDone}
 	})
 }

@@ -260,6 +260,7 @@ func (p *partition) replace(sub store.Submission, due, now store.Millis) store.S
 		// Counters of kinds follow the definition from now on, also while the old one runs.
 		p.stats(t.Kind).Running--
 		p.stats(sub.Kind).Running++
+		withdraw(p, now)
 		t.order = &order{op: orderReplace, due: due, note: slices.Clone(sub.State)}
 	}
 	p.stats(t.Kind).Live--

@@ -34,12 +34,26 @@ func (s *Store) announce(p *partition, due store.Millis) {
 	}
 }
 
+// withdraw asks for what was claimed ahead of its time, as a command may be about it. It returns until when such tasks begin; zero if all
+// have by now.
+func withdraw(p *partition, now store.Millis) store.Millis {
+	if p.ahead <= now {
+		return 0
+	}
+	send(p.store.watchers, store.Wakeup{Partition: p.index, Withdrawn: true})
+	return p.ahead
+}
+
 // wake sends a wake-up to all watchers. It never blocks: a full channel means
 // that a wake-up is already pending.
 func (s *Store) wake(p *partition, due store.Millis) {
-	for w := range s.watchers {
+	send(s.watchers, store.Wakeup{Partition: p.index, Due: due})
+}
+
+func send(watchers map[chan store.Wakeup]struct{}, w store.Wakeup) {
+	for to := range watchers {
 		select {
-		case w <- store.Wakeup{Partition: p.index, Due: due}:
+		case to <- w:
 		default:
 		}
 	}

@@ -55,7 +55,9 @@ func (s *Store) answered(c *call, r *store.ClaimRequest, reply []any, err error)
 	case r.New != nil:
 		claim, err = s.parseStarted(c, r, reply)
 	case c.full != nil:
-		claim, err = parsePlainClaim(c.partition, reply)
+		if claim, err = parsePlainClaim(c.partition, reply); ahead(r) {
+			claim.Ahead = claim.Now.Add(r.Ahead)
+		}
 	default:
 		claim, err = parseClaim(c.partition, reply)
 	}

@@ -181,6 +181,7 @@ func (s *Store) inScopes(ctx context.Context, n int, ask func(i int) (store.Targ
 		// A partition that found nothing to change must not hide another that
 		// did, so EffectNone never overwrites.
 		if effect.Code != store.EffectNone {
+			effect.Due = max(effect.Due, out[of[k]].Due)
 			out[of[k]] = effect
 		}
 	}

@@ -3,6 +3,7 @@ package redisstore
 // Claims that the plain script can answer.
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -27,12 +28,22 @@ func plainClaimArgs(r *store.ClaimRequest) []any {
 	} else {
 		args = append(args, ownLeases(r))
 	}
-	args = args.stamped(r.Fence, r.Stamp).number(int64(len(r.Kinds)))
+	args = args.stamped(r.Fence, r.Stamp)
+	if ahead(r) {
+		args = append(args, fmt.Sprintf("%d %d %d %d", len(r.Kinds), r.Ahead.Milliseconds(), r.AheadMost, r.AheadLease.Milliseconds()))
+	} else {
+		args = args.number(int64(len(r.Kinds)))
+	}
 	args = append(args, r.Kinds...)
 	for _, agent := range r.Agents {
 		args = append(args, encode(agent))
 	}
 	return args.pointers()
+}
+
+// ahead reports whether a claim takes tasks before they are due. One that names agents does not: it has no look at what comes next.
+func ahead(r *store.ClaimRequest) bool {
+	return r.Ahead > 0 && r.AheadMost > 0 && r.Agents == nil
 }
 
 // ownLeases is the lease of a claim, and a line for each kind that has another one.

@@ -59,13 +59,20 @@ func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 	return out, nil
 }
 
+// withdrawn in place of a due time is what withdraw.lua writes; a version that does not know it looks at what is due.
+const withdrawn = 2
+
 // parseWakeup reads a message of layout.lua: the base of a partition's keys and a due time.
 // Messages of other programs on the channel are skipped.
 func parseWakeup(payload string, byBase map[string]int) (store.Wakeup, bool) {
 	base, ms, _ := strings.Cut(payload, " ")
 	due, err := strconv.ParseInt(ms, 10, 64)
 	p, known := byBase[base]
-	return store.Wakeup{Partition: p, Due: store.Millis(due)}, err == nil && known
+	w := store.Wakeup{Partition: p, Due: store.Millis(due)}
+	if w.Withdrawn = due == withdrawn; w.Withdrawn {
+		w.Due = 0
+	}
+	return w, err == nil && known
 }
 
 // pass waits until the reader takes the wake-up, or the subscription ends.

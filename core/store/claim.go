@@ -35,6 +35,14 @@ type ClaimRequest struct {
 	Suspects *[SuspectSorts]int
 	// MaxCrashes is how many crashes a task may have that still runs: one with more is claimed to be ended, and no suspect. Zero for any.
 	MaxCrashes int
+	// Ahead also takes tasks that fall due within so long; the caller starts each of them at its time. AheadMost is how many at most; they come
+	// besides Limit, once all that is due is taken. A store takes them only where nothing about them is out of the ordinary: nothing holds
+	// or bounds them, no order or signal is meant for them, their due time does not move with activity, they are not of level 1, and no
+	// process has died of them. It may take fewer, or none. AheadLease is how long a claim that has such tasks holds all of its tasks, if
+	// its lease would be longer: if the caller dies before they begin, they are late by that and its notice.
+	Ahead      time.Duration
+	AheadMost  int
+	AheadLease time.Duration
 	// New is a task that is stored first, as [Queue].Submit stores it. The claim is made only if that creates it, and then for its
 	// agent: Agents is nil, Kinds has its kind. Where nothing else of the agent is due and nothing is out of the ordinary, both are
 	// one step, in which no other claim can take it. Claim.Submitted has the outcome.
@@ -110,6 +118,8 @@ type Claim struct {
 	// Unstamped reports that nothing was leased as the partition lacks the Stamp of the request: the store has lost those definitions. A claim
 	// that finds nothing due need not report it.
 	Unstamped bool
+	// Ahead is until when due times were looked at for ClaimRequest.Ahead; zero if they were not, as something is out of the ordinary.
+	Ahead Millis
 }
 
 // Aside is a task that a claim has parked, and why.

@@ -47,7 +47,7 @@ type AuditPage struct {
 // Effect is the result of an operator's request.
 type Effect struct {
 	Code EffectCode
-	Due  Millis // of Replay and RunNow: when the task is due
+	Due  Millis // of Replay and RunNow: when the task is due; of Hold: until when tasks may start that were claimed ahead; zero for none
 }
 
 // Audited is the result of the audit of a page.

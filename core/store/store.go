@@ -201,4 +201,7 @@ type Waker interface {
 type Wakeup struct {
 	Partition int
 	Due       Millis
+	// Withdrawn says, in place of a due time, that a command may be about tasks that were claimed ahead of their time: who has such tasks
+	// gives them back, and claims again what is still to be started.
+	Withdrawn bool
 }

@@ -28,6 +28,8 @@ func (d *driver) claim() {
 		r.Kinds, r.PerAgent = equalKinds, 0
 		if d.pick(3) == 0 {
 			d.name(&r)
+		} else if n := d.pick(8); n > 0 {
+			r.Ahead, r.AheadMost, r.AheadLease = time.Duration(n)*400*time.Millisecond, 1+d.pick(8), 300*time.Millisecond
 		}
 		d.look(r)
 		d.claims = append(d.claims, r)
@@ -142,9 +144,12 @@ func (d *driver) claimOne(r store.ClaimRequest) {
 	if d.pick(4) == 0 {
 		sa, sb = d.settlements()
 	}
-	ta, ra, ea := d.a.Turn(d.Context(), sa, []store.ClaimRequest{r})
 	// One after the other: what a store has to settle in a second try may come after the claim of a turn.
 	tb, rb, eb := store.InTurn(d.Context(), d.b, sb, []store.ClaimRequest{r})
+	if r.Ahead > 0 && rb[0].Ahead == 0 {
+		r.Ahead = 0 // a store need not take anything ahead
+	}
+	ta, ra, ea := d.a.Turn(d.Context(), sa, []store.ClaimRequest{r})
 	d.same("turn", ea, eb, ta, tb)
 	ca, cb := ra[0], rb[0]
 	if ca.Fence != 0 {
@@ -164,6 +169,9 @@ func (d *driver) claimOne(r store.ClaimRequest) {
 	ca.Fence, cb.Fence = min(ca.Fence, 1), min(cb.Fence, 1)
 	d.same("claim", ca.Err, cb.Err, nil, nil)
 	ca.Err, cb.Err = nil, nil
+	if ca.Unstamped {
+		cb.Ahead = 0
+	}
 	cb.Unstamped = cb.Unstamped || len(cb.Tasks) == 0 && ca.Unstamped // where nothing is due it need not be told
 	require.Equal(d, ca, cb, "claim %+v", r)
 }

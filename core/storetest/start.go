@@ -111,3 +111,112 @@ func testStartWaits(t *testing.T, b *bench) {
 	assert.Nil(t, claims[0].Submitted)
 	b.audited()
 }
+
+// ahead is a request that takes what falls due within a second besides ten that are due.
+func ahead(b *bench) store.ClaimRequest {
+	r := b.request(10)
+	r.Ahead, r.AheadMost, r.AheadLease = time.Second, 10, 2*time.Second
+	return r
+}
+
+// given gives a run back that has not begun.
+func given(t store.Claimed) store.Settlement {
+	return store.Settlement{Run: t.Run, Kind: t.Kind, Verb: store.VerbRelease, Due: store.When{At: t.Due}}
+}
+
+// testAhead claims what falls due within a moment, with what is due and under a short lease; its time is that of the task.
+func testAhead(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"), within(task("b", "2"), 700*time.Millisecond), within(task("c", "3"), time.Second), within(task("d", "4"), time.Second+time.Millisecond))
+	begun := b.now()
+	c := b.claimWith(ahead(b))
+	require.Equal(t, []string{"a/1", "b/2", "c/3"}, names(c))
+	assert.Equal(t, begun.Add(time.Second), c.Ahead)
+	assert.Equal(t, []store.Millis{begun, begun.Add(700 * time.Millisecond), begun.Add(time.Second)}, []store.Millis{c.Tasks[0].Due, c.Tasks[1].Due, c.Tasks[2].Due})
+	assert.Equal(t, [2]store.Millis{begun.Add(time.Second + time.Millisecond), begun.Add(2 * time.Second)}, [2]store.Millis{c.NextDue, c.NextLease})
+	assert.Empty(t, names(b.claimWith(ahead(b))), "they are leased")
+	b.ended(given(c.Tasks[1]))
+	assert.Equal(t, begun.Add(700*time.Millisecond), b.one("b", "2").Due, "what is given back has its time")
+	assert.Empty(t, names(b.claim(10)))
+
+	noticing := func(most int) store.ClaimRequest {
+		r := ahead(b)
+		r.AheadMost, r.Notice = most, 10*time.Second
+		return r
+	}
+	c = b.claimWith(noticing(1))
+	require.Equal(t, []string{"b/2"}, names(c))
+	b.clock.Advance(2*time.Second + 499*time.Millisecond)
+	c = b.claimWith(noticing(1))
+	assert.Equal(t, []string{"d/4"}, names(c), "the others are given notice")
+	assert.Equal(t, b.now().Add(time.Second), c.NextLease, "half of the short lease")
+	b.clock.Advance(time.Second)
+	assert.Len(t, b.claimWith(noticing(1)).Tasks, 3)
+	b.audited()
+}
+
+// testAheadLeaves leaves everything that is out of the ordinary until it is due.
+func testAheadLeaves(t *testing.T, b *bench) {
+	b.with(Options{})
+	soon := 500 * time.Millisecond
+	urgent := within(task("urgent", "1"), soon)
+	urgent.Level = store.LevelHigh
+	other := within(task("other", "1"), soon)
+	other.Kind = "unknown"
+	keyed := within(task("keyed", "1"), soon)
+	keyed.Key = "x"
+	b.submit(urgent, other, within(task("held", "1"), soon), within(task("held", "2"), soon), keyed)
+	b.hold(store.Target{Agent: "held"}, store.When{})
+	b.hold(store.Target{Key: "x"}, store.When{})
+	_, err := b.store.Touch(b.Context(), []store.Touch{touching(task("active", "1"), store.Pulse{Delay: soon})})
+	require.NoError(t, err)
+	b.clock.Advance(100 * time.Millisecond)
+	assert.Empty(t, names(b.claimWith(ahead(b))))
+	b.clock.Advance(soon)
+	c := b.claim(10)
+	assert.ElementsMatch(t, []string{"urgent/1", "active/1"}, names(c))
+	b.audited()
+}
+
+// testAheadWithdrawn has commands come between a claim and the time of its task.
+func testAheadWithdrawn(t *testing.T, b *bench) {
+	b.with(Options{})
+	woken, err := b.store.(store.Waker).Wakeups(b.Context())
+	require.NoError(t, err)
+	withdrawn := func() {
+		b.Helper()
+		for {
+			select {
+			case w := <-woken:
+				if w.Withdrawn {
+					assert.Zero(t, w.Due)
+					return
+				}
+			case <-time.After(5 * time.Second):
+				require.Fail(t, "nobody is asked for what was claimed ahead")
+			}
+		}
+	}
+	b.submit(within(task("a", "1"), 500*time.Millisecond))
+	c := b.claimWith(ahead(b))
+	require.Len(t, c.Tasks, 1)
+	due := c.Tasks[0].Due
+	assert.Equal(t, store.Effect{Code: store.EffectDone, Due: due}, b.held(store.Hold{Target: store.Target{Kind: "k"}}), "until then it may start")
+	withdrawn()
+	b.ended(given(c.Tasks[0]))
+	b.clock.Advance(time.Second)
+	assert.Empty(t, names(b.claim(10)), "it is held")
+	assert.Equal(t, store.Effect{Code: store.EffectDone}, b.held(store.Hold{Target: store.Target{Agent: "a"}}), "no task that was claimed ahead can start any more")
+	b.unhold(store.Target{Kind: "k"})
+	b.unhold(store.Target{Agent: "a"})
+	c = b.claim(10)
+	require.Len(t, c.Tasks, 1)
+	b.ended(again(c.Tasks[0], 500*time.Millisecond))
+
+	c = b.claimWith(ahead(b))
+	require.Len(t, c.Tasks, 1)
+	assert.Equal(t, store.EffectOrdered, b.cancelled(store.Cancellation{Agent: "a", ID: "1", Version: b.one("a", "1").Version, Order: []byte("why")}).Code)
+	withdrawn()
+	var ending *store.EndingError
+	assert.ErrorAs(t, b.settle(given(c.Tasks[0]))[0].Err, &ending)
+}

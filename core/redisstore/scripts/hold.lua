@@ -1,5 +1,5 @@
 -- hold: begin or end a hold: none of the tasks of its scope is claimed while it lasts.
--- needs: look holds answers
+-- needs: look holds answers withdraw
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] leases
@@ -8,7 +8,7 @@
 -- ARGV[2] scope
 -- ARGV[3] when it ends: ms, or minus a delay in ms; 0 for never
 -- ARGV[4] who and why
--- returns {now, 1, or 0 when there was nothing to change}
+-- returns {now, 1, or 0 when there was nothing to change, until when tasks begin that were claimed ahead of their time}
 
 local command, scope, till, said = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 if till < 0 then till = now - till end
@@ -42,4 +42,4 @@ redis.call('HSET', KEYS[4], scope, string.format('%013.0f', till) .. since .. sa
 if till > 0 then redis.call('ZADD', KEYS[3], till, HELD .. scope) else redis.call('ZREM', KEYS[3], HELD .. scope) end
 if byte(scope) == byte(SCOPE_TASK) then state_.touch(sub(scope, 3)) end
 look()
-return kept_answer({ now, 1 })
+return kept_answer({ now, 1, withdraw() })

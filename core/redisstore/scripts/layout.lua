@@ -59,7 +59,7 @@
 --   owed      ZSET until(13) | tag, by its time, ms: those that none has, and until when the process with that tag may still set it;
 --                  '' has when one was confirmed last; of the first partition only
 --   counters has 'stamps' too: those of the definitions that are stored, oldest first, with a space between: see stamp.lua
---                  and 'ordered': when a task was last told to run that was held, ms; each hold begins later than those before it
+--                  and 'ahead': until when tasks begin that were claimed before their time, and 'ordered': when a task was last told to run that was held, ms; each hold begins later than those before it
 --   processes HASH tag -> until(13) opaque; of the first partition only: what processes say of themselves
 --   receipts  HASH message -> until(13) state(1) delivery(16) opaque: messages that senders may deliver again; of the first partition only
 --   received  ZSET message, by until, ms

@@ -1,5 +1,5 @@
 -- order: an operator's command for one task.
--- needs: look holds signals finished known grouped answers
+-- needs: look holds signals finished known grouped answers withdraw
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] claims
@@ -108,6 +108,7 @@ local function cancel()
     local order = redis.call('HGET', base .. 'orders', ref)
     if not order or byte(order) ~= byte(ORDER_CANCEL) then
       redis.call('HSET', base .. 'orders', ref, ORDER_CANCEL .. said)
+      withdraw()
       state_.touch(ref)
     end
     return AT_THE_END, 0
@@ -163,7 +164,12 @@ local function delete()
   end
   if not live then return effect, 0 end
   local held = nil
-  if place_ == IS_RUNNING then held = stop() else lift(agent, id, live, member, place_, name) end
+  if place_ == IS_RUNNING then
+    held = stop()
+    withdraw()
+  else
+    lift(agent, id, live, member, place_, name)
+  end
   drop()
   if held then free(agent, held) end
   count('deleted', 1)

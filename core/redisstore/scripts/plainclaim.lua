@@ -15,7 +15,7 @@
 -- ARGV[2] most tasks
 -- ARGV[3] lease, ms, and for each kind that has another one a line: lease, ms, '|' kind
 -- ARGV[4] the largest fence that the caller has seen, 0: none; behind it the stamp(24) of what it needs to be stored, if any
--- ARGV[5] number of kinds
+-- ARGV[5] number of kinds; to take tasks ahead of their time also, with a space between: due within ms, most of them, lease of a claim with some, ms
 -- ARGV[6..] 1 for each kind with a handler: kind
 -- ARGV[..] 1 for each agent to visit; none: any agent
 -- returns {now} if something is out of the ordinary, else {now, next due of these agents or '', next end of a lease or '', fence or '',
@@ -25,9 +25,14 @@
 
 local STAMPED = 24 -- longer than a fence alone
 local MOST_HOLDS = 64 -- that are looked at one by one
+local MOST_TASKS = 50 -- tasks of a claim
 local FIRST_LOOK = 4 -- entries of the agenda
 local ODD = { now }
-local nkinds = tonumber(ARGV[5])
+local nkinds, within, most_ahead, lease_ahead = tonumber(ARGV[5]), nil, nil, nil
+if not nkinds then
+  nkinds, within, most_ahead, lease_ahead = string.match(ARGV[5], '^(%d+) (%d+) (%d+) (%d+)$')
+  nkinds, lease_ahead = tonumber(nkinds), tonumber(lease_ahead)
+end
 
 -- 1. What is rare: each is nothing to a claim whose tasks it is not about.
 local held, held_kinds, held_keys, parked, ORDERS, BOUNDED = nil, {}, nil, nil, nil, nil
@@ -72,6 +77,7 @@ if lease and tonumber(lease) <= now or redis.call('HEXISTS', KEYS[4], CLAIM_NONC
 -- 2. What is due: tasks by themselves, in the order in which they have waited, and agents with many.
 -- The first entries tell both what is due, where little is, and what is next.
 local limit, asked, due, task, known = tonumber(ARGV[2]), {}, {}, nil, false
+local early, until_ = {}, within and now + tonumber(within) or 0 -- what is due next, and until when that is looked at
 if #ARGV == 5 + nkinds then
   local at = 0
   due = redis.call('ZRANGE', KEYS[1], '0', '3', 'WITHSCORES')
@@ -79,7 +85,12 @@ if #ARGV == 5 + nkinds then
   known = at < 2 * FIRST_LOOK and at <= 2 * limit
   if known then
     task = due[at + 2]
-    for i = #due, at + 1, -1 do due[i] = nil end
+    local all = #due
+    for i = all, at + 1, -1 do
+      if i % 2 == 0 and tonumber(due[i]) <= until_ then early[i - at], early[i - at - 1] = due[i], due[i - 1] end
+      due[i] = nil
+    end
+    if #early < all - at or all < 2 * FIRST_LOOK then until_ = 0 end -- there are no more
   else
     due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now), 'WITHSCORES', 'LIMIT', '0', ARGV[2])
   end
@@ -122,7 +133,15 @@ else -- the tasks of some agents: the head of each says where they are
     end
   end
 end
-local n, many = #due / 2, nil
+
+-- Ahead of their time come the first of those that are due next, if all that are due have come.
+local ndue = #due / 2
+local room_ahead = within and ndue < limit and math.min(tonumber(most_ahead), MOST_TASKS - ndue) or 0
+if room_ahead > 0 and until_ > now then
+  early = redis.call('ZRANGEBYSCORE', KEYS[1], string.format('(%.0f', now), string.format('%.0f', until_), 'WITHSCORES', 'LIMIT', '0', tostring(room_ahead))
+end
+for i = 1, math.min(#early, 2 * room_ahead) do due[2 * ndue + i] = early[i] end
+local n, many, later = #due / 2, nil, {} -- later: places of those that are not taken ahead
 local agents, dues, lives, refs, gone = {}, {}, {}, {}, {}
 local names, at_names, tasks, at_tasks = {}, {}, {}, {}
 local singles, slots = 0, 0
@@ -148,6 +167,8 @@ if singles > 0 then
     elseif form == byte(FEW) then
       local high, low = byte(value, 4, 5)
       lives[at_names[k]] = sub(value, 6, 5 + high * 256 + low)
+    elseif at_names[k] > ndue then
+      later[at_names[k]] = true
     elseif form == byte(QUEUED) then
       local level = ({ ['1'] = '1', ['2'] = '2', ['4'] = '3' })[sub(value, 2, 2)]
       if not level then return ODD end -- tasks of several levels
@@ -160,14 +181,52 @@ if singles > 0 then
 end
 if slots > 0 then
   for k, live in ipairs(redis.call('HMGET', KEYS[9], unpack(tasks))) do
-    if not live then return ODD end
-    lives[at_tasks[k]], refs[at_tasks[k]] = live, tasks[k]
+    if not live and at_tasks[k] <= ndue then return ODD end
+    lives[at_tasks[k]], refs[at_tasks[k]], later[at_tasks[k]] = live, tasks[k], not live or nil
   end
 end
-if many then -- the others close ranks
-  if redis.call('EXISTS', base .. 'bytes') == 1 then return ODD end
-  local apart = {}
-  for _, agent in ipairs(many) do apart[agent.at] = true end
+local own, lease_usual = nil, tonumber(ARGV[3])
+if not lease_usual then -- kinds have leases of their own
+  own, lease_usual = {}, tonumber(string.match(ARGV[3], '^%d+'))
+  for ms, kind in string.gmatch(ARGV[3], '\n(%d+)|([^\n]*)') do own[kind] = tonumber(ms) end
+end
+if n > ndue then -- nothing is taken ahead that is out of the ordinary, or that an order, a signal or an activity may still change
+  local ahead, takes, lease_taken = {}, {}, nil
+  for i = 6, 5 + nkinds do takes[ARGV[i]] = true end
+  for i = own and ndue > 0 and 1 or ndue + 1, n do -- the first that is due tells which lease the others have
+    local live = lives[i] or ''
+    local at = byte(live) == byte(INLINE) and 1 or 0
+    local high, low = byte(live, at + 9, at + 10)
+    local last = at + (high or 0) * 256 + (low or 0) + 10
+    local kind = sub(live, last + 2, last + 1 + (byte(live, last + 1) or 0))
+    refs[i] = refs[i] or agents[i] .. ':' .. sub(live, at + 11, last)
+    local holds_ = own and (own[kind] or lease_usual)
+    lease_taken = lease_taken or holds_
+    local odd = many or not low or sub(live, at + 8, at + 8) == '1' or not takes[kind] or holds_ ~= lease_taken
+    odd = odd or held and (held[agents[i]] or held[refs[i]] or held_kinds[kind])
+    if held_keys and not odd then
+      last = last + 1 + #kind
+      high, low = byte(live, last + 1, last + 2)
+      odd = not low or held_keys[sub(live, last + 3, last + 2 + high * 256 + low)]
+    end
+    if i > ndue then
+      ahead[i - ndue] = refs[i]
+      if odd then later[i] = true end
+    end
+  end
+  for _, of in ipairs({ 'orders', 'pulse', 'awaits', 'bounds' }) do
+    if redis.call('EXISTS', base .. of) == 1 then
+      local whose = of == 'bounds' and { unpack(agents, ndue + 1, n) } or ahead
+      for k, there in ipairs(redis.call('HMGET', base .. of, unpack(whose))) do
+        if there then later[ndue + k] = true end
+      end
+    end
+  end
+end
+if many or next(later) then -- the others close ranks
+  if many and redis.call('EXISTS', base .. 'bytes') == 1 then return ODD end
+  local apart = later
+  for _, agent in ipairs(many or {}) do apart[agent.at] = true end
   local all, left = n, {}
   n = 0
   for i = 1, all do
@@ -228,12 +287,11 @@ for i = 1, n do
   refs[i] = ref
   packed[3 * i - 2], packed[3 * i - 1], packed[3 * i] = agent, id, dues[i]
 end
-local lease_of_all = tonumber(ARGV[3])
-if not lease_of_all and n > 0 then -- kinds have leases of their own: what is taken has one
-  local own = {}
-  for ms, kind in string.gmatch(ARGV[3], '\n(%d+)|([^\n]*)') do own[kind] = tonumber(ms) end
+local lease_of_all = lease_usual
+if own and n > 0 then -- what is taken has one lease
+  lease_of_all = nil
   for kind, k in pairs(per) do
-    local for_ = k > 0 and (own[kind] or tonumber(string.match(ARGV[3], '^%d+')))
+    local for_ = k > 0 and (own[kind] or lease_usual)
     if for_ and lease_of_all and for_ ~= lease_of_all then return ODD end
     lease_of_all = for_ or lease_of_all
   end
@@ -250,7 +308,7 @@ if n > 0 and BOUNDED then -- their agents have limits or budgets of their own
   end
 end
 
-local counters, seen = n > 0 and redis.call('HMGET', KEYS[7], 'clock', 'running', 'stamps'), ARGV[4]
+local counters, seen = n > 0 and redis.call('HMGET', KEYS[7], 'clock', 'running', 'stamps', 'ahead'), ARGV[4]
 if n > 0 and #seen > STAMPED then
   if not string.find(counters[3] or '', sub(seen, -STAMPED), 1, true) then return ODD end
   seen = sub(seen, 1, -STAMPED - 1)
@@ -275,7 +333,13 @@ end
 if #gone > 0 then redis.call('ZREM', KEYS[1], unpack(gone)) end
 if n > 0 then
   fence = string.format('%.0f', math.max((tonumber(counters[1]) or 0) + 1, now * 1024, seen + 1))
-  redis.call('HSET', KEYS[7], 'clock', fence, 'running', string.format('%.0f', (tonumber(counters[2]) or 0) + n))
+  local running = string.format('%.0f', (tonumber(counters[2]) or 0) + n)
+  if not many and n > ndue then
+    redis.call('HSET', KEYS[7], 'clock', fence, 'running', running, 'ahead', string.format('%.0f', math.max(tonumber(dues[n]), tonumber(counters[4]) or 0)))
+    lease_of_all = math.min(lease_of_all, lease_ahead)
+  else
+    redis.call('HSET', KEYS[7], 'clock', fence, 'running', running)
+  end
   redis.call(
     'HSET', KEYS[4], fence, string.rep(RUNNING, n) .. ARGV[1], fence .. CLAIM_REFS, cmsgpack.pack(packed), CLAIM_NONCE .. ARGV[1], fence
   )
@@ -298,7 +362,7 @@ if profiles then
 end
 
 -- 7. When the partition is due next; what is parked in it stays so.
-if many or not known then task = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')[2] end
+if many or not known or n > ndue then task = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')[2] end
 local hint = task
 if lease and (not task or tonumber(lease) < tonumber(task)) then hint = lease end
 if parked then hint = (hint or '') .. string.match(redis.call('GET', KEYS[8]) or '', '^%d*(.*)$') end

@@ -1,6 +1,6 @@
 -- profile: set or delete the profile of an agent with its limits and budgets, if it is as the caller has seen it, and let claims look at the
 --          lines behind them. Sent again it finds that it is so.
--- needs: look bounded
+-- needs: look bounded withdraw
 -- KEYS[1] agenda
 -- KEYS[2] profiles
 -- KEYS[3] bounds
@@ -34,6 +34,7 @@ if had ~= bounds then
     end
   end
 end
+withdraw()
 if looked then
   look()
   wake(now)

@@ -1,6 +1,6 @@
 -- submit: store new tasks; what becomes of one whose id is live, or finished within the retention, it says itself.
 -- needs: known answers profiled
--- needs to replace: look holds signals finished known grouped answers profiled
+-- needs to replace: look holds signals finished known grouped answers profiled withdraw
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks
@@ -346,6 +346,7 @@ for _, r in ipairs(replaced) do
   if r.place == IS_RUNNING then
     more(more_running, kind, -1)
     more(more_running, r.kind, 1)
+    withdraw()
     redis.call('HSET', base .. 'orders', ref, ORDER_REPLACE .. string.format('%013.0f', r.due) .. r.rule.state)
     state_.touch(ref)
   else

@@ -12,6 +12,10 @@ local suspect = { held = 0, notices = 0, from = {} }
 -- later ones.
 function suspect.noticed(fence, notice)
   if notice == 0 or redis.call('ZSCORE', base .. 'notices', fence) then return false end
+  -- A short lease, such as that of tasks that were claimed ahead of their time, has a short notice: half of what it has lasted, and half a
+  -- second at least. A fence has the time of its claim.
+  local lasted = redis.call('ZSCORE', base .. 'leases', fence) - math.floor(fence / 1024)
+  if lasted > 0 then notice = math.min(notice, math.max(500, math.floor(lasted / 2))) end
   for _, old in ipairs(redis.call('ZRANGE', base .. 'notices', 0, OLD_NOTICES)) do
     if not redis.call('ZSCORE', base .. 'leases', string.match(old, '%d+')) then redis.call('ZREM', base .. 'notices', old) end
   end

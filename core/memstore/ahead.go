@@ -1,0 +1,65 @@
+package memstore
+
+// Ahead: tasks that a claim takes shortly before they are due.
+
+import (
+	"slices"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// goAhead takes what falls due within the next moment, if the request asks for that and nothing about this claim is out of the ordinary.
+// It returns until when it has looked; zero if it has not.
+func (c *claiming) goAhead(recovered int) store.Millis {
+	if c.r.Ahead <= 0 || c.r.AheadMost <= 0 || recovered > 0 || !c.ordinary() {
+		return 0
+	}
+	until, most := c.now.Add(c.r.Ahead), min(c.r.AheadMost, store.MaxClaim-len(c.taken))
+	if c.room <= 0 || slices.ContainsFunc(c.taken, func(t *task) bool { return t.agent.many }) {
+		most = 0 // more is due, or may be
+	}
+	soon := c.p.agenda.first(c.r.Limit+most, func(s *entry) bool { return s.visit <= until })
+	for _, s := range soon {
+		if most == 0 {
+			break
+		}
+		if s.visit <= c.now {
+			continue // it was seen to already
+		}
+		most--
+		if s.agent.many || !c.mayGoAhead(s.task) {
+			continue
+		}
+		s.agent.levels[s.task.Level-1].remove(s.task)
+		c.settleIn(s.task)
+		c.p.agenda.remove(s)
+	}
+	return until
+}
+
+// ordinary reports whether the claim is one that takes all that is due: nothing is put back or left, and nothing that it has taken is
+// bounded or was ordered to run.
+func (c *claiming) ordinary() bool {
+	p, r := c.p, c.r
+	if r.Agents != nil || r.Urgent || r.Serial || r.After != 0 || r.PerAgent > 0 || len(r.Most)+len(r.Leave) > 0 {
+		return false
+	}
+	if c.parked+c.left+c.held+c.noticed+len(p.suspects)+len(p.open) > 0 || p.isParked(r.Kinds) || len(c.lined) > 0 {
+		return false
+	}
+	for _, t := range c.taken {
+		if t.order != nil || len(p.bucketsOf(t)) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// mayGoAhead reports whether nothing about a task is out of the ordinary, and nothing but a command can change when it is due.
+func (c *claiming) mayGoAhead(t *task) bool {
+	if _, held := c.p.keptBy(t, c.now); held {
+		return false
+	}
+	return t.Level != store.LevelHigh && t.order == nil && t.pulse == nil && t.awaits == "" && len(c.p.bucketsOf(t)) == 0 && len(c.p.bounds[t.Agent]) == 0 &&
+		slices.Contains(c.r.Kinds, t.Kind) && !c.heldApart(t.Kind)
+}
