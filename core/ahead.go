@@ -6,6 +6,7 @@ package core
 import (
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/ahead"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -13,9 +14,6 @@ const (
 	// aheadLease is how long tasks are held that were claimed ahead of their time: so long, and half of it for the notice, they are late if
 	// their process dies. Those that run are held for longer from the next heartbeat on.
 	aheadLease = time.Second
-	// startWithin is how late a task starts at most that was claimed ahead of its time: one that comes later is given back. Who pauses tasks
-	// waits for so long until none starts any more.
-	startWithin = 50 * time.Millisecond
 	// aheadOfSlot is how many tasks are claimed ahead of their time for each free slot: most runs are over soon.
 	aheadOfSlot = 4
 	// fewAhead and manyAhead are how many tasks a claim brings for which the moment becomes longer, and shorter.
@@ -88,7 +86,7 @@ func (q *Series) leave(p *pull) {
 func (q *Series) begin(all []early) {
 	now := q.s.config.Clock.Now()
 	for i := range all {
-		if e := &all[i]; now.Sub(e.begin) <= startWithin {
+		if e := &all[i]; now.Sub(e.begin) <= ahead.StartWithin {
 			e.start()
 		} else {
 			e.giveBack()

@@ -52,6 +52,7 @@ type heldClaim struct {
 	given    bool      // it is lost, and its runs have been notified
 	left     bool      // the store knows that the process leaves
 	deadline time.Time // by our clock, counted from before the claim was sent
+	next     time.Time // when it is extended at the latest
 	runs     []heldRun
 	open     int // of them, not settled
 }
@@ -92,6 +93,7 @@ func (h *heart) hold(c *store.Claim, deadline time.Time, lease time.Duration) {
 	}
 	h.claims[claimKey{c.Partition, c.Fence}] = held
 	// Three beats in a lease: two may fail before it is lost.
+	held.next = h.pull.s.config.Clock.Now().Add(lease / 3)
 	h.plan(lease / 3)
 }
 
@@ -111,6 +113,9 @@ func (h *heart) holdAll(tasks []Claimed) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for _, held := range h.claims {
+		held.next = h.pull.begun
+	}
 	h.plan(0) // the answer says what is still held, and the leases are ours from then on
 }
 
@@ -143,6 +148,7 @@ func (h *heart) watch(r *run, call *call) {
 		// of their own.
 		own := h.pull.lease(r)
 		if !held.known && own < held.lease {
+			held.next = h.pull.s.config.Clock.Now()
 			h.plan(0) // the store holds it for too long
 		}
 		if !held.known || own > held.lease {
@@ -259,10 +265,10 @@ func (h *heart) beat() {
 	if h.halted || len(h.claims) == 0 {
 		return
 	}
-	next, tell := check.MaxLease, false
+	next, retry, tell, now := check.MaxLease, check.MaxLease, false, h.pull.s.config.Clock.Now()
 	for _, held := range h.claims {
 		if !held.given {
-			next = min(next, held.lease/3)
+			next, retry = min(next, max(held.next.Sub(now), 0)), min(retry, held.lease/10)
 			tell = tell || h.leaving && !held.left
 		}
 	}
@@ -271,19 +277,20 @@ func (h *heart) beat() {
 	}
 	switch {
 	case failed:
-		next = min(max(next*3/10, shortestBeatPause), longestBeatPause)
+		next = min(max(retry, shortestBeatPause), longestBeatPause)
 	case tell:
 		next = 0
 	}
 	h.schedule(next)
 }
 
-// extensions are what one heartbeat sends: every claim, with the progress of its runs since the last
-// one.
+// extensions are what one heartbeat sends: the claims whose time has come, or comes soon, and those of whose runs there is progress since
+// the last one.
 func (h *heart) extensions() ([]store.Extension, []claimKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.news = false
+	now := h.pull.s.config.Clock.Now()
 	var extensions []store.Extension
 	var keys []claimKey
 	for key, held := range h.claims {
@@ -301,7 +308,9 @@ func (h *heart) extensions() ([]store.Extension, []claimKey) {
 				e.Progress = append(e.Progress, store.Progress{Run: at, State: state})
 			}
 		}
-		extensions, keys = append(extensions, e), append(keys, key)
+		if len(e.Progress) > 0 || h.leaving && !held.left || held.next.Sub(now) <= held.lease/6 {
+			extensions, keys = append(extensions, e), append(keys, key)
+		}
 	}
 	return extensions, keys
 }
@@ -329,7 +338,7 @@ func (h *heart) extend(extensions []store.Extension, keys []claimKey) (failed bo
 			failed, err = true, one
 		case alive[i].Held:
 			// From when it was sent, as for the claim: the store's lease is never over before ours.
-			held.deadline, held.left = sent.Add(stored(held.lease)), extensions[i].Leave
+			held.deadline, held.next, held.left = sent.Add(stored(held.lease)), sent.Add(held.lease/3), extensions[i].Leave
 			held.told(alive[i].Ended)
 		default:
 			lost = append(lost, held)

@@ -109,7 +109,7 @@ func (h *heart) move(from claimKey, back []store.Run, lease time.Duration, sent 
 		return
 	}
 	h.pull.s.fences.seen(from.partition, back[0].Fence)
-	held := &heldClaim{lease: lease, known: true, deadline: sent.Add(stored(lease))}
+	held := &heldClaim{lease: lease, known: true, deadline: sent.Add(stored(lease)), next: sent.Add(lease / 3)}
 	key := claimKey{from.partition, back[0].Fence}
 	for _, run := range back {
 		for i := range old.runs {

@@ -56,7 +56,9 @@ func (s *Store) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, e
 				return false
 			}
 			p.hold(sc, begun, now, h.Prolong)
-			begin = max(begin, withdraw(p, now))
+			if sc.kind != 't' || p.task(sc.name, sc.id).claim != nil {
+				begin = max(begin, withdraw(p, now))
+			}
 			return true
 		})
 		effect.Due = begin

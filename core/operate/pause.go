@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/ahead"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -70,8 +71,23 @@ func (s *Desk) Pause(ctx context.Context, t store.Target, p model.Pause) error {
 	case effects[0].Code == store.EffectNone:
 		return model.ErrNotFound
 	}
+	s.awaitStarts(ctx, effects[0].Due)
 	s.base.ChangedAll(change, s.ends(until))
 	return nil
+}
+
+// awaitStarts waits until no task starts any more that was claimed ahead of its time, by a process that may not have heard of the pause yet.
+func (s *Desk) awaitStarts(ctx context.Context, last store.Millis) {
+	if last == 0 {
+		return
+	}
+	passed := make(chan struct{})
+	stop := s.base.Config.Clock.AfterFunc(max(last.Sub(s.base.StoreNow()), 0)+ahead.StartWithin, func() { close(passed) })
+	defer stop()
+	select {
+	case <-passed:
+	case <-ctx.Done(): // it is paused all the same
+	}
 }
 
 // ends is when a pause ends that has just begun; the zero time for never.

@@ -7,6 +7,10 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// StartWithin is how late a task starts at most that was claimed ahead of its time: one that comes later is given back. A pause waits until
+// none starts any more.
+const StartWithin = 50 * time.Millisecond
+
 // drift is how much faster the clock of a process may run than that of a store, as a part of the time that passes: one in so many.
 // Clocks that are kept by NTP differ by less.
 const drift = 5000

@@ -24,9 +24,12 @@ if command == 'unhold' then
   return { now, 0 }
 end
 
+local waits = false -- it is one task, which no claim has
 if byte(scope) == byte(SCOPE_TASK) then
   local agent, id = string.match(scope, '^t:([^:]*):(.*)$')
-  if not find(agent, redis.call('HGET', KEYS[2], agent), id) then return { now, 0 } end
+  local live, member = find(agent, redis.call('HGET', KEYS[2], agent), id)
+  if not live then return { now, 0 } end
+  waits = where(agent, id, live, member) ~= IS_RUNNING
 end
 local old = redis.call('HGET', KEYS[4], scope)
 if command == 'prolong' and lasting(old) then
@@ -42,4 +45,4 @@ redis.call('HSET', KEYS[4], scope, string.format('%013.0f', till) .. since .. sa
 if till > 0 then redis.call('ZADD', KEYS[3], till, HELD .. scope) else redis.call('ZREM', KEYS[3], HELD .. scope) end
 if byte(scope) == byte(SCOPE_TASK) then state_.touch(sub(scope, 3)) end
 look()
-return kept_answer({ now, 1, withdraw() })
+return kept_answer({ now, 1, waits and 0 or withdraw() })
