@@ -91,7 +91,7 @@ func TestAPauseReturnsWhenNothingStartsAnyMore(t *testing.T) {
 		assert.Len(t, started, 1, "it began while the pause did")
 		assert.InDelta(t, due.Add(50*time.Millisecond).Sub(begun), time.Since(begun), float64(2*time.Millisecond))
 		begun = time.Now()
-		require.NoError(t, f.scheduler.Pause(t.Context(), store.Target{Agent: "b"}, model.Pause{}))
+		require.NoError(t, f.scheduler.Pause(t.Context(), store.Target{Agent: "b"}, model.Pause{Ahead: true}))
 		assert.Zero(t, time.Since(begun), "a pause waits for nothing where nothing was claimed ahead")
 	})
 }
