@@ -137,7 +137,7 @@ func (s *Scheduler) placeNow(ctx context.Context, subs []store.Submission) (star
 	s.fences.seen(partition, c.Fence)
 	s.slots.Keep(g, c.Tasks)
 	if len(c.Tasks) > 0 {
-		start = func() { h.run(c, sent.Add(stored(lease)), lease) }
+		start = func() { h.run(c, heldUntil(sent, lease), lease) }
 	}
 	return start, []store.Submitted{*c.Submitted}, nil
 }

@@ -338,7 +338,7 @@ func (h *heart) extend(extensions []store.Extension, keys []claimKey) (failed bo
 			failed, err = true, one
 		case alive[i].Held:
 			// From when it was sent, as for the claim: the store's lease is never over before ours.
-			held.deadline, held.next, held.left = sent.Add(stored(held.lease)), sent.Add(held.lease/3), extensions[i].Leave
+			held.deadline, held.next, held.left = heldUntil(sent, held.lease), sent.Add(held.lease/3), extensions[i].Leave
 			held.told(alive[i].Ended)
 		default:
 			lost = append(lost, held)

@@ -25,6 +25,10 @@ func noticeOf(lease time.Duration) time.Duration {
 // stored is how long a lease is as the store holds it: without its notice.
 func stored(lease time.Duration) time.Duration { return lease - noticeOf(lease) }
 
+// heldUntil is until when the store certainly holds a lease that was asked for by a call which was sent at a time: it counts in whole
+// milliseconds.
+func heldUntil(sent time.Time, lease time.Duration) time.Time { return sent.Add(stored(lease) - time.Millisecond) }
+
 // nonceFor is a nonce of this process: who repeats a call gets the same answer.
 func (s *Scheduler) nonceFor() string { return s.nonce + rand.Text()[:store.NonceLen-len(s.nonce)] }
 
@@ -109,7 +113,7 @@ func (h *heart) move(from claimKey, back []store.Run, lease time.Duration, sent 
 		return
 	}
 	h.pull.s.fences.seen(from.partition, back[0].Fence)
-	held := &heldClaim{lease: lease, known: true, deadline: sent.Add(stored(lease)), next: sent.Add(lease / 3)}
+	held := &heldClaim{lease: lease, known: true, deadline: heldUntil(sent, lease), next: sent.Add(lease / 3)}
 	key := claimKey{from.partition, back[0].Fence}
 	for _, run := range back {
 		for i := range old.runs {

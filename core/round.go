@@ -323,7 +323,7 @@ func (p *pull) took(t *target, c *store.Claim, sent time.Time) {
 	if c.Ahead != 0 && c.Tasks[len(c.Tasks)-1].Due > c.Now {
 		lease = min(lease, aheadLease)
 	}
-	p.heart.hold(c, sent.Add(stored(lease)), lease)
+	p.heart.hold(c, heldUntil(sent, lease), lease)
 	if q := p.scope.Series; q != nil && c.Ahead != 0 {
 		q.brought(len(c.Tasks))
 	}
