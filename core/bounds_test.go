@@ -79,7 +79,7 @@ func TestBoundsGoWithTheProfile(t *testing.T) {
 		`"budgets":[{"kind":"k","unit":"usd","amount":0.5,"per":"month","zone":"Europe/Berlin","then":"notify"},{"unit":"runs","amount":10,"per":"hour","zone":"UTC","then":"pause"}],"revision":1}`
 	w := newSpender(t, memstore.New(memstore.Config{}), 0)
 	var p core.Profile
-	require.NoError(t, json.Unmarshal([]byte(text), &p))
+	require.NoError(t, p.Read([]byte(text)))
 	set, err := w.SetProfile(t.Context(), p)
 	require.NoError(t, err)
 	for _, shown := range []core.Profile{set, one(w.Profile(t.Context(), "a"))(t)} {
@@ -127,7 +127,7 @@ func TestBoundsOfProfilesThatMakeNoSense(t *testing.T) {
 		many + `]}`: "limits",
 	} {
 		var p core.Profile
-		err := json.Unmarshal([]byte(text), &p)
+		err := p.Read([]byte(text))
 		if p.Agent = "a"; err == nil {
 			_, err = w.SetProfile(t.Context(), p)
 		}

@@ -52,7 +52,7 @@ func (a *api) setProfile(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	var p core.Profile
-	if err := p.UnmarshalJSON(data); err != nil {
+	if err := p.Read(data); err != nil {
 		return 0, nil, err
 	}
 	agent := r.PathValue("agent")

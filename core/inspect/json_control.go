@@ -33,57 +33,89 @@ func (e *Explanation) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// MarshalJSON writes the counters of a kind. Durations are in milliseconds; depth are the tasks that wait, without those that rest.
-func (k KindStats) MarshalJSON() ([]byte, error) {
-	type schedules struct {
-		At       int64 `json:"at"`
-		Every    int64 `json:"every"`
-		Cron     int64 `json:"cron"`
-		Activity int64 `json:"activity"`
-	}
-	type failure struct {
-		At    wire.Stamp `json:"at"`
-		Agent string     `json:"agent_id"`
-		ID    string     `json:"id"`
-		Error string     `json:"error"`
-	}
-	failures := make([]failure, len(k.Failed))
-	for i, f := range k.Failed {
-		failures[i] = failure{At: wire.Stamp(f.At), Agent: f.Agent, ID: f.ID, Error: f.Error}
-	}
-	ms := func(d time.Duration) int64 { return d.Milliseconds() }
-	return json.Marshal(struct {
-		Kind       string    `json:"kind"`
-		Depth      int64     `json:"depth"`
-		Resting    int64     `json:"resting"`
-		Running    int64     `json:"running"`
-		Runs       int64     `json:"runs"`
-		Successes  int64     `json:"successes"`
-		Failures   int64     `json:"failures"`
-		Min        int64     `json:"min_duration_ms"`
-		Avg        int64     `json:"avg_duration_ms"`
-		Max        int64     `json:"max_duration_ms"`
-		AvgLag     int64     `json:"avg_lag_ms"`
-		MaxLag     int64     `json:"max_lag_ms"`
-		BySchedule schedules `json:"by_schedule"`
-		Recent     []failure `json:"recent_failures"`
-	}{
-		k.Kind, k.Depth(), k.Resting, k.Running, k.Runs, k.Runs - k.Failures, k.Failures, ms(k.Shortest), ms(k.Average()), ms(k.Longest),
-		ms(k.AverageLag()), ms(k.LongestLag),
-		schedules{k.At, k.Every, k.Cron, k.Activity},
-		failures,
-	})
+// kindStatsJSON are the counters of a kind. Durations are in milliseconds; depth are the tasks that wait, without those that rest.
+type kindStatsJSON struct {
+	Kind       string            `json:"kind"`
+	Depth      int64             `json:"depth"`
+	Resting    int64             `json:"resting"`
+	Running    int64             `json:"running"`
+	Runs       int64             `json:"runs"`
+	Successes  int64             `json:"successes"`
+	Failures   int64             `json:"failures"`
+	Shortest   wire.Milliseconds `json:"min_duration_ms"`
+	Average    wire.Milliseconds `json:"avg_duration_ms"`
+	Longest    wire.Milliseconds `json:"max_duration_ms"`
+	AverageLag wire.Milliseconds `json:"avg_lag_ms"`
+	LongestLag wire.Milliseconds `json:"max_lag_ms"`
+	BySchedule schedulesJSON     `json:"by_schedule"`
+	Recent     []failureJSON     `json:"recent_failures"`
 }
 
-// MarshalJSON writes the counters, with the store's time and when something is due next.
-func (s Stats) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Now     wire.Stamp `json:"now"`
-		NextDue wire.Stamp `json:"next_due,omitzero"`
-		store.Counters
+// schedulesJSON are the runs of a kind by the type of their schedule.
+type schedulesJSON struct {
+	At       int64 `json:"at"`
+	Every    int64 `json:"every"`
+	Cron     int64 `json:"cron"`
+	Activity int64 `json:"activity"`
+}
 
-		Kinds []KindStats `json:"kinds,omitempty"`
-	}{wire.Stamp(s.Now), wire.Stamp(s.NextDue), s.Counters, s.Kinds})
+// failureJSON is a failed run.
+type failureJSON struct {
+	At    wire.Stamp `json:"at"`
+	Agent string     `json:"agent_id"`
+	ID    string     `json:"id"`
+	Error string     `json:"error"`
+}
+
+// MarshalJSON writes the counters of a kind.
+func (k KindStats) MarshalJSON() ([]byte, error) {
+	w := kindStatsJSON{
+		Depth: k.Depth(), Successes: k.Runs - k.Failures, Average: wire.Milliseconds(k.Average()), AverageLag: wire.Milliseconds(k.AverageLag()),
+		Recent: make([]failureJSON, len(k.Failed)),
+	}
+	wire.Copy(&w, &k.KindCounters)
+	wire.Copy(&w.BySchedule, &k.KindCounters)
+	for i, f := range k.Failed {
+		w.Recent[i] = failureJSON{At: wire.Stamp(f.At), Agent: f.Agent, ID: f.ID, Error: f.Error}
+	}
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. Sums are made of the averages, which they give again.
+func (k *KindStats) UnmarshalJSON(data []byte) error {
+	w := kindStatsJSON{}
+	err := json.Unmarshal(data, &w)
+	*k = KindStats{KindCounters: store.KindCounters{
+		Live: w.Depth + w.Resting + w.Running, Duration: time.Duration(w.Average) * time.Duration(w.Runs), Lag: time.Duration(w.AverageLag) * time.Duration(w.Runs),
+	}}
+	wire.Copy(&k.KindCounters, &w)
+	wire.Copy(&k.KindCounters, &w.BySchedule)
+	for _, f := range w.Recent {
+		k.Failed = append(k.Failed, RecentFailure{At: time.Time(f.At), Agent: f.Agent, ID: f.ID, Error: f.Error})
+	}
+	return err
+}
+
+// statsJSON are the counters, with the store's time and when something is due next.
+type statsJSON struct {
+	Now     wire.Stamp `json:"now"`
+	NextDue wire.Stamp `json:"next_due,omitzero"`
+	store.Counters
+
+	Kinds []KindStats `json:"kinds,omitempty"`
+}
+
+// MarshalJSON writes the counters.
+func (s Stats) MarshalJSON() ([]byte, error) {
+	return json.Marshal(statsJSON{wire.Stamp(s.Now), wire.Stamp(s.NextDue), s.Counters, s.Kinds})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *Stats) UnmarshalJSON(data []byte) error {
+	w := statsJSON{}
+	err := json.Unmarshal(data, &w)
+	*s = Stats{Counters: w.Counters, Now: time.Time(w.Now), NextDue: time.Time(w.NextDue), Kinds: w.Kinds}
+	return err
 }
 
 // MarshalJSON writes what an audit found.

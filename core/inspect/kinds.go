@@ -4,10 +4,8 @@ package inspect
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/model"
@@ -104,87 +102,4 @@ func (s *View) kindPauses(ctx context.Context) (pauses []model.PauseInfo, cut bo
 		seen, q.After = seen+max(len(page.Holds), 1), page.Next
 	}
 	return pauses, true, nil
-}
-
-// MarshalJSON writes the list; pauses_cut is left out unless it is true.
-func (l KindList) MarshalJSON() ([]byte, error) {
-	kinds := l.Kinds
-	if kinds == nil {
-		kinds = []KindInfo{}
-	}
-	return json.Marshal(struct {
-		Kinds []KindInfo `json:"kinds"`
-		Cut   bool       `json:"pauses_cut,omitempty"`
-	}{kinds, l.Cut})
-}
-
-// MarshalJSON writes a kind; slots is null if the kind has no bound.
-func (k KindInfo) MarshalJSON() ([]byte, error) {
-	type slots struct {
-		Total int `json:"total"`
-		InUse int `json:"in_use"`
-	}
-	var own *slots
-	if k.Slots.Total > 0 {
-		own = &slots{k.Slots.Total, k.Slots.InUse}
-	}
-	limits := k.Limits
-	if limits == nil {
-		limits = []store.LimitUse{}
-	}
-	return json.Marshal(struct {
-		Kind      string           `json:"kind"`
-		Handled   bool             `json:"handled"`
-		Gated     bool             `json:"gated"`
-		Processes int              `json:"processes"`
-		Live      int64            `json:"live"`
-		Depth     int64            `json:"depth"`
-		Resting   int64            `json:"resting"`
-		Running   int64            `json:"running"`
-		Slots     *slots           `json:"slots"`
-		Pause     *model.PauseInfo `json:"pause"`
-		Limits    []store.LimitUse `json:"limits"`
-		Settings  kindSettings     `json:"settings"`
-	}{
-		k.Kind, k.Handled, k.Gated, k.Processes, k.Counters.Live, k.Counters.Depth(), k.Counters.Resting, k.Counters.Running,
-		own, k.Pause, limits, settingsOf(&k),
-	})
-}
-
-// kindSettings are the settings of a kind as the file has them. Zero is none, or never.
-type kindSettings struct {
-	Level         store.Level `json:"level"`
-	Timeout       string      `json:"timeout"`
-	Lease         string      `json:"lease"`
-	MaxAttempts   int         `json:"max_attempts"`
-	Backoff       string      `json:"backoff"`
-	MaxBackoff    string      `json:"max_backoff"`
-	MaxRetryAfter int         `json:"max_retry_afters"`
-	PauseAfter    int         `json:"pause_after_failures"`
-	Grace         string      `json:"grace"`
-	Spread        string      `json:"spread"`
-	CatchUp       int         `json:"catch_up"`
-	Disabled      bool        `json:"disabled"`
-	Activity      bool        `json:"activity"` // its tasks are created by activity
-	Batch         int         `json:"batch,omitempty"`
-	BatchWait     string      `json:"batch_wait,omitempty"`
-	BatchBy       []string    `json:"batch_by,omitempty"`
-}
-
-// settingsOf are the settings of a kind for JSON. Settings of batches are those that a batch handler uses.
-func settingsOf(info *KindInfo) kindSettings {
-	k := info.Settings
-	text := func(d time.Duration) string { return max(d, 0).String() }
-	out := kindSettings{
-		Level: k.Level, Timeout: text(k.Timeout), Lease: text(k.Lease), MaxAttempts: k.MaxAttempts, Backoff: text(k.Backoff), MaxBackoff: text(k.MaxBackoff),
-		MaxRetryAfter: max(k.MaxRetryAfters, 0), PauseAfter: max(k.PauseAfter, 0), Grace: text(k.Grace), Spread: text(k.Spread), CatchUp: max(k.CatchUp, 0),
-		Disabled: k.Disabled, Activity: k.Activity != nil,
-	}
-	if k.Batch > 0 {
-		out.Batch, out.BatchWait, out.BatchBy = k.Batch, text(k.BatchWait), k.BatchBy
-		if out.BatchBy == nil {
-			out.BatchBy = []string{model.BatchByAgent}
-		}
-	}
-	return out
 }

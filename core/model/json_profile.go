@@ -11,22 +11,26 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// MarshalJSON writes a profile with the fields that it has.
-func (p Profile) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Agent    string            `json:"agent_id,omitempty"`
-		Zone     string            `json:"zone,omitempty"`
-		Quiet    []QuietHours      `json:"quiet,omitempty"`
-		Urgent   bool              `json:"urgent,omitempty"`
-		Labels   map[string]string `json:"labels,omitempty"`
-		Limits   []store.Limit     `json:"limits,omitempty"`
-		Budgets  []store.Budget    `json:"budgets,omitempty"`
-		Revision int64             `json:"revision,omitempty"`
-	}{p.Agent, p.Zone, p.Quiet, p.Urgent, p.Labels, p.Limits, p.Budgets, p.Revision})
+// profileJSON is a profile with the fields that it has.
+type profileJSON struct {
+	Agent    string            `json:"agent_id,omitempty"`
+	Zone     string            `json:"zone,omitempty"`
+	Quiet    []QuietHours      `json:"quiet,omitempty"`
+	Urgent   bool              `json:"urgent,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Limits   []store.Limit     `json:"limits,omitempty"`
+	Budgets  []store.Budget    `json:"budgets,omitempty"`
+	Revision int64             `json:"revision,omitempty"`
 }
 
-// UnmarshalJSON reads a profile strictly, as that of a task does; a member that is null counts as left out. Values are checked when it is set.
-func (p *Profile) UnmarshalJSON(data []byte) error {
+// MarshalJSON writes a profile.
+func (p Profile) MarshalJSON() ([]byte, error) { return json.Marshal(profileJSON(p)) }
+
+// UnmarshalJSON reads what MarshalJSON writes, in this version or another: it ignores unknown fields.
+func (p *Profile) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, (*profileJSON)(p)) }
+
+// Read reads a profile from input strictly, as that of a task does; a member that is null counts as left out. Values are checked when it is set.
+func (p *Profile) Read(data []byte) error {
 	names, values, err := check.JSONObject("profile", data)
 	if err != nil {
 		return err

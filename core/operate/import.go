@@ -51,6 +51,15 @@ func (e *ImportError) Error() string { return fmt.Sprintf("line %d: %v", e.Line,
 // Unwrap is why it was refused.
 func (e *ImportError) Unwrap() error { return e.Err }
 
+// RefusedError is why a line was refused elsewhere, in an answer that was read.
+type RefusedError struct {
+	Code model.Code
+	Text string
+}
+
+// Error is the text.
+func (e *RefusedError) Error() string { return e.Text }
+
 // Import reads what [Desk.Export] has written and stores it: for the agent as, or if that is empty for the agent that the lines name. What
 // exists stays unchanged, so that an import may be repeated, whole or after a failure; an agent that was resumed since is paused again, if the
 // lines say so. A wrong line is refused alone, before anything of it is written, and the others are stored. A task comes

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
@@ -17,28 +18,53 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// MarshalJSON writes the result of an import, with the first refused lines.
+// importedJSON is the result of an import, with the first refused lines.
+type importedJSON struct {
+	New     int           `json:"new"`
+	Same    int           `json:"same"`
+	Differs int           `json:"differs"`
+	Refused int           `json:"refused"`
+	Errors  []ImportError `json:"errors"`
+}
+
+// MarshalJSON writes the result of an import.
 func (i Imported) MarshalJSON() ([]byte, error) {
-	type refused struct {
-		Line  int        `json:"line"`
-		Code  model.Code `json:"code"`
-		Field string     `json:"field,omitempty"`
-		Error string     `json:"error"`
+	w := importedJSON(i)
+	if w.Errors == nil {
+		w.Errors = []ImportError{}
 	}
-	errs := make([]refused, len(i.Errors))
-	for n, e := range i.Errors {
-		errs[n] = refused{Line: e.Line, Code: model.CodeOf(e.Err), Error: check.Clip(e.Err.Error())}
-		if inv, ok := errors.AsType[*store.InvalidError](e.Err); ok {
-			errs[n].Field = inv.Field
-		}
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (i *Imported) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, (*importedJSON)(i)) }
+
+// refusedJSON is a refused line.
+type refusedJSON struct {
+	Line  int        `json:"line"`
+	Code  model.Code `json:"code"`
+	Field string     `json:"field,omitempty"`
+	Error string     `json:"error"`
+}
+
+// MarshalJSON writes why a line was refused.
+func (e ImportError) MarshalJSON() ([]byte, error) {
+	w := refusedJSON{Line: e.Line, Code: model.CodeOf(e.Err), Error: check.Clip(e.Err.Error())}
+	if inv, ok := errors.AsType[*store.InvalidError](e.Err); ok {
+		w.Field = inv.Field
 	}
-	return json.Marshal(struct {
-		New     int       `json:"new"`
-		Same    int       `json:"same"`
-		Differs int       `json:"differs"`
-		Refused int       `json:"refused"`
-		Errors  []refused `json:"errors"`
-	}{i.New, i.Same, i.Differs, i.Refused, errs})
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes: a *[store.InvalidError], or a *[RefusedError].
+func (e *ImportError) UnmarshalJSON(data []byte) error {
+	w := refusedJSON{}
+	err := json.Unmarshal(data, &w)
+	*e = ImportError{Line: w.Line, Err: &RefusedError{Code: w.Code, Text: w.Error}}
+	if reason, ok := strings.CutPrefix(w.Error, w.Field+" "); ok && w.Code == model.CodeInvalid {
+		e.Err = &store.InvalidError{Field: w.Field, Reason: reason}
+	}
+	return err
 }
 
 // parseImport reads a line: one with a task, or a head line with the settings of its agent.
@@ -59,7 +85,7 @@ func parseImport(data []byte) (*headLine, *model.NewTask, error) {
 			err = check.OfField(name, model.MustBe(values[name], &head.Agent, "a string"))
 		case "profile":
 			head.Profile = &model.Profile{}
-			if err = json.Unmarshal(values[name], head.Profile); err != nil {
+			if err = head.Profile.Read(values[name]); err != nil {
 				err = check.Within(name, err)
 			}
 		case "pause":

@@ -83,6 +83,14 @@ func (a Amount) String() string {
 // MarshalJSON writes a number.
 func (a Amount) MarshalJSON() ([]byte, error) { return []byte(a.String()), nil }
 
+// UnmarshalJSON reads one.
+func (a *Amount) UnmarshalJSON(data []byte) error {
+	var n float64
+	err := json.Unmarshal(data, &n)
+	*a = AmountOf(n)
+	return err
+}
+
 // Used is how much a run has used of a unit.
 type Used struct {
 	Unit   string
@@ -276,8 +284,32 @@ func (b *Budget) fields() budgetFields {
 	return budgetFields{b.About.Kind, b.About.Key, b.About.Each, b.About.Unit, b.Amount, b.About.Per, b.Zone, b.Then}
 }
 
+func (f *budgetFields) budget() Budget {
+	about := BudgetTarget{LimitTarget{Kind: f.Kind, Key: f.Key, Each: f.Each}, f.Unit, f.Per}
+	return Budget{About: about, Amount: f.Amount, Zone: f.Zone, Then: f.Then}
+}
+
 // MarshalJSON writes the bounds of a budget.
 func (b Budget) MarshalJSON() ([]byte, error) { return json.Marshal(b.fields()) }
+
+// UnmarshalJSON reads what MarshalJSON writes, in this version or another. Input is read more strictly, by [core.ReadBudget].
+func (b *Budget) UnmarshalJSON(data []byte) error {
+	f := budgetFields{}
+	err := json.Unmarshal(data, &f)
+	*b = f.budget()
+	return err
+}
+
+// budgetUseFields are those of a budget, and of how much of it is used.
+type budgetUseFields struct {
+	budgetFields
+
+	Used    Amount        `json:"used"`
+	UsedUp  int           `json:"used_up"`
+	Waiting int64         `json:"waiting"`
+	Ends    time.Time     `json:"ends_at"`
+	Shares  []BudgetShare `json:"shares"`
+}
 
 // MarshalJSON writes a budget, and how much of it is used.
 func (u BudgetUse) MarshalJSON() ([]byte, error) {
@@ -285,15 +317,15 @@ func (u BudgetUse) MarshalJSON() ([]byte, error) {
 	if shares == nil {
 		shares = []BudgetShare{}
 	}
-	return json.Marshal(struct {
-		budgetFields
+	return json.Marshal(budgetUseFields{u.fields(), u.Used, u.UsedUp, u.Waiting, u.Ends.Time(), shares})
+}
 
-		Used    Amount        `json:"used"`
-		UsedUp  int           `json:"used_up"`
-		Waiting int64         `json:"waiting"`
-		Ends    time.Time     `json:"ends_at"`
-		Shares  []BudgetShare `json:"shares"`
-	}{u.fields(), u.Used, u.UsedUp, u.Waiting, u.Ends.Time(), shares})
+// UnmarshalJSON reads what MarshalJSON writes.
+func (u *BudgetUse) UnmarshalJSON(data []byte) error {
+	f := budgetUseFields{}
+	err := json.Unmarshal(data, &f)
+	*u = BudgetUse{Budget: f.budget(), Used: f.Used, UsedUp: f.UsedUp, Waiting: f.Waiting, Ends: MillisOf(f.Ends), Shares: f.Shares}
+	return err
 }
 
 // Add counts the use of agents, keys or tasks, or of all together.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -132,32 +133,81 @@ func (l *Limit) fields() limitFields {
 	return f
 }
 
+// limit is the limit that has these fields. A rate in the notation of a later version is left out.
+func (f *limitFields) limit() Limit {
+	l := Limit{About: LimitTarget{Kind: f.Kind, Key: f.Key, Each: f.Each}, Concurrency: f.Concurrency, Adaptive: f.Adaptive}
+	n, per, _ := strings.Cut(f.Rate, "/")
+	rate, err := strconv.Atoi(n)
+	if d, wrong := time.ParseDuration(per); err == nil && wrong == nil {
+		l.Rate, l.Per = rate, d
+	}
+	if f.Burst != nil {
+		l.Burst = *f.Burst
+	}
+	return l
+}
+
 // MarshalJSON writes a limit with the fields that it has.
 func (l Limit) MarshalJSON() ([]byte, error) { return json.Marshal(l.fields()) }
 
+// UnmarshalJSON reads what MarshalJSON writes, in this version or another. Input is read more strictly, by [core.ReadLimit].
+func (l *Limit) UnmarshalJSON(data []byte) error {
+	f := limitFields{}
+	err := json.Unmarshal(data, &f)
+	*l = f.limit()
+	return err
+}
+
+// limitUseFields are those of a limit, and of how much of it is used.
+type limitUseFields struct {
+	limitFields
+
+	Running int64     `json:"running"`
+	Waiting int64     `json:"waiting"`
+	Learned []Learned `json:"learned,omitempty"`
+}
+
 // MarshalJSON writes a limit with the fields that it has, and how much of it is used.
 func (u LimitUse) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		limitFields
-
-		Running int64     `json:"running"`
-		Waiting int64     `json:"waiting"`
-		Learned []Learned `json:"learned,omitempty"`
-	}{u.fields(), u.Running, u.Waiting, u.Learned})
+	return json.Marshal(limitUseFields{u.fields(), u.Running, u.Waiting, u.Learned})
 }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (u *LimitUse) UnmarshalJSON(data []byte) error {
+	f := limitUseFields{}
+	err := json.Unmarshal(data, &f)
+	*u = LimitUse{f.limit(), f.Running, f.Waiting, f.Learned}
+	return err
+}
+
+type (
+	plainLearned Learned
+
+	learnedFields struct {
+		*plainLearned
+
+		HeldUntil *time.Time `json:"held_until,omitempty"`
+	}
+)
 
 // MarshalJSON writes when a key is asked again as a time.
 func (l Learned) MarshalJSON() ([]byte, error) {
-	type plain Learned
-	var until *time.Time
+	f := learnedFields{plainLearned: (*plainLearned)(&l)}
 	if l.HeldUntil > 0 {
 		at := l.HeldUntil.Time()
-		until = &at
+		f.HeldUntil = &at
 	}
-	return json.Marshal(struct {
-		plain
-		HeldUntil *time.Time `json:"held_until,omitempty"`
-	}{plain(l), until})
+	return json.Marshal(f)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (l *Learned) UnmarshalJSON(data []byte) error {
+	f := learnedFields{plainLearned: (*plainLearned)(l)}
+	err := json.Unmarshal(data, &f)
+	if f.HeldUntil != nil {
+		l.HeldUntil = MillisOf(*f.HeldUntil)
+	}
+	return err
 }
 
 // SortLimits puts limits in the order of their kind, key and Each.

@@ -85,7 +85,7 @@ func (a *Agent) read() error {
 	if err != nil {
 		return a.at.fail("cannot be converted to JSON: %w", err)
 	}
-	if err := json.Unmarshal(data, &a.profile); err != nil {
+	if err := a.profile.Read(data); err != nil {
 		return a.refused(err)
 	}
 	if a.profile.Agent == "" {

@@ -15,21 +15,16 @@ import (
 
 // Profile is the profile of an agent.
 func (c *Client) Profile(ctx context.Context, agent string) (core.Profile, error) {
-	p, err := get[profile](ctx, c, nil, "agents", agent)
-	return p.core(), err
+	return get[core.Profile](ctx, c, nil, "agents", agent)
 }
 
 // Profiles is a page of the profiles of all agents.
 func (c *Client) Profiles(ctx context.Context, cursor string, limit int) ([]core.Profile, string, error) {
 	page, err := get[struct {
-		Profiles []profile
+		Profiles []core.Profile
 		Next     string `json:"next_cursor"`
 	}](ctx, c, pageOf(limit, cursor), "profiles")
-	var out []core.Profile
-	for i := range page.Profiles {
-		out = append(out, page.Profiles[i].core())
-	}
-	return out, page.Next, err
+	return page.Profiles, page.Next, err
 }
 
 // SetProfile sets the profile of an agent as a whole.
@@ -44,8 +39,7 @@ func (c *Client) SetProfile(ctx context.Context, p core.Profile) (core.Profile, 
 		budgets = append(budgets, allOfBudget(&p.Budgets[i]))
 	}
 	body["limits"], body["budgets"] = limits, budgets
-	set, err := send[profile](ctx, c, &call{method: http.MethodPut, path: []string{"agents", p.Agent}, body: body, within: workWithin})
-	return set.core(), err
+	return send[core.Profile](ctx, c, &call{method: http.MethodPut, path: []string{"agents", p.Agent}, body: body, within: workWithin})
 }
 
 // DeleteProfile deletes the profile of an agent.

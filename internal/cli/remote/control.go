@@ -93,8 +93,8 @@ func (c *Client) Notice(ctx context.Context, kind string, s core.Subject) (model
 
 // Limits are all limits.
 func (c *Client) Limits(ctx context.Context) ([]store.LimitUse, error) {
-	answer, err := get[struct{ Limits []limit }](ctx, c, nil, "limits")
-	return limitsOf(answer.Limits), err
+	answer, err := get[struct{ Limits []store.LimitUse }](ctx, c, nil, "limits")
+	return answer.Limits, err
 }
 
 // SetLimits sets limits, each as a whole, one after the other.
@@ -158,12 +158,8 @@ func (c *Client) LiftLimit(ctx context.Context, on core.LimitTarget) error {
 
 // Budgets are all budgets.
 func (c *Client) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
-	answer, err := get[struct{ Budgets []budget }](ctx, c, nil, "budgets")
-	var out []store.BudgetUse
-	for i := range answer.Budgets {
-		out = append(out, answer.Budgets[i].core())
-	}
-	return out, err
+	answer, err := get[struct{ Budgets []store.BudgetUse }](ctx, c, nil, "budgets")
+	return answer.Budgets, err
 }
 
 // SetBudgets sets budgets, each as a whole, one after the other.

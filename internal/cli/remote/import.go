@@ -81,7 +81,7 @@ func (im *importing) send(next int) error {
 	if len(bytes.TrimSpace(im.lines.Bytes())) == 0 {
 		return nil
 	}
-	part, err := send[imported](im.ctx, im.c, &call{
+	part, err := send[operate.Imported](im.ctx, im.c, &call{
 		method: http.MethodPost, path: []string{"agents", im.agent, "import"}, body: bytes.NewReader(im.lines.Bytes()), within: workWithin,
 	})
 	if err != nil {
@@ -91,7 +91,10 @@ func (im *importing) send(next int) error {
 	sum.New, sum.Same, sum.Differs, sum.Refused = sum.New+part.New, sum.Same+part.Same, sum.Differs+part.Differs, sum.Refused+part.Refused
 	for _, e := range part.Errors[:min(len(part.Errors), operate.MaxImportErrors-len(sum.Errors))] {
 		e.Line += im.first - 1
-		sum.Errors = append(sum.Errors, e.core())
+		if refused, ok := e.Err.(*operate.RefusedError); ok { //nolint:errorlint // as it was read
+			e.Err = &Error{Code: refused.Code, Detail: refused.Text, like: alike(refused.Code, refused.Text)}
+		}
+		sum.Errors = append(sum.Errors, e)
 	}
 	return nil
 }

@@ -17,8 +17,7 @@ import (
 
 // Stats are the counters of the whole store.
 func (c *Client) Stats(ctx context.Context) (inspect.Stats, error) {
-	answer, err := get[stats](ctx, c, nil, "stats")
-	return answer.core(), err
+	return get[inspect.Stats](ctx, c, nil, "stats")
 }
 
 // Window is what ran within the last time.
@@ -28,15 +27,7 @@ func (c *Client) Window(ctx context.Context, d time.Duration) (inspect.Window, e
 
 // DescribeKinds are all kinds, as the server knows them.
 func (c *Client) DescribeKinds(ctx context.Context) (inspect.KindList, error) {
-	answer, err := get[struct {
-		Kinds []kind
-		Cut   bool `json:"pauses_cut"`
-	}](ctx, c, nil, "kinds")
-	list := inspect.KindList{Cut: answer.Cut}
-	for i := range answer.Kinds {
-		list.Kinds = append(list.Kinds, answer.Kinds[i].core())
-	}
-	return list, err
+	return get[inspect.KindList](ctx, c, nil, "kinds")
 }
 
 // Processes are those that have said lately what they run.
