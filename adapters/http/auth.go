@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/shares"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
@@ -18,15 +19,14 @@ import (
 // Credentials: the rights of a request, found out before any store is called.
 
 // Scope is a part of the API's calls.
-// Scopes are granted to tokens, from the least to the most.
-type Scope string
+type Scope = operation.Scope
 
 // The scopes.
 const (
-	ScopeRead    Scope = "read"    // look at tasks and counters
-	ScopeTrigger Scope = "trigger" // run what is due
-	ScopeWrite   Scope = "write"   // submit and control tasks
-	ScopeApprove Scope = "approve" // send the signals of people: they count for tasks that wait for an approval
+	ScopeRead    = operation.ScopeRead
+	ScopeTrigger = operation.ScopeTrigger
+	ScopeWrite   = operation.ScopeWrite
+	ScopeApprove = operation.ScopeApprove
 )
 
 // Grant is what a caller may do: the rights of a [core.Principal].
@@ -227,7 +227,7 @@ func newCaller(r *http.Request, v Verifier, grant *Grant) *caller {
 // to is the caller as it wants to use a route.
 func (c *caller) to(rt *route) *caller {
 	to := *c
-	switch rt.scope() {
+	switch rt.Scope() {
 	case ScopeRead:
 		to.action = model.ActionRead
 	case ScopeTrigger:

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
 // mediaLines is the media type of lines of JSON.
@@ -60,16 +61,20 @@ func (p *pages) Write(page []byte) (int, error) {
 }
 
 // imports stores exported tasks for the agent of the path, regardless of the agent in the lines. Lines that are wrong are part of the answer.
-func (a *api) imports(r *http.Request) (int, any, error) {
+func (a *api) imports(r *http.Request, lines io.Reader) (operate.Imported, error) {
+	return a.scheduler.Import(r.Context(), r.PathValue("agent"), lines)
+}
+
+// linesOf are the lines of JSON of a request.
+func linesOf(r *http.Request) (io.Reader, error) {
 	if _, err := query(r); err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || !slices.Contains([]string{mediaLines, "application/jsonl"}, media) {
-		return 0, nil, problem.New(problem.CodeMediaType, "the body must be "+mediaLines)
+		return nil, problem.New(problem.CodeMediaType, "the body must be "+mediaLines)
 	}
-	done, err := a.scheduler.Import(r.Context(), r.PathValue("agent"), body{r.Body})
-	return http.StatusOK, done, err
+	return body{r.Body}, nil
 }
 
 // body is the body of a request, with errors in the form of the answer.

@@ -170,7 +170,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = withCaller(r, from.to(rt), pace)
 	// Set before anything reads the body; the call turns its error into a 413.
 	r.Body = http.MaxBytesReader(w, r.Body, a.config.MaxBody)
-	if agent := r.PathValue("agent"); agent != "" && !rt.asks {
+	if agent := r.PathValue("agent"); agent != "" && !rt.Asks {
 		if err := a.allow(r, agent); err != nil {
 			a.refuse(w, r, err)
 			return
@@ -178,14 +178,14 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	// A stream writes its own answer, and may not end for hours.
 	if rt.stream != nil {
-		if err := a.receiveStream(r); err != nil {
+		if err := a.receiveStream(r, rt); err != nil {
 			a.refuse(w, r, err)
 			return
 		}
 		rt.stream(w, r)
 		return
 	}
-	if rt.submits {
+	if rt.Submits {
 		ctx, err := a.inRun(r)
 		if err != nil {
 			a.refuse(w, r, err)
@@ -222,8 +222,8 @@ func (a *api) admit(r *http.Request) (*route, *caller, error) {
 		return nil, nil, problem.Method(allowed)
 	case rt == nil:
 		return nil, nil, errNoRoute
-	case !rt.open && !rt.asks && !from.grant.may(rt.scope()):
-		return nil, nil, problem.New(core.CodeForbidden, fmt.Sprintf("the credential does not cover the scope %q", rt.scope()))
+	case !rt.Open && !rt.Asks && !from.grant.may(rt.Scope()):
+		return nil, nil, problem.New(core.CodeForbidden, fmt.Sprintf("the credential does not cover the scope %q", rt.Scope()))
 	default:
 		return rt, from, nil
 	}
@@ -234,7 +234,7 @@ func (a *api) admit(r *http.Request) (*route, *caller, error) {
 func (a *api) identify(rt *route, r *http.Request) (*caller, error) {
 	verifiers := a.verifiers
 	switch {
-	case rt != nil && rt.open:
+	case rt != nil && rt.Open:
 		return anybody, nil
 	case rt != nil && rt.verify != nil:
 		verifiers = []Verifier{rt.verify}

@@ -118,3 +118,14 @@ func TestLimitsInMemoryNeedOnePartition(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, res.StatusCode)
 	assert.Contains(t, body, "Partitions must be 1")
 }
+
+// What bounds one agent is set and lifted with its profile alone.
+func TestALimitOfOneAgentIsNotLifted(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{})
+	for _, path := range []string{"/v1/limits?kind=k&agent_id=ann", "/v1/budgets?kind=k&unit=runs&per=day&agent_id=ann"} {
+		res, body := f.call(t, "DELETE", path, "")
+		assert.Equal(t, 400, res.StatusCode, body)
+		assert.Contains(t, body, `"agent_id"`)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/memos"
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 )
 
 // The mount of MemOS' API: its routes in our table, and the interface that they need from their host.
@@ -17,9 +18,9 @@ func (a *api) memos() []route {
 	for _, m := range memos.Routes(a.scheduler, &host{a: a}, memos.Config{
 		Clock: a.config.Clock, MaxWaits: a.config.MaxWaits, Waits: &a.waits, Stopping: a.config.Stopping,
 	}) {
-		rt := route{method: m.Method, path: m.Path, noHead: m.Endless, submits: m.Submits, answer: m.Respond, stream: m.Stream}
+		rt := route{Call: operation.Call{Method: m.Method, Path: m.Path, NoHead: m.Endless, Submits: m.Submits}, answer: m.Respond, stream: m.Stream}
 		if m.Reads {
-			rt.needs = ScopeRead
+			rt.Needs = ScopeRead
 		}
 		table = append(table, rt)
 	}

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"sync"
+
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 )
 
 // The API's description.
@@ -32,7 +34,4 @@ var openapi = sync.OnceValues(func() (json.RawMessage, error) {
 })
 
 // document answers with the description of the API.
-func (*api) document(*http.Request) (int, any, error) {
-	doc, err := openapi()
-	return http.StatusOK, doc, err
-}
+func (*api) document(*http.Request, operation.None) (json.RawMessage, error) { return openapi() }

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -66,37 +64,6 @@ func isDescribed(t *testing.T, r *http.Request, body []byte, res *reply, answer 
 	out.SetBodyBytes([]byte(answer))
 	out.Options = &openapi3filter.Options{IncludeResponseStatus: true}
 	assert.NoError(t, openapi3filter.ValidateResponse(t.Context(), out), "%s %s: %s", r.Method, r.URL, answer)
-}
-
-// Each route is described, and what is described is a route.
-func TestEachRouteIsDescribed(t *testing.T) {
-	t.Parallel()
-	data, err := os.ReadFile("openapi.json")
-	require.NoError(t, err)
-	var doc struct {
-		Paths map[string]map[string]json.RawMessage
-	}
-	require.NoError(t, json.Unmarshal(data, &doc))
-	source, err := os.ReadFile("route.go")
-	require.NoError(t, err)
-	more, err := os.ReadFile("memos/memos.go")
-	require.NoError(t, err)
-	var routes, paths []string
-	for _, m := range regexp.MustCompile(`[mM]ethod: http\.Method(\w+), [pP]ath: (base \+ )?"([^"]+)"`).FindAllStringSubmatch(string(source)+string(more), -1) {
-		path := m[3]
-		if m[2] != "" {
-			path = "/product/scheduler" + path
-		}
-		routes = append(routes, strings.ToUpper(m[1])+" "+path)
-	}
-	for path, methods := range doc.Paths {
-		for method := range methods {
-			paths = append(paths, strings.ToUpper(method)+" "+path)
-		}
-	}
-	slices.Sort(routes)
-	slices.Sort(paths)
-	assert.Equal(t, routes, paths)
 }
 
 var update = flag.Bool("update", false, "write openapi.json.gz instead of comparing it")

@@ -77,7 +77,7 @@ func (a *api) once(r *http.Request, rt *route) (status int, body any, err error)
 		return rt.answer(r)
 	}
 	within := briefly
-	if rt.scope() == ScopeTrigger {
+	if rt.Scope() == ScopeTrigger {
 		within = a.config.MaxTimeout + a.config.Grace + toSend
 	}
 	receipt, err := a.receive(r, within)
@@ -100,8 +100,13 @@ func (a *api) once(r *http.Request, rt *route) (status int, body any, err error)
 	return status, body, err
 }
 
-// receiveStream takes the message of a request whose answer is a stream. It is carried out once it begins.
-func (a *api) receiveStream(r *http.Request) error {
+// receiveStream lets a request in whose answer is a stream, and takes its message, which is carried out once it begins.
+func (a *api) receiveStream(r *http.Request, rt *route) error {
+	if rt.Wide {
+		if err := a.allowAll(r); err != nil {
+			return err
+		}
+	}
 	if callerOf(r).message.ID == "" {
 		return nil
 	}

@@ -6,20 +6,70 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // Parameters and bodies of a request, read so strictly that a misspelt limit is never no limit.
 
-// decode reads a JSON object strictly: a member that is no field is refused, as is a name in another case.
-// A misspelt "timeout_sm" would otherwise run for the longest time there is.
-func decode(data []byte, fields ...strictjson.Field) error {
+// sent reads what is sent to a call strictly: a member that is no field is refused, as is a name in another case, and a call that takes parameters takes
+// no body. A misspelt "timeout_sm" would otherwise run for the longest time there is.
+func sent[Q any](r *http.Request, c *operation.Call) (Q, error) {
+	var q Q
+	if _, none := any(q).(operation.None); none {
+		return q, nil
+	}
+	if r.Method == http.MethodDelete || !c.InQuery() {
+		into := any(&q)
+		if c.InQuery() {
+			into = &operation.Empty{}
+		}
+		if err := readBody(r, c.HasBody, into); err != nil || !c.InQuery() {
+			return q, err
+		}
+	}
+	values, err := query(r, operation.Names(&q)...)
+	if err == nil {
+		err = operation.ReadQuery(values, &q)
+	}
+	return q, err
+}
+
+// readBody reads a body into a struct. Length zero means none; a body of unknown length, in a chunked request, is read.
+func readBody(r *http.Request, required bool, into any) error {
+	if r.ContentLength == 0 && !required {
+		return nil
+	}
+	data, err := requestbody.JSON(r)
+	if err != nil {
+		return err
+	}
 	o, err := strictjson.Parse("body", data)
 	if err != nil {
 		return err
 	}
-	return o.Read("this call", fields...)
+	return o.Read("this call", strictjson.Fields(into)...)
+}
+
+// bodyBy reads a body with a reader of core.
+func bodyBy[T any](read func(data []byte) (T, error)) func(r *http.Request) (T, error) {
+	return func(r *http.Request) (T, error) {
+		data, err := requestbody.JSON(r)
+		if err != nil {
+			return *new(T), err
+		}
+		return read(data)
+	}
+}
+
+// some are the elements of an answer: an empty array, not null.
+func some[E any](all []E) []E {
+	if all == nil {
+		return []E{}
+	}
+	return all
 }
 
 // query reads the parameters of a request, each of which is given once at most, and not empty: an empty cursor would begin

@@ -1,126 +1,138 @@
 package http
 
 import (
+	"cmp"
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
+	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
-// Routes: one table of all calls, with the rights that each requires.
+// Routes: the operations of package operation, each with the method that answers it.
 
 // route is one call. Its answer is a status and a value that is written as JSON, or an error.
 // The table is made once, in New.
 type route struct {
-	method  string
-	path    string   // whose segments in braces match anything
-	open    bool     // needs no credential
-	noHead  bool     // a GET that does not end by itself, or that runs tasks
-	needs   Scope    // if it differs from the scope of the method
-	verify  Verifier // replaces the verifiers of other routes
-	asks    bool     // asks for scopes and agents by itself, once it knows the call
-	submits bool     // stores tasks: in the name of a run, if the request has that
+	operation.Call
+
+	verify Verifier // replaces the verifiers of other routes
 	// Exactly one of answer and stream is set.
 	answer func(r *http.Request) (int, any, error)
 	stream func(w http.ResponseWriter, r *http.Request) // in place of answer
 }
 
-// scope is what a caller needs: the route's own, or to read or write as its method does.
-// A POST that only reads says so itself.
-func (rt *route) scope() Scope {
-	switch {
-	case rt.needs != "":
-		return rt.needs
-	case rt.method == http.MethodGet:
-		return ScopeRead
-	default:
-		return ScopeWrite
-	}
+// answers is the route of an operation whose request is read strictly by its type.
+func answers[Q, A any](a *api, op operation.Op[Q, A], do func(r *http.Request, sent Q) (A, error)) route {
+	return takes(a, op, func(r *http.Request) (Q, error) { return sent[Q](r, &op.Call) }, do)
+}
+
+// takes is answers for what has a reader of its own.
+func takes[Q, A, T any](a *api, op operation.Op[Q, A], read func(r *http.Request) (T, error), do func(r *http.Request, sent T) (A, error)) route {
+	return route{Call: op.Call, answer: func(r *http.Request) (int, any, error) {
+		sent, err := read(r)
+		if err == nil && op.Wide {
+			err = a.allowAll(r)
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		answer, err := do(r, sent)
+		return cmp.Or(op.Status, http.StatusOK), answer, err
+	}}
+}
+
+// asks is the answer to a question without parameters.
+func asks[Q, A any](ask func(ctx context.Context) (A, error)) func(r *http.Request, _ Q) (A, error) {
+	return func(r *http.Request, _ Q) (A, error) { return ask(r.Context()) }
 }
 
 // routes is the whole table: the calls of every handler, then those that its configuration adds.
 func (a *api) routes() []route {
+	s := a.scheduler
 	table := []route{
-		{method: http.MethodPost, path: "/v1/run-due", needs: ScopeTrigger, answer: a.runDue},
-		{method: http.MethodPost, path: "/v1/tasks", submits: true, answer: a.submit},
-		{method: http.MethodGet, path: "/v1/tasks", answer: a.list},
-		{method: http.MethodPost, path: "/v1/tasks/replay", answer: a.bulk(operate.BulkReplay)},
-		{method: http.MethodPost, path: "/v1/tasks/cancel", answer: a.bulk(operate.BulkCancel)},
-		{method: http.MethodPost, path: "/v1/tasks/delete", answer: a.bulk(operate.BulkDelete)},
-		{method: http.MethodPost, path: "/v1/tasks/run", answer: a.bulk(operate.BulkRun)},
-		{method: http.MethodPost, path: "/v1/tasks/pause", answer: a.bulk(operate.BulkPause)},
-		{method: http.MethodPost, path: "/v1/tasks/resume", answer: a.bulk(operate.BulkResume)},
-		{method: http.MethodGet, path: "/v1/agents/{agent}/tasks/{id}", answer: a.task},
-		{method: http.MethodPatch, path: "/v1/agents/{agent}/tasks/{id}", submits: true, answer: a.edit},
-		{method: http.MethodDelete, path: "/v1/agents/{agent}/tasks/{id}", answer: a.remove},
-		{method: http.MethodPost, path: "/v1/agents/{agent}/tasks/{id}/pause", answer: a.pause},
-		{method: http.MethodPost, path: "/v1/agents/{agent}/tasks/{id}/resume", answer: a.resume},
-		{method: http.MethodPost, path: "/v1/agents/{agent}/tasks/{id}/run", answer: a.runNow},
-		{method: http.MethodPost, path: "/v1/agents/{agent}/tasks/{id}/cancel", answer: a.cancel},
-		{method: http.MethodPost, path: "/v1/agents/{agent}/tasks/{id}/replay", answer: a.replay},
-		{method: http.MethodGet, path: "/v1/agents/{agent}/tasks/{id}/explain", answer: a.explain},
-		{method: http.MethodGet, path: "/v1/agents/{agent}/tasks/{id}/runs", answer: a.runs},
-		{method: http.MethodPost, path: "/v1/agents/{agent}/pause", answer: a.pause},
-		{method: http.MethodPost, path: "/v1/agents/{agent}/resume", answer: a.resume},
-		{method: http.MethodGet, path: "/v1/agents/{agent}", answer: a.profile},
-		{method: http.MethodPut, path: "/v1/agents/{agent}", answer: a.setProfile},
-		{method: http.MethodDelete, path: "/v1/agents/{agent}", answer: a.forget},
-		{method: http.MethodGet, path: "/v1/agents/{agent}/export", noHead: true, stream: a.export},
-		{method: http.MethodPost, path: "/v1/agents/{agent}/import", answer: a.imports},
-		{method: http.MethodDelete, path: "/v1/agents/{agent}/profile", answer: a.deleteProfile},
-		{method: http.MethodPost, path: "/v1/kinds/{kind}/pause", answer: a.pause},
-		{method: http.MethodPost, path: "/v1/kinds/{kind}/resume", answer: a.resume},
-		{method: http.MethodPost, path: "/v1/keys/{key}/pause", answer: a.pause},
-		{method: http.MethodPost, path: "/v1/keys/{key}/resume", answer: a.resume},
-		{method: http.MethodPost, path: "/v1/pause", answer: a.pause},
-		{method: http.MethodPost, path: "/v1/resume", answer: a.resume},
-		{method: http.MethodPost, path: "/v1/activity", answer: a.activity},
-		{method: http.MethodPost, path: "/v1/signals/{agent}/{key}", asks: true, answer: a.signal},
-		{method: http.MethodGet, path: "/v1/jobs", answer: a.jobs},
-		{method: http.MethodGet, path: "/v1/agents", answer: a.agents},
-		{method: http.MethodGet, path: "/v1/pauses", answer: a.pauses},
-		{method: http.MethodGet, path: "/v1/limits", answer: a.limits},
-		{method: http.MethodPut, path: "/v1/limits", answer: a.setLimit},
-		{method: http.MethodDelete, path: "/v1/limits", answer: a.liftLimit},
-		{method: http.MethodGet, path: "/v1/budgets", answer: a.budgets},
-		{method: http.MethodPut, path: "/v1/budgets", answer: a.setBudget},
-		{method: http.MethodDelete, path: "/v1/budgets", answer: a.liftBudget},
-		{method: http.MethodGet, path: "/v1/groups/{agent}/{group}", answer: a.group},
-		{method: http.MethodGet, path: "/v1/stats", answer: a.stats},
-		{method: http.MethodGet, path: "/v1/kinds", answer: a.kinds},
-		{method: http.MethodGet, path: "/v1/processes", answer: a.processes},
-		{method: http.MethodPost, path: "/v1/audit", answer: a.audit},
-		{method: http.MethodGet, path: "/v1/doctor", answer: a.doctor},
-		{method: http.MethodGet, path: "/v1/presets", answer: a.presets},
-		{method: http.MethodPost, path: "/v1/next", needs: ScopeRead, answer: a.next},
-		{method: http.MethodGet, path: "/healthz", open: true, answer: a.health},
-		{method: http.MethodGet, path: "/readyz", open: true, answer: a.ready},
-		{method: http.MethodGet, path: "/openapi.json", open: true, answer: a.document},
+		takes(a, operation.RunDue, a.scope, a.runDue),
+		{Call: operation.SubmitAll.Call, answer: a.submit},
+		answers(a, operation.ListTasks, a.list),
+		answers(a, operation.ListJobs, a.jobs),
+		answers(a, operation.Task, a.task),
+		takes(a, operation.Edit, requestbody.JSON, a.edit),
+		answers(a, operation.Delete, a.remove),
+		answers(a, operation.PauseTask, a.pauseTask),
+		answers(a, operation.ResumeTask, a.resumeTask),
+		answers(a, operation.RunNow, a.runNow),
+		answers(a, operation.Cancel, a.cancel),
+		answers(a, operation.Replay, a.replay),
+		answers(a, operation.Explain, a.explain),
+		answers(a, operation.TaskRuns, a.runs),
+		answers(a, operation.Group, a.group),
+		answers(a, operation.Notice, a.activity),
+		{Call: operation.SendSignal.Call, answer: a.signal},
+		answers(a, operation.PauseAgent, a.pause),
+		answers(a, operation.ResumeAgent, a.resume),
+		answers(a, operation.PauseKind, a.pause),
+		answers(a, operation.ResumeKind, a.resume),
+		answers(a, operation.PauseKey, a.pause),
+		answers(a, operation.ResumeKey, a.resume),
+		answers(a, operation.PauseAll, a.pause),
+		answers(a, operation.ResumeAll, a.resume),
+		answers(a, operation.ListPauses, a.pauses),
+		answers(a, operation.ListAgents, a.agents),
+		answers(a, operation.AgentProfile, a.profile),
+		takes(a, operation.SetProfile, readProfile, a.setProfile),
+		answers(a, operation.DeleteProfile, a.deleteProfile),
+		answers(a, operation.ForgetAgent, a.forget),
+		{Call: operation.Export.Call, stream: a.export},
+		takes(a, operation.Import, linesOf, a.imports),
+		answers(a, operation.ListLimits, a.limits),
+		takes(a, operation.SetLimit, bodyBy(core.ReadLimit), a.setLimit),
+		answers(a, operation.LiftLimit, a.liftLimit),
+		answers(a, operation.ListBudgets, a.budgets),
+		takes(a, operation.SetBudget, bodyBy(core.ReadBudget), a.setBudget),
+		answers(a, operation.LiftBudget, a.liftBudget),
+		answers(a, operation.Op[operation.Window, any]{Call: operation.Stats.Call}, a.stats),
+		answers(a, operation.Kinds, asks[operation.Empty](s.DescribeKinds)),
+		answers(a, operation.ListProcesses, a.processes),
+		answers(a, operation.AuditStep, a.audit),
+		answers(a, operation.Doctor, a.doctor),
+		answers(a, operation.ListPresets, a.presets),
+		answers(a, operation.Forecast, a.next),
+		answers(a, operation.Healthz, a.health),
+		answers(a, operation.Readyz, a.ready),
+		answers(a, operation.Document, a.document),
 	}
-	return append(append(append(table, a.memos()...), a.configured()...), a.rpc()...)
+	for _, verb := range []operate.BulkVerb{operate.BulkReplay, operate.BulkCancel, operate.BulkDelete, operate.BulkRun, operate.BulkPause, operate.BulkResume} {
+		table = append(table, answers(a, operation.BulkOf(verb), a.bulk(verb)))
+	}
+	return slices.Concat(table, a.memos(), a.configured(), a.rpc())
 }
 
 // configured are the calls that exist only if the configuration has them.
 func (a *api) configured() (table []route) {
 	// Without a secret the path does not exist, so that it cannot be guessed.
 	if a.cron != nil {
-		table = append(table, route{method: http.MethodGet, path: "/v1/cron", noHead: true, needs: ScopeTrigger, verify: a.cron, answer: a.runCron})
+		cron := answers(a, operation.Cron, a.runCron)
+		cron.verify = a.cron
+		table = append(table, cron)
 	}
 	if a.config.Approvals != nil {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			table = append(table, route{method: method, path: approvalPath + "{call}", open: true, stream: a.approve})
+			table = append(table, route{Call: operation.Call{Method: method, Path: approvalPath + "{call}", Open: true}, stream: a.approve})
 		}
 	}
 	if a.config.Profiles != nil {
-		table = append(table, route{method: http.MethodGet, path: "/v1/profiles", answer: a.profiles})
+		table = append(table, answers(a, operation.ListProfiles, a.profiles))
 	}
 	if events := a.config.Events; events != nil {
-		table = append(table, route{method: http.MethodGet, path: "/v1/events", noHead: true, stream: events.answer(a)})
+		table = append(table, route{Call: operation.Events.Call, stream: events.answer(a)})
 	}
 	if a.config.Metrics != nil {
-		table = append(table, route{method: http.MethodGet, path: "/metrics", stream: a.metrics})
+		table = append(table, route{Call: operation.Metrics.Call, stream: a.config.Metrics.ServeHTTP})
 	}
 	return table
 }
@@ -138,12 +150,12 @@ func find(routes []route, r *http.Request) (*route, []string) {
 	segments := strings.Split(r.URL.EscapedPath(), "/")
 	var allowed []string
 	for i := range routes {
-		if !matches(r, routes[i].path, segments) {
+		if !matches(r, routes[i].Path, segments) {
 			continue
 		}
-		methods := []string{routes[i].method}
+		methods := []string{routes[i].Method}
 		// Go's server drops the body of an answer to HEAD.
-		if routes[i].method == http.MethodGet && !routes[i].noHead {
+		if routes[i].Method == http.MethodGet && !routes[i].NoHead {
 			methods = append(methods, http.MethodHead)
 		}
 		if slices.Contains(methods, r.Method) {

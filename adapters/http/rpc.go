@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 )
 
 // The mount of gRPC: its services as routes in our table. Their code is in package rpc, so that a function does not load it.
@@ -25,7 +27,7 @@ func (a *api) rpc() []route {
 	}
 	var table []route
 	for _, service := range a.config.RPC.Services() {
-		table = append(table, route{method: http.MethodPost, path: "/" + service + "/{call}", asks: true, stream: a.config.RPC.ServeHTTP})
+		table = append(table, route{Call: operation.Call{Method: http.MethodPost, Path: "/" + service + "/{call}", Asks: true}, stream: a.config.RPC.ServeHTTP})
 	}
 	return table
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
@@ -16,39 +17,26 @@ import (
 // POST /v1/run-due. Who shares a pull is decided in core; here a request becomes a scope, and a report an answer.
 
 // runDue runs what is due. Handlers that fail and partitions that are away are part of the report, not an error of the call.
-func (a *api) runDue(r *http.Request) (int, any, error) {
-	scope, err := a.scope(r)
-	if err != nil {
-		return 0, nil, err
-	}
+func (a *api) runDue(r *http.Request, scope core.Scope) (core.Report, error) {
 	// The agents of the request decide what the grant has to cover.
+	err := a.allow(r, scope.Agents...)
 	if scope.Agents == nil {
 		err = a.allowAll(r)
-	} else {
-		err = a.allow(r, scope.Agents...)
 	}
 	if err != nil {
-		return 0, nil, err
+		return core.Report{}, err
 	}
 	return a.run(r.Context(), scope)
 }
 
 // runCron is runDue for all agents that its credential is for, for hosts whose cron service sends a GET: that has no body to name agents in.
-func (a *api) runCron(r *http.Request) (int, any, error) {
-	agents := callerOf(r).grant.Agents
-	err := a.allow(r, agents...)
-	if agents == nil {
-		err = a.allowAll(r)
-	}
-	if err != nil {
-		return 0, nil, err
-	}
-	return a.run(r.Context(), core.Scope{Agents: agents, MaxDuration: a.config.MaxTimeout})
+func (a *api) runCron(r *http.Request, _ operation.None) (core.Report, error) {
+	return a.runDue(r, core.Scope{Agents: callerOf(r).grant.Agents, MaxDuration: a.config.MaxTimeout})
 }
 
 // run runs what is due and translates the end of a pull: a pull that a host cut off before anything ran must not read as "nothing is
 // due". When the server is about to shut down nothing more is claimed, and runs under way have their grace.
-func (a *api) run(ctx context.Context, scope core.Scope) (int, any, error) {
+func (a *api) run(ctx context.Context, scope core.Scope) (core.Report, error) {
 	ctx, end := a.untilStopping(ctx)
 	defer end()
 	scope.Grace = a.config.Grace
@@ -56,12 +44,12 @@ func (a *api) run(ctx context.Context, scope core.Scope) (int, any, error) {
 	report, err := a.scheduler.RunShared(ctx, scope)
 	_, partly := errors.AsType[*core.AwayError](err) // the report names them, along with the work that was done
 	if err != nil && !partly && core.CodeOf(err) != core.CodeRunsFailed {
-		return 0, nil, err
+		return core.Report{}, err
 	}
 	if ctx.Err() != nil && report.Ran == 0 && report.More { // it did nothing, and knows nothing
-		return 0, nil, problem.ErrCutOff
+		return core.Report{}, problem.ErrCutOff
 	}
-	return http.StatusOK, report, nil
+	return report, nil
 }
 
 // untilStopping is a context that is done as well when the server is about to shut down. The request's own context would not be:

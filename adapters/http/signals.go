@@ -3,10 +3,9 @@ package http
 // Signals: messages to tasks that wait for them.
 
 import (
-	"encoding/json"
 	"net/http"
 
-	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
@@ -20,15 +19,11 @@ func (a *api) signal(r *http.Request) (int, any, error) {
 			return 0, nil, err
 		}
 	}
-	data, err := optionalBody(r)
+	q, err := sent[operation.Signal](r, &operation.SendSignal.Call)
 	if err != nil {
 		return 0, nil, err
 	}
-	var payload json.RawMessage
-	if err := decode(data, strictjson.Field{Name: "payload", Into: &payload, Must: "must be JSON", Zero: true}); err != nil {
-		return 0, nil, err
-	}
-	out, err := a.scheduler.Signal(r.Context(), r.PathValue("agent"), r.PathValue("key"), payload)
+	out, err := a.scheduler.Signal(r.Context(), r.PathValue("agent"), r.PathValue("key"), q.Payload)
 	if err != nil {
 		return 0, nil, err
 	}

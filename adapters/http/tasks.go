@@ -3,10 +3,9 @@ package http
 import (
 	"context"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/requestbody"
 	"github.com/seed-6f6f2c11/duly/core"
@@ -42,94 +41,31 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 			status = http.StatusCreated
 		}
 	}
-	// An empty array, not null.
-	if submitted == nil {
-		submitted = []core.Submitted{}
-	}
-	return status, struct {
-		Tasks []core.Submitted `json:"tasks"`
-	}{submitted}, nil
+	return status, operation.Submitted{Tasks: some(submitted)}, nil
 }
 
 // list answers with a page of an agent's tasks, or of those of all agents to a caller that may see these.
 // The cursor is the store's, and opaque to the client.
-func (a *api) list(r *http.Request) (int, any, error) {
-	q, err := query(r, "agent_id", "status", "kind", "key", "group", severalTimes, "since", "until", "overdue", "held", "limit", "cursor")
-	if err != nil {
-		return 0, nil, err
-	}
-	l := core.List{Agent: q.Get("agent_id"), Kind: q.Get("kind"), Key: q.Get("key"), Group: q.Get("group"), Cursor: q.Get("cursor")}
-	if l.Overdue, err = yes(q, "overdue"); err == nil {
-		l.Held, err = yes(q, "held")
-	}
-	if err != nil {
-		return 0, nil, err
-	}
-	if err := a.ended(r.Context(), &l, q.Get("since"), q.Get("until")); err != nil {
-		return 0, nil, err
+func (a *api) list(r *http.Request, q operation.List) (operation.Tasks, error) {
+	l := core.List{Agent: q.Agent, Kind: q.Kind, Key: q.Key, Group: q.Group, Overdue: q.Overdue, Held: q.Held, Limit: q.Limit, Cursor: q.Cursor}
+	if err := a.ended(r.Context(), &l, q.Since, q.Until); err != nil {
+		return operation.Tasks{}, err
 	}
 	// Several statuses are separated by commas; core refuses those that do not exist.
-	if status := q.Get("status"); status != "" {
-		for s := range strings.SplitSeq(status, ",") {
+	if q.Status != "" {
+		for s := range strings.SplitSeq(q.Status, ",") {
 			l.Status = append(l.Status, core.Status(s))
 		}
 	}
-	if l.Limit, err = pageSize(q); err == nil {
-		l.Labels, err = labelsOf(q)
-	}
-	if err != nil {
-		return 0, nil, err
-	}
-	tasks, next, err := a.page(r, l)
-	return http.StatusOK, struct {
-		Tasks []core.TaskInfo `json:"tasks"`
-		Next  string          `json:"next_cursor"`
-	}{tasks, next}, err
+	tasks, next, err := a.page(r, l, q.Labels)
+	return operation.Tasks{Tasks: tasks, Next: next}, err
 }
 
 // jobs answers with a page of the recurring tasks of an agent, or of all agents to a caller that may see these.
 // They are the tasks with every, cron or activity, and manual ones.
-func (a *api) jobs(r *http.Request) (int, any, error) {
-	q, err := query(r, "agent_id", "kind", severalTimes, "limit", "cursor")
-	if err != nil {
-		return 0, nil, err
-	}
-	l := core.List{Agent: q.Get("agent_id"), Kind: q.Get("kind"), Cursor: q.Get("cursor"), Jobs: true}
-	if l.Limit, err = pageSize(q); err == nil {
-		l.Labels, err = labelsOf(q)
-	}
-	if err != nil {
-		return 0, nil, err
-	}
-	jobs, next, err := a.page(r, l)
-	return http.StatusOK, struct {
-		Jobs []core.TaskInfo `json:"jobs"`
-		Next string          `json:"next_cursor"`
-	}{jobs, next}, err
-}
-
-// edit changes fields of a task that waits, and answers with the task.
-func (a *api) edit(r *http.Request) (int, any, error) {
-	data, err := requestbody.JSON(r)
-	if err == nil {
-		_, err = a.scheduler.Edit(r.Context(), r.PathValue("agent"), r.PathValue("id"), data)
-	}
-	if err != nil {
-		return 0, nil, err
-	}
-	return a.task(r)
-}
-
-// yes reads a parameter that is true or false; false if it is left out.
-func yes(q url.Values, name string) (bool, error) {
-	switch q.Get(name) {
-	case "", "false":
-		return false, nil
-	case "true":
-		return true, nil
-	default:
-		return false, &core.InvalidError{Field: name, Reason: mustBeBool}
-	}
+func (a *api) jobs(r *http.Request, q operation.JobList) (operation.Jobs, error) {
+	jobs, next, err := a.page(r, core.List{Agent: q.Agent, Kind: q.Kind, Limit: q.Limit, Cursor: q.Cursor, Jobs: true}, q.Labels)
+	return operation.Jobs{Jobs: jobs, Next: next}, err
 }
 
 // ended sets when tasks have to have ended: times, or durations before now.
@@ -144,9 +80,9 @@ func (a *api) ended(ctx context.Context, l *core.List, since, until string) (err
 const severalTimes = "label"
 
 // labelsOf are the labels that tasks are selected by.
-func labelsOf(q url.Values) (map[string]string, error) {
+func labelsOf(given []string) (map[string]string, error) {
 	var labels map[string]string
-	for _, text := range q[severalTimes] {
+	for _, text := range given {
 		name, value, err := inspect.ParseLabel(text)
 		if err != nil {
 			return nil, err
@@ -163,48 +99,19 @@ func labelsOf(q url.Values) (map[string]string, error) {
 }
 
 // page is one page of a list, for an agent that the caller may see.
-func (a *api) page(r *http.Request, l core.List) ([]core.TaskInfo, string, error) {
-	if err := a.allow(r, l.Agent); err != nil {
-		return nil, "", err
+func (a *api) page(r *http.Request, l core.List, labels []string) (tasks []core.TaskInfo, next string, err error) {
+	if l.Labels, err = labelsOf(labels); err == nil {
+		err = a.allow(r, l.Agent)
 	}
-	tasks, next, err := a.scheduler.Tasks(r.Context(), l)
-	if tasks == nil {
-		tasks = []core.TaskInfo{}
+	if err == nil {
+		tasks, next, err = a.scheduler.Tasks(r.Context(), l)
 	}
-	return tasks, next, err
-}
-
-// pageSize is the limit of a page; zero if none is given.
-// Its upper bound is core's, which reports it.
-func pageSize(q url.Values) (int, error) {
-	limit := q.Get("limit")
-	if limit == "" {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(limit)
-	if err != nil || n < 1 {
-		return 0, &core.InvalidError{Field: "limit", Reason: "must be a whole number from 1 on"}
-	}
-	return n, nil
+	return some(tasks), next, err
 }
 
 // runs answers with the last runs of a task, oldest first.
 // A task that has never run has an empty array.
-func (a *api) runs(r *http.Request) (int, any, error) {
+func (a *api) runs(r *http.Request, _ operation.None) (operation.Runs, error) {
 	task, err := a.scheduler.Task(r.Context(), r.PathValue("agent"), r.PathValue("id"))
-	if task.Runs == nil {
-		task.Runs = []model.TaskRun{}
-	}
-	return http.StatusOK, struct {
-		Runs []model.TaskRun `json:"runs"`
-	}{task.Runs}, err
-}
-
-// replay makes a dead task live again and answers with it.
-// The answer is the task as it is after the replay.
-func (a *api) replay(r *http.Request) (int, any, error) {
-	if _, err := a.scheduler.Replay(r.Context(), r.PathValue("agent"), r.PathValue("id")); err != nil {
-		return 0, nil, err
-	}
-	return a.task(r)
+	return operation.Runs{Runs: some(task.Runs)}, err
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 )
@@ -18,43 +19,39 @@ const (
 
 // task answers with a task: with ?wait=30s once it has ended, or after that time at the latest. One that recurs has ended when a
 // run of it has.
-func (a *api) task(r *http.Request) (int, any, error) {
+func (a *api) task(r *http.Request, q operation.Wait) (core.TaskInfo, error) {
 	agent, id := r.PathValue("agent"), r.PathValue("id")
-	longest, err := a.waitOf(r)
+	longest, err := a.waitOf(q.Wait)
 	if err != nil {
-		return 0, nil, err
+		return core.TaskInfo{}, err
 	}
 	task, err := a.scheduler.Task(r.Context(), agent, id)
 	if err != nil || longest == 0 || task.Status.Finished() {
-		return http.StatusOK, task, err
+		return task, err
 	}
 	leave, err := a.waits.Enter(callerOf(r).credential, a.config.MaxWaits)
 	if err != nil {
-		return 0, nil, err
+		return core.TaskInfo{}, err
 	}
 	defer leave()
 	runs, end := task.RunCount, a.config.Clock.Now().Add(longest)
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
 		left := end.Sub(a.config.Clock.Now())
 		if left <= 0 || !a.sleep(r, min(pause, left)) {
-			return http.StatusOK, task, nil
+			return task, nil
 		}
 		if task, err = a.scheduler.Task(r.Context(), agent, id); err != nil || task.Status.Finished() || task.Recurring() && task.RunCount > runs {
-			return http.StatusOK, task, err
+			return task, err
 		}
 	}
 }
 
 // waitOf is how long a request is ready to wait; zero for not at all.
-func (a *api) waitOf(r *http.Request) (time.Duration, error) {
-	if r.Method != http.MethodGet {
-		return 0, nil // the answer to a command
+func (a *api) waitOf(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
 	}
-	q, err := query(r, "wait")
-	if err != nil || !q.Has("wait") {
-		return 0, err
-	}
-	d, err := inspect.ParseDuration(q.Get("wait"))
+	d, err := inspect.ParseDuration(text)
 	if err != nil || d < 0 || d > a.config.MaxTimeout {
 		return 0, &core.InvalidError{Field: "wait", Reason: "must be a duration up to " + a.config.MaxTimeout.String() + ", such as 30s"}
 	}

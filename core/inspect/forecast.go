@@ -19,14 +19,15 @@ const MostTimes = 1000
 
 // Preview is a schedule to be tried out: Cron, Every or At, with the fields that a task has beside them.
 type Preview struct {
-	Cron, Zone string // of an expression without a zone: UTC, and in [View.Forecast] Config.Zone
-	DayMatch   schedule.DayMatch
-	Gap        schedule.Gap
-	Every      time.Duration // counted from After
-	At         time.Time
+	Cron     string            `json:"cron"`
+	Zone     string            `json:"zone"` // of an expression without a zone: UTC, and in [View.Forecast] Config.Zone
+	DayMatch schedule.DayMatch `json:"day_match"`
+	Gap      schedule.Gap      `json:"gap"`
+	Every    time.Duration     `json:"every"` // counted from After
+	At       time.Time         `json:"at"`
 
-	After time.Time // times are later than this
-	Count int       // how many at most, up to MostTimes
+	After time.Time `json:"from"`  // times are later than this
+	Count int       `json:"count"` // how many at most, up to MostTimes
 }
 
 // Forecast is when a schedule will be due, in its zone, and before which of these times the clocks of the zone change.

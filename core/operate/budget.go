@@ -3,10 +3,10 @@ package operate
 // Budgets: how they are set and lifted.
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/bound"
-	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -34,14 +34,10 @@ func (s *Desk) SetBudgets(ctx context.Context, budgets ...store.Budget) error {
 
 // LiftBudget lifts a budget. Fails with ErrNotFound if there is none with exactly this target.
 func (s *Desk) LiftBudget(ctx context.Context, about store.BudgetTarget) error {
-	if err := bound.CheckBudgetTarget(about); err != nil {
+	if err := cmp.Or(bound.CheckBudgetTarget(about), bound.OfNoAgent(about.LimitTarget)); err != nil {
 		return err
 	}
-	effects, err := s.base.Store.Budget(ctx, []store.BudgetChange{{Budget: store.Budget{About: about}, Lift: true}})
-	if err == nil && effects[0].Code == store.EffectNone {
-		err = model.ErrNotFound
-	}
-	return err
+	return lifted(s.base.Store.Budget(ctx, []store.BudgetChange{{Budget: store.Budget{About: about}, Lift: true}}))
 }
 
 // Budgets are the budgets in force, and how much of each is used.
@@ -52,13 +48,5 @@ func (s *Desk) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
 // BudgetOn is the budget with exactly this target, and how much of it is used. Fails with ErrNotFound if there is none.
 func (s *Desk) BudgetOn(ctx context.Context, about store.BudgetTarget) (store.BudgetUse, error) {
 	all, err := s.Budgets(ctx)
-	if err != nil {
-		return store.BudgetUse{}, err
-	}
-	for i := range all {
-		if all[i].About == about {
-			return all[i], nil
-		}
-	}
-	return store.BudgetUse{}, model.ErrNotFound
+	return one(all, err, func(b *store.BudgetUse) bool { return b.About == about })
 }

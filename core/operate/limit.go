@@ -3,6 +3,7 @@ package operate
 // Limits over all processes: how they are set and lifted.
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/bound"
@@ -35,10 +36,14 @@ func (s *Desk) SetLimits(ctx context.Context, limits ...store.Limit) error {
 
 // LiftLimit lifts a limit. Fails with ErrNotFound if there is none with exactly this target.
 func (s *Desk) LiftLimit(ctx context.Context, about store.LimitTarget) error {
-	if err := bound.CheckLimitTarget(about); err != nil {
+	if err := cmp.Or(bound.CheckLimitTarget(about), bound.OfNoAgent(about)); err != nil {
 		return err
 	}
-	effects, err := s.base.Store.Limit(ctx, []store.LimitChange{{Limit: store.Limit{About: about}, Lift: true}})
+	return lifted(s.base.Store.Limit(ctx, []store.LimitChange{{Limit: store.Limit{About: about}, Lift: true}}))
+}
+
+// lifted is ErrNotFound if nothing was lifted.
+func lifted(effects []store.Effect, err error) error {
 	if err == nil && effects[0].Code == store.EffectNone {
 		err = model.ErrNotFound
 	}
@@ -51,13 +56,15 @@ func (s *Desk) Limits(ctx context.Context) ([]store.LimitUse, error) { return s.
 // LimitOn is the limit with exactly this target, and how much of it is used. Fails with ErrNotFound if there is none.
 func (s *Desk) LimitOn(ctx context.Context, about store.LimitTarget) (store.LimitUse, error) {
 	all, err := s.Limits(ctx)
-	if err != nil {
-		return store.LimitUse{}, err
-	}
+	return one(all, err, func(l *store.LimitUse) bool { return l.About == about })
+}
+
+// one is the element that is meant. Fails with ErrNotFound if there is none.
+func one[V any](all []V, err error, meant func(v *V) bool) (V, error) {
 	for i := range all {
-		if all[i].About == about {
-			return all[i], nil
+		if meant(&all[i]) {
+			return all[i], err
 		}
 	}
-	return store.LimitUse{}, model.ErrNotFound
+	return *new(V), cmp.Or(err, model.ErrNotFound)
 }

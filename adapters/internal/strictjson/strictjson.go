@@ -4,6 +4,7 @@ package strictjson
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -102,6 +103,41 @@ func (o Object) read(f *Field) error {
 	}
 }
 
+// Fields are those of a struct that v points to, embedded ones included, as encoding/json names them. What to say about a wrong value is in the tag
+// must, or follows from the type; the tag zero allows a zero.
+func Fields(v any) []Field {
+	var out []Field
+	for f, value := range reflect.ValueOf(v).Elem().Fields() {
+		into := value.Addr().Interface()
+		if f.Anonymous {
+			out = append(out, Fields(into)...)
+			continue
+		}
+		if d, ok := into.(*time.Duration); ok {
+			into = (*Duration)(d)
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		out = append(out, Field{Name: name, Into: into, Must: cmp.Or(f.Tag.Get("must"), must(into)), Zero: f.Tag.Get("zero") != ""})
+	}
+	return out
+}
+
+// must is what to say about a value that is not of a type.
+func must(into any) string {
+	switch into.(type) {
+	case *time.Time:
+		return `must be a time such as "2026-01-02T15:04:05Z"`
+	case *Duration:
+		return `must be a duration such as "90s" or "1h30m"`
+	case *bool:
+		return "must be true or false"
+	case *int:
+		return "must be a whole number from 1 on"
+	default:
+		return "must be a string"
+	}
+}
+
 // Duration is a time.Duration that is written as [inspect.ParseDuration] reads them, such as "90s" or "1d".
 type Duration time.Duration
 
@@ -111,6 +147,9 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	*d = Duration(read)
 	return err
 }
+
+// MarshalText writes one.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
 // mostName is how much of an unknown name an error shows, in bytes.
 const mostName = 40
