@@ -46,7 +46,7 @@ var (
 		"core/storetest.driver":         53,
 		"core/storetest/spy.Store":      43,
 		"internal/cli.process":          90,
-		"internal/cli/remote.Client":    48,
+		"internal/cli/remote.Client":    46,
 		"internal/sim/world.World":      60,
 		"internal/sim/world.auditor":    112,
 		"internal/sim/world.bus":        41,

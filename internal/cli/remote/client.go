@@ -14,8 +14,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -97,30 +97,10 @@ func loopback(host string) bool {
 // Close ends the connections that are kept for later requests.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// call is one request.
-type call struct {
-	method string
-	path   []string // its segments after /v1, unescaped
-	query  url.Values
-	body   any // JSON, unless it is an io.Reader: then lines of it
-	within time.Duration
-	parent string // the run in whose name it is made
-}
-
-// get asks a question, and reads the answer into a value of a type.
-func get[V any](ctx context.Context, c *Client, query url.Values, path ...string) (V, error) {
-	return send[V](ctx, c, &call{method: http.MethodGet, path: path, query: query})
-}
-
-// post gives an order, and reads the answer.
-func post[V any](ctx context.Context, c *Client, body any, path ...string) (V, error) {
-	return send[V](ctx, c, &call{method: http.MethodPost, path: path, body: body})
-}
-
-// send makes a request and reads its answer.
-func send[V any](ctx context.Context, c *Client, r *call) (V, error) {
-	var answer V
-	err := c.exchange(ctx, r, func(res *http.Response) error {
+// send makes a call with what it takes and the values of its path, and reads its answer.
+func send[Q, A any](ctx context.Context, c *Client, op operation.Op[Q, A], request Q, path ...string) (A, error) {
+	var answer A
+	err := c.exchange(ctx, &op.Call, request, path, func(res *http.Response) error {
 		data, err := io.ReadAll(io.LimitReader(res.Body, mostAnswer))
 		if err != nil {
 			return err
@@ -134,14 +114,15 @@ func send[V any](ctx context.Context, c *Client, r *call) (V, error) {
 }
 
 // exchange makes a request, and hands an answer that is no error over.
-func (c *Client) exchange(ctx context.Context, r *call, read func(res *http.Response) error) error {
-	if r.within == 0 {
-		r.within = answerWithin
+func (c *Client) exchange(ctx context.Context, call *operation.Call, sent any, path []string, read func(res *http.Response) error) error {
+	within := answerWithin
+	if call.Long {
+		within = workWithin
 	}
 	asked := ctx
-	ctx, cancel := context.WithTimeout(ctx, r.within)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	request, err := c.request(ctx, r)
+	request, err := c.request(ctx, call, sent, path)
 	if err != nil {
 		return err
 	}
@@ -162,30 +143,28 @@ func (c *Client) exchange(ctx context.Context, r *call, read func(res *http.Resp
 	case asked.Err() != nil: // the user has changed their mind
 		return asked.Err()
 	case ctx.Err() != nil:
-		return &Error{Code: core.CodeUnavailable, Detail: fmt.Sprintf("%s has not answered within %s; the request may have been carried out", c.host, r.within), Away: true}
+		return &Error{Code: core.CodeUnavailable, Detail: fmt.Sprintf("%s has not answered within %s; the request may have been carried out", c.host, within), Away: true}
 	default:
 		return c.unreachable(err)
 	}
 }
 
 // request makes the request of a call.
-func (c *Client) request(ctx context.Context, r *call) (*http.Request, error) {
-	address := strings.Builder{}
-	address.WriteString(c.base + "/v1")
-	for _, segment := range r.path {
-		if segment == "" {
-			return nil, &core.InvalidError{Field: "agent_id", Reason: "and id are required"}
-		}
-		address.WriteString("/" + escape(segment))
-	}
-	if len(r.query) > 0 {
-		address.WriteString("?" + r.query.Encode())
-	}
-	body, media, err := bodyOf(r.body)
+func (c *Client) request(ctx context.Context, call *operation.Call, sent any, path []string) (*http.Request, error) {
+	address, err := call.Address(path...)
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, r.method, address.String(), body)
+	var body io.Reader
+	media := ""
+	if call.InQuery() {
+		if query := operation.Query(sent); len(query) > 0 {
+			address += "?" + query.Encode()
+		}
+	} else if body, media, err = bodyOf(sent); err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, call.Method, c.base+address, body)
 	if err != nil {
 		return nil, err
 	}
@@ -195,57 +174,24 @@ func (c *Client) request(ctx context.Context, r *call) (*http.Request, error) {
 	if c.token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	if r.parent != "" {
-		request.Header.Set("Duly-Parent", r.parent)
+	if parent := parentOf(ctx); parent != "" && call.Submits {
+		request.Header.Set("Duly-Parent", parent)
 	}
 	request.Header.Set("Accept", "application/json, application/problem+json, application/x-ndjson")
 	return request, nil
 }
 
-// escape makes a segment of a path. One that is a dot or two would be taken for a direction.
-func escape(segment string) string {
-	if strings.Trim(segment, ".") == "" {
-		return strings.ReplaceAll(segment, ".", "%2E")
-	}
-	return url.PathEscape(segment)
-}
-
-// fields are the members of a JSON object that have a value: servers refuse those that have none.
-type fields map[string]any
-
-// with adds a string, unless it is empty.
-func (f fields) with(name, text string) fields {
-	if text != "" {
-		f[name] = text
-	}
-	return f
-}
-
-// mark adds what is true.
-func (f fields) mark(name string, is bool) fields {
-	if is {
-		f[name] = true
-	}
-	return f
-}
-
 // bodyOf is the body of a request, with its media type.
-func bodyOf(body any) (io.Reader, string, error) {
-	switch body := body.(type) {
-	case nil:
+func bodyOf(sent any) (io.Reader, string, error) {
+	switch sent := sent.(type) {
+	case operation.None, operation.Empty:
 		return nil, "", nil
 	case io.Reader:
-		return body, "application/x-ndjson", nil
-	case fields:
-		for name, value := range body { // JSON would change it in silence
-			if text, ok := value.(string); ok && !utf8.ValidString(text) {
-				return nil, "", &core.InvalidError{Field: name, Reason: "is not valid UTF-8"}
-			}
-		}
+		return sent, "application/x-ndjson", nil
 	}
-	data, err := json.Marshal(body)
-	if err != nil {
+	if err := operation.Check(sent); err != nil {
 		return nil, "", err
 	}
-	return bytes.NewReader(data), "application/json", nil
+	data, err := json.Marshal(sent)
+	return bytes.NewReader(data), "application/json", err
 }

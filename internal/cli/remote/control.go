@@ -3,48 +3,48 @@ package remote
 // What is wider than a task: pauses, signals, activity, limits and budgets.
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
-	"net/http"
-	"net/url"
-	"strconv"
+	"slices"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// pathOf is the path of what is paused or resumed.
-func pathOf(t core.Target, verb string) []string {
+// on chooses the call for a target among those for a task, an agent, a kind, a key and all, with the values of its path.
+func on(t core.Target, task, agent, kind, key, all operation.Call) (operation.Call, []string) {
 	switch {
 	case t.ID != "":
-		return []string{"agents", t.Agent, "tasks", t.ID, verb}
+		return task, []string{t.Agent, t.ID}
 	case t.Agent != "":
-		return []string{"agents", t.Agent, verb}
+		return agent, []string{t.Agent}
 	case t.Kind != "":
-		return []string{"kinds", t.Kind, verb}
+		return kind, []string{t.Kind}
 	case t.Key != "":
-		return []string{"keys", t.Key, verb}
+		return key, []string{t.Key}
 	default:
-		return []string{verb}
+		return all, nil
 	}
 }
 
 // Pause keeps tasks from being started.
 func (c *Client) Pause(ctx context.Context, t core.Target, p core.Pause) error {
-	body := fields{}.with("reason", p.Reason).with("by", p.By).with("until", timeText(p.Until))
-	if p.For != 0 {
-		body["for"] = p.For.String()
-	}
-	_, err := post[struct{}](ctx, c, body.mark("ahead", p.Ahead).mark("all", t == core.Target{}), pathOf(t, "pause")...)
+	call, path := on(t, operation.PauseTask.Call, operation.PauseAgent.Call, operation.PauseKind.Call, operation.PauseKey.Call, operation.PauseAll.Call)
+	_, err := send(ctx, c, operation.Op[operation.Pause, struct{}]{Call: call}, operation.Pause{
+		Order: operation.Order{Reason: p.Reason, By: p.By}, Until: p.Until.UTC(), For: operation.Duration(p.For),
+		Resume: operation.Resume{Ahead: p.Ahead, All: t == core.Target{}},
+	}, path...)
 	return unknownTarget(err, t)
 }
 
 // Resume ends a pause.
 func (c *Client) Resume(ctx context.Context, t core.Target) error {
-	_, err := post[struct{}](ctx, c, fields{}.mark("all", t == core.Target{}), pathOf(t, "resume")...)
+	call, path := on(t, operation.ResumeTask.Call, operation.ResumeAgent.Call, operation.ResumeKind.Call, operation.ResumeKey.Call, operation.ResumeAll.Call)
+	_, err := send(ctx, c, operation.Op[operation.Resume, struct{}]{Call: call}, operation.Resume{All: t == core.Target{}}, path...)
 	return unknownTarget(err, t)
 }
 
@@ -58,148 +58,80 @@ func unknownTarget(err error, t core.Target) error {
 
 // Pauses is a page of all that is paused.
 func (c *Client) Pauses(ctx context.Context, limit int, cursor string) ([]model.PauseInfo, string, error) {
-	page, err := get[struct {
-		Pauses []model.PauseInfo
-		Next   string `json:"next_cursor"`
-	}](ctx, c, pageOf(limit, cursor), "pauses")
+	page, err := send(ctx, c, operation.ListPauses, operation.Page{Limit: limit, Cursor: cursor})
 	return page.Pauses, page.Next, err
-}
-
-// pageOf are the parameters of a page.
-func pageOf(limit int, cursor string) url.Values {
-	q := url.Values{}
-	if limit != 0 {
-		q.Set("limit", strconv.Itoa(limit))
-	}
-	if cursor != "" {
-		q.Set("cursor", cursor)
-	}
-	return q
 }
 
 // Signal tells the tasks of an agent that wait for a key to continue.
 func (c *Client) Signal(ctx context.Context, agent, key string, payload json.RawMessage) (model.Signalled, error) {
-	body := fields{}
-	if len(payload) > 0 {
-		body["payload"] = payload
-	}
-	return post[model.Signalled](ctx, c, body, "signals", agent, key)
+	return send(ctx, c, operation.SendSignal, operation.Signal{Payload: payload}, agent, key)
 }
 
 // Notice says that a subject was active.
 func (c *Client) Notice(ctx context.Context, kind string, s core.Subject) (model.Noticed, error) {
-	return post[model.Noticed](ctx, c, fields{}.with("kind", kind).with("user_id", s.User).with("device_id", s.Device).with("agent_id", s.Agent), "activity")
+	return send(ctx, c, operation.Notice, operation.Activity{Kind: kind, User: s.User, Device: s.Device, Agent: s.Agent})
 }
 
 // Limits are all limits.
 func (c *Client) Limits(ctx context.Context) ([]store.LimitUse, error) {
-	answer, err := get[struct{ Limits []store.LimitUse }](ctx, c, nil, "limits")
+	answer, err := send(ctx, c, operation.ListLimits, operation.Empty{})
 	return answer.Limits, err
 }
 
 // SetLimits sets limits, each as a whole, one after the other.
 func (c *Client) SetLimits(ctx context.Context, limits ...core.Limit) error {
 	for i := range limits {
-		if _, err := send[struct{}](ctx, c, &call{method: http.MethodPut, path: []string{"limits"}, body: ofLimit(&limits[i])}); err != nil {
+		if _, err := send(ctx, c, operation.SetLimit, operation.LimitOf(&limits[i])); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ofLimit are the fields of a limit.
-func ofLimit(l *core.Limit) fields {
-	body := about(l.About).with("rate", l.RateText())
-	if l.Concurrency != 0 {
-		body["concurrency"] = l.Concurrency
-	}
-	if l.Adaptive {
-		body["adaptive"] = true
-	}
-	if l.Burst != 0 { // core's -1 is a burst of none
-		body["burst"] = max(l.Burst, 0)
-	}
-	return body
-}
-
-// about are the fields that name what a limit or a budget is about.
-func about(t core.LimitTarget) fields {
-	return fields{}.with("kind", t.Kind).with("limit_key", t.Key).with("each", string(t.Each))
-}
-
-// query are fields as parameters.
-func (f fields) query() url.Values {
-	q := url.Values{}
-	for name, value := range f {
-		q.Set(name, fmt.Sprint(value))
-	}
-	return q
-}
-
 // LimitOn is the limit on a target.
-func (c *Client) LimitOn(ctx context.Context, on core.LimitTarget) (store.LimitUse, error) {
+func (c *Client) LimitOn(ctx context.Context, about core.LimitTarget) (store.LimitUse, error) {
 	all, err := c.Limits(ctx)
-	for i := range all {
-		if all[i].About == on {
-			return all[i], nil
-		}
+	return one(all, err, func(l *store.LimitUse) bool { return l.About == about })
+}
+
+// one is the element that is meant.
+func one[V any](all []V, err error, meant func(v *V) bool) (V, error) {
+	if i := slices.IndexFunc(all, func(v V) bool { return meant(&v) }); i >= 0 {
+		return all[i], err
 	}
-	if err == nil {
-		err = core.ErrNotFound
-	}
-	return store.LimitUse{}, err
+	return *new(V), cmp.Or(err, core.ErrNotFound)
 }
 
 // LiftLimit lifts a limit.
-func (c *Client) LiftLimit(ctx context.Context, on core.LimitTarget) error {
-	_, err := send[struct{}](ctx, c, &call{method: http.MethodDelete, path: []string{"limits"}, query: about(on).query()})
+func (c *Client) LiftLimit(ctx context.Context, about core.LimitTarget) error {
+	_, err := send(ctx, c, operation.LiftLimit, about)
 	return err
 }
 
 // Budgets are all budgets.
 func (c *Client) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
-	answer, err := get[struct{ Budgets []store.BudgetUse }](ctx, c, nil, "budgets")
+	answer, err := send(ctx, c, operation.ListBudgets, operation.Empty{})
 	return answer.Budgets, err
 }
 
 // SetBudgets sets budgets, each as a whole, one after the other.
 func (c *Client) SetBudgets(ctx context.Context, budgets ...core.Budget) error {
 	for i := range budgets {
-		if _, err := send[struct{}](ctx, c, &call{method: http.MethodPut, path: []string{"budgets"}, body: allOfBudget(&budgets[i])}); err != nil {
+		if _, err := send(ctx, c, operation.SetBudget, operation.BudgetOf(&budgets[i])); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// allOfBudget are the fields of a budget.
-func allOfBudget(b *core.Budget) fields {
-	body := ofBudget(b.About).with("zone", b.Zone).with("then", string(b.Then))
-	body["amount"] = b.Amount
-	return body
-}
-
-// ofBudget are the fields that name a budget.
-func ofBudget(t core.BudgetTarget) fields {
-	return about(t.LimitTarget).with("unit", t.Unit).with("per", string(t.Per))
-}
-
 // BudgetOn is the budget of a target.
-func (c *Client) BudgetOn(ctx context.Context, on core.BudgetTarget) (store.BudgetUse, error) {
+func (c *Client) BudgetOn(ctx context.Context, about core.BudgetTarget) (store.BudgetUse, error) {
 	all, err := c.Budgets(ctx)
-	for i := range all {
-		if all[i].About == on {
-			return all[i], nil
-		}
-	}
-	if err == nil {
-		err = core.ErrNotFound
-	}
-	return store.BudgetUse{}, err
+	return one(all, err, func(b *store.BudgetUse) bool { return b.About == about })
 }
 
 // LiftBudget lifts a budget.
-func (c *Client) LiftBudget(ctx context.Context, on core.BudgetTarget) error {
-	_, err := send[struct{}](ctx, c, &call{method: http.MethodDelete, path: []string{"budgets"}, query: ofBudget(on).query()})
+func (c *Client) LiftBudget(ctx context.Context, about core.BudgetTarget) error {
+	_, err := send(ctx, c, operation.LiftBudget, about)
 	return err
 }

@@ -9,8 +9,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 )
@@ -81,9 +81,7 @@ func (im *importing) send(next int) error {
 	if len(bytes.TrimSpace(im.lines.Bytes())) == 0 {
 		return nil
 	}
-	part, err := send[operate.Imported](im.ctx, im.c, &call{
-		method: http.MethodPost, path: []string{"agents", im.agent, "import"}, body: bytes.NewReader(im.lines.Bytes()), within: workWithin,
-	})
+	part, err := send(im.ctx, im.c, operation.Import, io.Reader(bytes.NewReader(im.lines.Bytes())), im.agent)
 	if err != nil {
 		return err
 	}
