@@ -10,36 +10,6 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// readBudgets reads the budgets. Each is checked by itself, so that a mistake has its line; only what they are together is looked at here.
-func (f *File) readBudgets(p place) error {
-	if p.empty() {
-		return nil
-	}
-	elements, err := p.list()
-	if err != nil {
-		return err
-	}
-	if n := len(elements) + len(f.Limits); n > store.MostLimits {
-		return p.fail("and limits must be at most %d, not %d", store.MostLimits, n)
-	}
-	lines := map[core.BudgetTarget]int{}
-	for _, e := range elements {
-		b, err := readBudget(e)
-		if err != nil {
-			return err
-		}
-		if line, twice := lines[b.About]; twice {
-			return e.fail("is a duplicate entry for %s (first on line %d): merge them", b.About, line)
-		}
-		lines[b.About] = e.node.Line
-		if b.Zone == "" {
-			b.Zone = f.Defaults.Zone
-		}
-		f.Budgets = append(f.Budgets, b)
-	}
-	return nil
-}
-
 // readBudget reads one budget, and has core check it.
 func readBudget(p place) (core.Budget, error) {
 	var b core.Budget
@@ -50,15 +20,7 @@ func readBudget(p place) (core.Budget, error) {
 	}); err != nil {
 		return b, err
 	}
-	wrong, err := misconfigured(core.Config{Budgets: []core.Budget{b}})
-	if wrong == nil {
-		return b, err
-	}
-	field := strings.TrimPrefix(wrong.Field, "Budgets[0].")
-	if at := p.of(field); at != p {
-		return b, at.fail("%s", wrong.Reason)
-	}
-	return b, p.fail("%s %s", field, wrong.Reason)
+	return b, checkBound(p, "Budgets[0]", core.Config{Budgets: []core.Budget{b}})
 }
 
 // amount reads a number, with a fraction or without.

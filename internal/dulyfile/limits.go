@@ -1,8 +1,10 @@
 package dulyfile
 
-// The limits of the file, over all processes.
+// The limits of the file, over all processes, and what they have in common with its budgets.
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -11,40 +13,65 @@ import (
 
 // readBounds reads the limits, the budgets, and the policy: what starts later or sooner than it is due, over all handlers.
 func (f *File) readBounds(limits, budgets, heat place) error {
-	if err := f.readLimits(limits); err != nil {
+	var err error
+	if f.Limits, err = readEach(limits, "", 0, readLimit, func(l *core.Limit) core.LimitTarget { return l.About }); err != nil {
 		return err
 	}
-	if err := f.readBudgets(budgets); err != nil {
+	f.Budgets, err = readEach(budgets, "and limits ", len(f.Limits), readBudget, func(b *core.Budget) core.BudgetTarget { return b.About })
+	if err != nil {
 		return err
+	}
+	for i := range f.Budgets {
+		f.Budgets[i].Zone = cmp.Or(f.Budgets[i].Zone, f.Defaults.Zone)
 	}
 	return f.readHeat(heat)
 }
 
-// readLimits reads the limits. Each is checked by itself, so that a mistake has its line; only what they are together is looked at here.
-func (f *File) readLimits(p place) error {
+// target is what a limit or a budget is about.
+type target interface {
+	comparable
+	fmt.Stringer
+}
+
+// readEach reads limits or budgets, no two of them about the same. Each is checked by itself, so that a mistake has its line; only what they are together
+// is looked at here, with the number of others that count too.
+func readEach[V any, T target](p place, also string, others int, read func(p place) (V, error), about func(v *V) T) (all []V, err error) {
 	if p.empty() {
-		return nil
+		return nil, nil
 	}
 	elements, err := p.list()
 	if err != nil {
+		return nil, err
+	}
+	if n := len(elements) + others; n > store.MostLimits {
+		return nil, p.fail("%smust be at most %d, not %d", also, store.MostLimits, n)
+	}
+	lines := map[T]int{}
+	for _, e := range elements {
+		v, err := read(e)
+		if err != nil {
+			return nil, err
+		}
+		if line, twice := lines[about(&v)]; twice {
+			return nil, e.fail("is a duplicate entry for %s (first on line %d): merge them", about(&v), line)
+		}
+		lines[about(&v)] = e.node.Line
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+// checkBound has core check a limit or a budget, the only one of a configuration.
+func checkBound(p place, only string, c core.Config) error {
+	wrong, err := misconfigured(c)
+	if wrong == nil {
 		return err
 	}
-	if len(elements) > store.MostLimits {
-		return p.fail("must be at most %d, not %d", store.MostLimits, len(elements))
+	field := strings.TrimPrefix(wrong.Field, only+".")
+	if at := p.of(field); at != p {
+		return at.fail("%s", wrong.Reason)
 	}
-	lines := map[core.LimitTarget]int{}
-	for _, e := range elements {
-		l, err := readLimit(e)
-		if err != nil {
-			return err
-		}
-		if line, twice := lines[l.About]; twice {
-			return e.fail("is a duplicate entry for %s (first on line %d): merge them", l.About, line)
-		}
-		lines[l.About] = e.node.Line
-		f.Limits = append(f.Limits, l)
-	}
-	return nil
+	return p.fail("%s %s", field, wrong.Reason)
 }
 
 // readLimit reads one limit, and has core check it.
@@ -56,15 +83,7 @@ func readLimit(p place) (core.Limit, error) {
 	}); err != nil {
 		return l, err
 	}
-	wrong, err := misconfigured(core.Config{Limits: []core.Limit{l}})
-	if wrong == nil {
-		return l, err
-	}
-	field := strings.TrimPrefix(wrong.Field, "Limits[0].")
-	if at := p.of(field); at != p {
-		return l, at.fail("%s", wrong.Reason)
-	}
-	return l, p.fail("%s %s", field, wrong.Reason)
+	return l, checkBound(p, "Limits[0]", core.Config{Limits: []core.Limit{l}})
 }
 
 // rate reads how many runs may start in how long, such as 60/1m.
