@@ -115,18 +115,18 @@ func (l *Limit) RateText() string {
 
 // limitFields are those of a limit in JSON.
 type limitFields struct {
-	Kind        string `json:"kind,omitempty"`
-	Key         string `json:"limit_key,omitempty"`
-	Each        Each   `json:"each,omitempty"`
+	LimitTarget
+
 	Concurrency int    `json:"concurrency,omitempty"`
 	Rate        string `json:"rate,omitempty"`
 	Burst       *int   `json:"burst,omitempty"`
 	Adaptive    bool   `json:"adaptive,omitempty"`
 }
 
-// fields includes a burst of none: a limit without the field gets the default.
+// fields includes a burst of none: a limit without the field gets the default. Whose profile it belongs to is not among them.
 func (l *Limit) fields() limitFields {
-	f := limitFields{Kind: l.About.Kind, Key: l.About.Key, Each: l.About.Each, Concurrency: l.Concurrency, Rate: l.RateText(), Adaptive: l.Adaptive}
+	f := limitFields{LimitTarget: l.About, Concurrency: l.Concurrency, Rate: l.RateText(), Adaptive: l.Adaptive}
+	f.Agent = ""
 	if l.Rate > 0 {
 		f.Burst = &l.Burst
 	}
@@ -135,7 +135,7 @@ func (l *Limit) fields() limitFields {
 
 // limit is the limit that has these fields. A rate in the notation of a later version is left out.
 func (f *limitFields) limit() Limit {
-	l := Limit{About: LimitTarget{Kind: f.Kind, Key: f.Key, Each: f.Each}, Concurrency: f.Concurrency, Adaptive: f.Adaptive}
+	l := Limit{About: f.LimitTarget, Concurrency: f.Concurrency, Adaptive: f.Adaptive}
 	n, per, _ := strings.Cut(f.Rate, "/")
 	rate, err := strconv.Atoi(n)
 	if d, wrong := time.ParseDuration(per); err == nil && wrong == nil {
