@@ -9,50 +9,37 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
-// limitCommand is the parent of three commands, and does nothing by itself.
+// limitKind are limits.
+var limitKind = &boundKind[core.LimitTarget, store.LimitUse]{
+	noun: "limit", of: "limit on", list: scheduler.Limits, print: printLimits, lift: scheduler.LiftLimit,
+	lifted: func(t core.LimitTarget) any { return operation.LiftedLimit{LimitTarget: t, Deleted: true} },
+}
+
+// limitCommand is the parent of three commands.
 func (p *process) limitCommand(o *options) *cobra.Command {
-	cmd := command("limit", "Bound how many tasks run at once and start within a time, over all processes",
+	var on limitFlags
+	unset := limitKind.unsetCommand(p, o, "Lift a limit, named by the flags that set it",
+		"  duly limit unset --kind digest\n  duly limit unset --key 'openai:*' --each key", on.target)
+	on.add(unset)
+	return limitKind.parent("limit", "Bound how many tasks run at once and start within a time, over all processes",
 		"  duly limit set --kind digest --concurrency 5\n  duly limit list\n  duly limit unset --kind digest",
-		func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			return noSub(cmd, args[0], "use set, list or unset")
-		})
-	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say which it knows
-	cmd.AddCommand(p.limitSetCommand(o), p.limitListCommand(o), p.limitUnsetCommand(o))
-	return cmd
+		p.limitSetCommand(o), limitKind.listCommand(p, o, "List limits: what they are about, what they allow, and how much is used"), unset)
 }
 
 // limitFlags name what a limit is about.
-type limitFlags struct {
-	kind, key, each string
-	all             bool
-}
+type limitFlags struct{ aboutFlags }
 
-// add gives set and unset the same flags, so that unset takes the flags that set took.
 func (f *limitFlags) add(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.kind, "kind", "", "tasks of this kind")
-	flags.StringVar(&f.key, "key", "", "tasks with this limit key; with a * at its end, any that begins so")
-	flags.StringVar(&f.each, "each", "", "bound each agent, or each key, by itself: agent or key")
-	flags.BoolVar(&f.all, "all", false, "all tasks together")
-	choices(cmd, "each", string(core.EachAgent), string(core.EachKey))
+	f.aboutFlags.add(cmd, "tasks", "tasks", "bound each agent, or each key, by itself: agent or key", string(core.EachAgent), string(core.EachKey))
 }
 
-// target is what is named. Nothing named is never all: a variable that is empty in a script must not bound everything.
-func (f *limitFlags) target() (core.LimitTarget, error) {
-	t := core.LimitTarget{Kind: f.kind, Key: f.key, Each: store.Each(f.each)}
-	if f.all != (t == core.LimitTarget{}) {
-		return t, usage("name it with --kind, --key and --each, or with --all alone", "expected what the limit is about")
-	}
-	return t, nil
-}
+func (f *limitFlags) target() (core.LimitTarget, error) { return f.aboutFlags.target("limit") }
 
 // limitArgs are the arguments that name what a limit is about.
 func limitArgs(t core.LimitTarget) string {
@@ -123,32 +110,8 @@ func allowed(l *core.Limit, rate string, bursts bool) (err error) {
 	return nil
 }
 
-// limitListCommand shows what is bounded, and how much of it is used.
-func (p *process) limitListCommand(o *options) *cobra.Command {
-	return o.withJSON(command("list", "List limits: what they are about, what they allow, and how much is used", "  duly limit list --json",
-		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s scheduler) error {
-				limits, err := s.Limits(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if limits == nil {
-					limits = []store.LimitUse{}
-				}
-				answer := struct {
-					Limits []store.LimitUse `json:"limits"`
-				}{limits}
-				return o.print(p.stdout, answer, func(w *table.Page) { printLimits(w, limits) })
-			})
-		}))
-}
-
 // printLimits ends each line with the command that lifts the limit.
 func printLimits(w *table.Page, limits []store.LimitUse) {
-	if len(limits) == 0 {
-		w.Line("no limits")
-		return
-	}
 	t := table.New(w, "LIMIT ON", "ALLOWS", "RUNNING", "WAITING", "TO UNSET")
 	for i := range limits {
 		l := &limits[i]
@@ -191,34 +154,4 @@ func learned(l *store.Learned) string {
 		}
 	}
 	return text
-}
-
-// limitUnsetCommand lifts one limit. Tasks that wait for it are claimed from the next claim on.
-func (p *process) limitUnsetCommand(o *options) *cobra.Command {
-	var on limitFlags
-	cmd := command("unset", "Lift a limit, named by the flags that set it", "  duly limit unset --kind digest\n  duly limit unset --key 'openai:*' --each key",
-		func(cmd *cobra.Command, _ []string) error {
-			t, err := on.target()
-			if err != nil {
-				return err
-			}
-			return o.onStore(cmd.Context(), func(s scheduler) error {
-				switch err := s.LiftLimit(cmd.Context(), t); {
-				case core.CodeOf(err) == core.CodeNotFound:
-					f := usage("duly limit list shows all limits and how to unset each", "no limit on %s exists", t)
-					f.code = exitNotFound
-					return f
-				case err != nil:
-					return err
-				}
-				answer := struct {
-					core.LimitTarget
-
-					Deleted bool `json:"deleted"`
-				}{t, true}
-				return o.print(p.stdout, answer, func(w *table.Page) { w.Line("lifted: limit on %s", t) })
-			})
-		})
-	on.add(cmd)
-	return o.withJSON(cmd)
 }

@@ -45,7 +45,7 @@ var (
 		"core/storetest.bench":          76,
 		"core/storetest.driver":         53,
 		"core/storetest/spy.Store":      43,
-		"internal/cli.process":          90,
+		"internal/cli.process":          86,
 		"internal/cli/remote.Client":    46,
 		"internal/sim/world.World":      60,
 		"internal/sim/world.auditor":    112,
