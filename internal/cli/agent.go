@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -191,10 +192,7 @@ func (p *process) agentListCommand(o *options) *cobra.Command {
 				if profiles == nil {
 					profiles = []core.Profile{}
 				}
-				answer := struct {
-					Profiles []core.Profile `json:"profiles"`
-					Next     string         `json:"next_cursor"`
-				}{profiles, next}
+				answer := operation.Profiles{Profiles: profiles, Next: next}
 				return o.print(p.stdout, answer, func(w *table.Page) { printProfiles(w, profiles, next) })
 			})
 		})
@@ -230,10 +228,7 @@ func (p *process) agentUnsetCommand(o *options) *cobra.Command {
 				if err := s.DeleteProfile(cmd.Context(), agent); err != nil {
 					return noProfile(err, agent)
 				}
-				answer := struct {
-					Agent   string `json:"agent_id"`
-					Deleted bool   `json:"deleted"`
-				}{agent, true}
+				answer := operation.DeletedProfile{Agent: agent, Deleted: true}
 				return o.print(p.stdout, answer, func(w *table.Page) { w.Line("deleted: profile of agent %s", agent) })
 			})
 		})
@@ -261,12 +256,7 @@ func (p *process) agentForgetCommand(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				answer := struct {
-					operate.Forgotten
-
-					Agent string `json:"agent_id"`
-					Dry   bool   `json:"dry_run"`
-				}{done, agent, dry}
+				answer := operation.Forgotten{Forgotten: done, Agent: agent, Dry: dry}
 				return o.print(p.stdout, answer, func(w *table.Page) { w.Line("%s", forgottenText(agent, &done, dry)) })
 			})
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -92,11 +93,7 @@ func (p *process) deleteCommand(o *options) *cobra.Command {
 					if err := s.Delete(cmd.Context(), agent, id); err != nil {
 						return err
 					}
-					answer := struct {
-						Agent   string `json:"agent_id"`
-						ID      string `json:"id"`
-						Deleted bool   `json:"deleted"`
-					}{agent, id, true}
+					answer := operation.DeletedTask{Agent: agent, ID: id, Deleted: true}
 					return o.print(p.stdout, answer, func(w *table.Page) { w.Line("deleted: %s", targetName(core.Target{Agent: agent, ID: id})) })
 				})
 			})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -48,10 +49,7 @@ func (p *process) jobsCommand(o *options) *cobra.Command {
 				if jobs == nil {
 					jobs = []core.TaskInfo{}
 				}
-				answer := struct {
-					Jobs []core.TaskInfo `json:"jobs"`
-					Next string          `json:"next_cursor"`
-				}{jobs, next}
+				answer := operation.Jobs{Jobs: jobs, Next: next}
 				return o.print(p.stdout, answer, func(w *table.Page) { printJobs(w, jobs, next, l.Agent == "") })
 			})
 		})
@@ -132,10 +130,7 @@ func (p *process) agentsCommand(o *options) *cobra.Command {
 				if agents == nil {
 					agents = []model.AgentStats{}
 				}
-				answer := struct {
-					Agents []model.AgentStats `json:"agents"`
-					Next   string             `json:"next_cursor"`
-				}{agents, next}
+				answer := operation.Agents{Agents: agents, Next: next}
 				return o.print(p.stdout, answer, func(w *table.Page) { printAgents(w, agents, next) })
 			})
 		})

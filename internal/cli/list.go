@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
@@ -30,10 +31,7 @@ func (p *process) listCommand(o *options) *cobra.Command {
 				if tasks == nil {
 					tasks = []core.TaskInfo{}
 				}
-				answer := struct {
-					Tasks []core.TaskInfo `json:"tasks"`
-					Next  string          `json:"next_cursor"`
-				}{tasks, next}
+				answer := operation.Tasks{Tasks: tasks, Next: next}
 				return o.print(p.stdout, answer, func(w *table.Page) { printTasks(w, tasks, next, l.Agent == "") })
 			})
 		})

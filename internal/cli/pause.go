@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -120,10 +121,7 @@ func (p *process) printHeld(ctx context.Context, o *options, s scheduler, t core
 		what = "paused"
 	}
 	if t.ID == "" {
-		answer := struct {
-			Target core.Target `json:"target"`
-			Paused bool        `json:"is_paused"`
-		}{t, paused}
+		answer := operation.Paused{Target: t, Paused: paused}
 		return o.print(p.stdout, answer, func(w *table.Page) { w.Line("%s: %s", what, targetName(t)) })
 	}
 	task, err := s.Task(ctx, t.Agent, t.ID)

@@ -5,6 +5,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
@@ -21,10 +22,7 @@ func (p *process) pausesCommand(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				answer := struct {
-					Pauses []model.PauseInfo `json:"pauses"`
-					Next   string            `json:"next_cursor"`
-				}{pauses, next}
+				answer := operation.Pauses{Pauses: pauses, Next: next}
 				return o.print(p.stdout, answer, func(w *table.Page) { printPauses(w, pauses, next) })
 			})
 		})

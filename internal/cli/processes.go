@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
@@ -26,9 +27,7 @@ func (p *process) processesCommand(o *options) *cobra.Command {
 				if processes == nil {
 					processes = []model.Process{}
 				}
-				answer := struct {
-					Processes []model.Process `json:"processes"`
-				}{processes}
+				answer := operation.Processes{Processes: processes}
 				return o.print(p.stdout, answer, func(w *table.Page) { printProcesses(w, processes) })
 			})
 		})

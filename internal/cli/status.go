@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -66,9 +67,7 @@ func (p *process) runsCommand(o *options) *cobra.Command {
 				if task.Runs == nil {
 					task.Runs = []model.TaskRun{}
 				}
-				answer := struct {
-					Runs []model.TaskRun `json:"runs"`
-				}{task.Runs}
+				answer := operation.Runs{Runs: task.Runs}
 				return o.print(p.stdout, answer, func(w *table.Page) { printRuns(w, task.Runs) })
 			})
 		})

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -54,9 +55,7 @@ func (p *process) submitCommand(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				answer := struct {
-					Tasks []core.Submitted `json:"tasks"`
-				}{placed}
+				answer := operation.Submitted{Tasks: placed}
 				if slices.ContainsFunc(placed, func(s core.Submitted) bool { return s.NotBooked }) {
 					p.say("warning: hosts are called by alarms here, and none could be booked: what was submitted waits for the next call; pass -c FILE with alarm:, or see duly doctor")
 				}
