@@ -16,25 +16,23 @@ import (
 
 // sent reads what is sent to a call strictly: a member that is no field is refused, as is a name in another case, and a call that takes parameters takes
 // no body. A misspelt "timeout_sm" would otherwise run for the longest time there is.
-func sent[Q any](r *http.Request, c *operation.Call) (Q, error) {
-	var q Q
-	if _, none := any(q).(operation.None); none {
-		return q, nil
+func sent(r *http.Request, c *operation.Call, into any) error {
+	if _, none := into.(*operation.None); none {
+		return nil
 	}
-	if r.Method == http.MethodDelete || !c.InQuery() {
-		into := any(&q)
-		if c.InQuery() {
-			into = &operation.Empty{}
-		}
-		if err := readBody(r, c.HasBody, into); err != nil || !c.InQuery() {
-			return q, err
+	if !c.InQuery() {
+		return readBody(r, c.HasBody, into)
+	}
+	if r.Method == http.MethodDelete {
+		if err := readBody(r, false, &operation.Empty{}); err != nil {
+			return err
 		}
 	}
-	values, err := query(r, operation.Names(&q)...)
-	if err == nil {
-		err = operation.ReadQuery(values, &q)
+	values, err := query(r, operation.Names(into)...)
+	if err != nil {
+		return err
 	}
-	return q, err
+	return operation.ReadQuery(values, into)
 }
 
 // readBody reads a body into a struct. Length zero means none; a body of unknown length, in a chunked request, is read.

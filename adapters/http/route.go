@@ -27,23 +27,35 @@ type route struct {
 	stream func(w http.ResponseWriter, r *http.Request) // in place of answer
 }
 
-// answers is the route of an operation whose request is read strictly by its type.
+// answers is the route of an operation whose request is read strictly by its type. What depends on the types is little, as a function's cold start loads it
+// for each operation.
 func answers[Q, A any](a *api, op operation.Op[Q, A], do func(r *http.Request, sent Q) (A, error)) route {
-	return takes(a, op, func(r *http.Request) (Q, error) { return sent[Q](r, &op.Call) }, do)
+	return mount(a, op.Call, func(r *http.Request) (func() (any, error), error) {
+		q := new(Q)
+		return func() (any, error) { return do(r, *q) }, sent(r, op.Call, q)
+	})
 }
 
 // takes is answers for what has a reader of its own.
 func takes[Q, A, T any](a *api, op operation.Op[Q, A], read func(r *http.Request) (T, error), do func(r *http.Request, sent T) (A, error)) route {
-	return route{Call: op.Call, answer: func(r *http.Request) (int, any, error) {
+	return mount(a, op.Call, func(r *http.Request) (func() (any, error), error) {
 		sent, err := read(r)
-		if err == nil && op.Wide {
+		return func() (any, error) { return do(r, sent) }, err
+	})
+}
+
+// mount is the route of a call. read reads what is sent, and returns what answers it.
+func mount(a *api, call *operation.Call, read func(r *http.Request) (func() (any, error), error)) route {
+	return route{Call: *call, answer: func(r *http.Request) (int, any, error) {
+		do, err := read(r)
+		if err == nil && call.Wide {
 			err = a.allowAll(r)
 		}
 		if err != nil {
 			return 0, nil, err
 		}
-		answer, err := do(r, sent)
-		return cmp.Or(op.Status, http.StatusOK), answer, err
+		answer, err := do()
+		return cmp.Or(call.Status, http.StatusOK), answer, err
 	}}
 }
 
@@ -57,7 +69,7 @@ func (a *api) routes() []route {
 	s := a.scheduler
 	table := []route{
 		takes(a, operation.RunDue, a.scope, a.runDue),
-		{Call: operation.SubmitAll.Call, answer: a.submit},
+		{Call: *operation.SubmitAll.Call, answer: a.submit},
 		answers(a, operation.ListTasks, a.list),
 		answers(a, operation.ListJobs, a.jobs),
 		answers(a, operation.Task, a.task),
@@ -72,7 +84,7 @@ func (a *api) routes() []route {
 		answers(a, operation.TaskRuns, a.runs),
 		answers(a, operation.Group, a.group),
 		answers(a, operation.Notice, a.activity),
-		{Call: operation.SendSignal.Call, answer: a.signal},
+		{Call: *operation.SendSignal.Call, answer: a.signal},
 		answers(a, operation.PauseAgent, a.pause),
 		answers(a, operation.ResumeAgent, a.resume),
 		answers(a, operation.PauseKind, a.pause),
@@ -87,7 +99,7 @@ func (a *api) routes() []route {
 		takes(a, operation.SetProfile, readProfile, a.setProfile),
 		answers(a, operation.DeleteProfile, a.deleteProfile),
 		answers(a, operation.ForgetAgent, a.forget),
-		{Call: operation.Export.Call, stream: a.export},
+		{Call: *operation.Export.Call, stream: a.export},
 		takes(a, operation.Import, linesOf, a.imports),
 		answers(a, operation.ListLimits, a.limits),
 		takes(a, operation.SetLimit, bodyBy(core.ReadLimit), a.setLimit),
@@ -129,10 +141,10 @@ func (a *api) configured() (table []route) {
 		table = append(table, answers(a, operation.ListProfiles, a.profiles))
 	}
 	if events := a.config.Events; events != nil {
-		table = append(table, route{Call: operation.Events.Call, stream: events.answer(a)})
+		table = append(table, route{Call: *operation.Events.Call, stream: events.answer(a)})
 	}
 	if a.config.Metrics != nil {
-		table = append(table, route{Call: operation.Metrics.Call, stream: a.config.Metrics.ServeHTTP})
+		table = append(table, route{Call: *operation.Metrics.Call, stream: a.config.Metrics.ServeHTTP})
 	}
 	return table
 }

@@ -19,8 +19,8 @@ func (a *api) signal(r *http.Request) (int, any, error) {
 			return 0, nil, err
 		}
 	}
-	q, err := sent[operation.Signal](r, &operation.SendSignal.Call)
-	if err != nil {
+	var q operation.Signal
+	if err := sent(r, operation.SendSignal.Call, &q); err != nil {
 		return 0, nil, err
 	}
 	out, err := a.scheduler.Signal(r.Context(), r.PathValue("agent"), r.PathValue("key"), q.Payload)

@@ -78,7 +78,7 @@ func escape(segment string) string {
 }
 
 // Op is an operation with the types of what is sent, as JSON or as parameters of a query, and of what is answered.
-type Op[Request, Answer any] struct{ Call }
+type Op[Request, Answer any] struct{ Call *Call }
 
 // What is sent to a call.
 type (

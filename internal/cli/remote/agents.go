@@ -48,7 +48,7 @@ func (c *Client) CountForget(ctx context.Context, agent string) (operate.Forgott
 
 // Export writes all of an agent as lines of JSON. What it returns has no number of tasks, as the lines are not looked at.
 func (c *Client) Export(ctx context.Context, agent string, w io.Writer) (int, error) {
-	return 0, c.exchange(ctx, &operation.Export.Call, operation.Empty{}, []string{agent}, func(res *http.Response) error {
+	return 0, c.exchange(ctx, operation.Export.Call, operation.Empty{}, []string{agent}, func(res *http.Response) error {
 		_, err := io.Copy(w, res.Body)
 		return err
 	})

@@ -100,7 +100,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // send makes a call with what it takes and the values of its path, and reads its answer.
 func send[Q, A any](ctx context.Context, c *Client, op operation.Op[Q, A], request Q, path ...string) (A, error) {
 	var answer A
-	err := c.exchange(ctx, &op.Call, request, path, func(res *http.Response) error {
+	err := c.exchange(ctx, op.Call, request, path, func(res *http.Response) error {
 		data, err := io.ReadAll(io.LimitReader(res.Body, mostAnswer))
 		if err != nil {
 			return err

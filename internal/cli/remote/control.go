@@ -16,7 +16,7 @@ import (
 )
 
 // on chooses the call for a target among those for a task, an agent, a kind, a key and all, with the values of its path.
-func on(t core.Target, task, agent, kind, key, all operation.Call) (operation.Call, []string) {
+func on(t core.Target, task, agent, kind, key, all *operation.Call) (*operation.Call, []string) {
 	switch {
 	case t.ID != "":
 		return task, []string{t.Agent, t.ID}

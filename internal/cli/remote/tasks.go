@@ -107,7 +107,7 @@ func (c *Client) TimeOrAgo(ctx context.Context, field, text string) (time.Time, 
 		return time.Time{}, &core.InvalidError{Field: field, Reason: `must be a time such as "2026-01-02T15:04:05Z", or how long ago, such as "1d" or "90m", not ` + strconv.Quote(text)}
 	}
 	var now time.Time
-	err = c.exchange(ctx, &operation.ListPresets.Call, operation.Empty{}, nil, func(res *http.Response) error {
+	err = c.exchange(ctx, operation.ListPresets.Call, operation.Empty{}, nil, func(res *http.Response) error {
 		now, err = http.ParseTime(res.Header.Get("Date"))
 		return err
 	})
