@@ -49,9 +49,14 @@ func (a *auditor) leasesOver(r *store.ClaimRequest) {
 		if t.lease.noticed || r.Notice == 0 {
 			t.lease.over = true
 		} else {
-			t.lease.noticed, t.lease.end = true, now.Add(r.Notice)
+			t.lease.noticed, t.lease.end = true, now.Add(noticeOf(r.Notice, t.lease.end.Sub(t.lease.from)))
 		}
 	}
+}
+
+// noticeOf is what the holder of a lease is given that has lasted for so long: half of that at most, and half a second at least.
+func noticeOf(given, lasted time.Duration) time.Duration {
+	return min(given, max(500*time.Millisecond, (lasted/2).Truncate(time.Millisecond)))
 }
 
 // repeated is a claim with a nonce that was seen before.
@@ -95,9 +100,10 @@ func (a *auditor) newClaim(p *process, r *store.ClaimRequest, c *store.Claim) {
 	a.must(fencesGrowForAll, c.Fence > r.Fence, "%s, and %s has seen %s", a.w.fence(c.Fence), p.name, a.w.fence(r.Fence))
 	a.must(fenceUnused, m.claims[claimName{r.Partition, c.Fence}] == nil, "%s", a.w.fence(c.Fence))
 	m.fences[r.Partition] = max(m.fences[r.Partition], c.Fence)
-	record := &claimRecord{fence: c.Fence, holder: p, end: a.now().Add(leaseOf(r, &c.Tasks[0])), over: map[ref]time.Duration{}}
+	record := &claimRecord{fence: c.Fence, holder: p, end: a.now().Add(leaseOf(r, c)), over: map[ref]time.Duration{}}
 	m.claims[claimName{r.Partition, c.Fence}], m.nonces[r.Nonce] = record, record
-	a.must(claimLimit, len(c.Tasks) <= r.Limit, "%d tasks, and %d were asked for", len(c.Tasks), r.Limit)
+	due := dueIn(c)
+	a.must(claimLimit, due <= r.Limit && len(c.Tasks)-due <= r.AheadMost, "%d tasks, %d of them due, and %d and %d were asked for", len(c.Tasks), due, r.Limit, r.AheadMost)
 	ofAgent, ofKind := map[string]int{}, map[string]int{}
 	taken := map[ref]bool{}
 	for i := range c.Tasks {
@@ -124,7 +130,7 @@ func (a *auditor) newClaim(p *process, r *store.ClaimRequest, c *store.Claim) {
 	a.leftOver(p, r, c, taken)
 	for i := range c.Tasks {
 		record.refs = append(record.refs, ref{c.Tasks[i].Agent, c.Tasks[i].ID})
-		a.take(p, r, &c.Tasks[i])
+		a.take(p, r, c, &c.Tasks[i])
 	}
 }
 
@@ -148,7 +154,7 @@ func (a *auditor) fits(p *process, r *store.ClaimRequest, t *store.Claimed) {
 // take claims a task in the model, and checks the promises about that.
 // The checks follow the order of causes: a task that does not exist cannot be early, and one
 // that another process holds has no due time to compare. The first one that fails names the breach.
-func (a *auditor) take(p *process, r *store.ClaimRequest, c *store.Claimed) {
+func (a *auditor) take(p *process, r *store.ClaimRequest, claim *store.Claim, c *store.Claimed) {
 	m, now := a.model, a.now()
 	name := ref{c.Agent, c.ID}
 	t := m.live(name)
@@ -176,7 +182,8 @@ func (a *auditor) take(p *process, r *store.ClaimRequest, c *store.Claimed) {
 	}
 	a.must(oneLease, true, "")
 	a.must(noticeIsGiven, true, "")
-	a.must(neverEarly, c.Due <= now && t.due <= now, "%s is due at %s, it was said at %s, and it is %s", name, ms(c.Due), ms(t.due), ms(now))
+	soon := now.Add(r.Ahead)
+	a.must(neverEarly, c.Due <= soon && t.due <= soon, "%s is due at %s, it was said at %s, and it is %s", name, ms(c.Due), ms(t.due), ms(now))
 	a.must(dueIsKept, c.Due == t.due, "%s is due at %s, not at %s", name, ms(c.Due), ms(t.due))
 	a.must(pausedIsKept, !m.keeps(t, now), "%s is under %v", name, m.held(t, now))
 	a.must(cancelledIsTold, c.Cancelled == t.ending, "%s: told %v, and it was %v", name, c.Cancelled, t.ending)
@@ -186,7 +193,7 @@ func (a *auditor) take(p *process, r *store.ClaimRequest, c *store.Claimed) {
 	a.must(submittedIsKept, c.Submitted == t.submitted, "%s was submitted at %s, not %s", name, ms(c.Submitted), ms(t.submitted))
 	a.inTime(t)
 	t.phase, t.parked, t.since = claimed, false, true
-	t.lease = lease{fence: c.Fence, index: c.Index, due: c.Due, from: now, end: now.Add(leaseOf(r, c)), holder: p, serial: r.Serial, crashes: c.Crashes, ends: t.ending, key: t.key}
+	t.lease = lease{fence: c.Fence, index: c.Index, due: c.Due, from: now, end: now.Add(leaseOf(r, claim)), holder: p, serial: r.Serial, crashes: c.Crashes, ends: t.ending, key: t.key}
 	a.started(t)
 	a.model.each(func(w *watcher) {
 		if w.took != nil {
@@ -204,11 +211,25 @@ func (a *auditor) take(p *process, r *store.ClaimRequest, c *store.Claimed) {
 }
 
 // leaseOf is how long a claim holds a task.
-func leaseOf(r *store.ClaimRequest, c *store.Claimed) time.Duration {
-	if lease, own := r.Leases[c.Kind]; own {
-		return lease
+func leaseOf(r *store.ClaimRequest, c *store.Claim) time.Duration {
+	lease := r.Lease
+	if own, has := r.Leases[c.Tasks[0].Kind]; has {
+		lease = own
 	}
-	return r.Lease
+	if dueIn(c) < len(c.Tasks) {
+		return min(lease, r.AheadLease)
+	}
+	return lease
+}
+
+// dueIn is how many tasks of a claim were due; the others come ahead of their time.
+func dueIn(c *store.Claim) (n int) {
+	for i := range c.Tasks {
+		if c.Tasks[i].Due <= c.Now {
+			n++
+		}
+	}
+	return n
 }
 
 // inTime asserts that no due task waits in a kind world.
@@ -292,7 +313,7 @@ func (a *auditor) leftOver(_ *process, r *store.ClaimRequest, c *store.Claim, ta
 	// early: that it has room left proves nothing.
 	picky := r.Urgent || r.Serial || len(r.Leave) > 0 || len(r.Most) > 0
 	// An agent whose due task has just gone may cost a turn of a claim that has few.
-	room := len(c.Tasks) < r.Limit && r.Limit > len(everybody) && c.Parked == 0 && c.Recovered == 0 && !picky && r.PerAgent == 0 && c.Passed == 0
+	room := dueIn(c) < r.Limit && r.Limit > len(everybody) && c.Parked == 0 && c.Recovered == 0 && !picky && r.PerAgent == 0 && c.Passed == 0
 	for _, t := range a.model.sorted() {
 		if t.phase != waiting || taken[t.ref] || a.model.partition(t.agent) != r.Partition {
 			continue

@@ -104,7 +104,12 @@ func (c *call) make() {
 // wakeUp ends the sleep of processes when something may be due earlier. As with the store's own wake-ups, some are lost.
 func (w *World) wakeUp(verb string) {
 	switch verb {
-	case "Submit", "Touch", "Replay", "RunNow", "Unhold", "Signal", "Replan":
+	case "Hold", "Cancel", "Delete", "Profile":
+		w.withdraw()
+		return
+	case "Submit":
+		w.withdraw()
+	case "Touch", "Replay", "RunNow", "Unhold", "Signal", "Replan":
 	default:
 		return
 	}

@@ -2,8 +2,10 @@ package world
 
 import (
 	"context"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // The rows of plain tasks: what the generator of requests draws by itself, and the files named audit_ hold.
@@ -35,6 +37,55 @@ var plainFeatures = []*feature{
 		},
 		asks: map[RequestKind]asking{AskWatch: askWatch},
 	},
+}
+
+var (
+	aheadInTime  = invariant("ahead-starts-in-time", "6", "A task that was claimed ahead of its time starts then: not before, and no more than 50 ms later.")
+	aheadIsPlain = invariant("ahead-is-plain", "11", "No task is claimed ahead of its time that is urgent, or whose due time moves with activity.")
+)
+
+// The row of claims ahead of the time of their tasks.
+var ahead = &feature{
+	name:  "claims ahead",
+	holds: []held{{aheadInTime, "ahead-at-once"}, {aheadIsPlain, "ahead-of-activity"}},
+	plan: func(g *generator) {
+		if g.in(70) {
+			g.plan.Settings.Ahead = g.span(10*time.Millisecond, 250*time.Millisecond)
+		}
+	},
+	config: func(w *World, _ *process, c *core.Config) {
+		c.Ahead = -1
+		if w.plan.Settings.Ahead > 0 {
+			c.Ahead = w.plan.Settings.Ahead
+		}
+	},
+	ready: func(p *process) {
+		if p.series != nil {
+			p.series.Hears(!p.deaf)
+		}
+	},
+	watch: func(a *auditor, _ *storeModel) watcher {
+		return watcher{
+			took: func(t *task, c *store.Claimed) {
+				a.must(aheadIsPlain, c.Due <= a.now() || c.Level != core.LevelHigh && t.activity == nil, "%s is due at %s", t.ref, ms(c.Due))
+			},
+			began: func(r *run) {
+				if l := &r.task.lease; l.due > l.from && !r.later {
+					late := a.now().Sub(l.due)
+					a.must(aheadInTime, late >= 0 && late <= 50*time.Millisecond, "%s starts %s after its time", r.task.ref, late)
+				}
+			},
+		}
+	},
+}
+
+// withdraw tells processes that a command may be about what they have claimed ahead. The world's lock is not held.
+func (w *World) withdraw() {
+	for _, p := range w.processes {
+		if p.series != nil && !p.deaf && !p.dead && p.frozen <= w.elapsed() {
+			p.series.Withdraw(-1)
+		}
+	}
 }
 
 // AskWatch reads what a client sees that watches all agents at once.
