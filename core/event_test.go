@@ -13,12 +13,12 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// Each event about a task has its session and its memory cube, and each the process that did it.
+// Each event about a task has its session and its labels, and each the process that did it.
 func TestEventsSayWhatTheyAreAbout(t *testing.T) {
 	virtual(t, core.Config{Name: "worker-7"}, func(w *world) {
 		core.Handle(w.s, "k", func(context.Context, *core.Task[any]) error { return nil })
 		core.Handle(w.s, "fails", func(context.Context, *core.Task[any]) error { return core.SkipRetry(errors.New("broken")) })
-		task := core.NewTask{Agent: "a", ID: "1", Kind: "k", SessionID: "s1", TraceID: "t1", Labels: map[string]string{"mem_cube_id": "cube"}}
+		task := core.NewTask{Agent: "a", ID: "1", Kind: "k", SessionID: "s1", TraceID: "t1", Labels: map[string]string{"tier": "gold"}}
 		w.submit(task)
 		w.run()
 		for id, cron := range map[string]string{"2": "0 9 * * *", "3": ""} {
@@ -33,7 +33,7 @@ func TestEventsSayWhatTheyAreAbout(t *testing.T) {
 			seen[e.Type] = true
 			assert.Equal(w, "worker-7", e.Process, e.Type)
 			assert.Equal(w, "s1", e.SessionID, e.Type)
-			assert.Equal(w, "cube", e.MemCubeID, e.Type)
+			assert.Equal(w, map[string]string{"tier": "gold"}, e.Labels, e.Type)
 			assert.Equal(w, "t1", e.TraceID, e.Type)
 		}
 		for _, typ := range []model.EventType{model.EventEnqueue, model.EventDequeue, model.EventStart, model.EventFinish, model.EventCancel} {

@@ -37,7 +37,7 @@ func TestZeroIsRefusedWhereItSaysNothing(t *testing.T) {
 		_, err := model.ParseTasks([]byte(`{"` + name + `":""}`))
 		assert.EqualError(t, err, name+" must not be empty: leave it out if it has no value")
 	}
-	for _, name := range []string{"group", "trace_id", "traceparent", "session_id", "user_id", "mem_cube_id", "user_name"} {
+	for _, name := range []string{"group", "trace_id", "traceparent", "session_id", "user_id"} {
 		tasks, err := model.ParseTasks([]byte(`{"` + name + `":""}`))
 		require.NoError(t, err, "an empty label is none")
 		assert.Equal(t, core.NewTask{}, tasks[0])

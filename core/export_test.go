@@ -174,6 +174,27 @@ func TestImportForAnotherAgent(t *testing.T) {
 }
 
 // A state comes with its task: attempts, failures, an interval and a checkpoint, and when it is due next.
+// Exports of versions that had two labels as fields of a task are imported with them.
+func TestImportReadsFormerLabels(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		for id, task := range map[string]string{
+			"1": `"mem_cube_id":"c","user_name":"ann","labels":{"tier":"gold"}`,
+			"2": `"user_name":"ann"`,
+		} {
+			line := `{"task":{"agent_id":"a","id":"` + id + `","kind":"k",` + task + `},"due_at":"2030-01-02T15:04:05Z"}`
+			done, err := w.s.Import(w.Context(), "", strings.NewReader(line))
+			require.NoError(w, err)
+			require.Equal(w, 1, done.New, done.Errors)
+		}
+		first, err := w.s.Task(w.Context(), "a", "1")
+		require.NoError(w, err)
+		assert.Equal(w, map[string]string{"mem_cube_id": "c", "user_name": "ann", "tier": "gold"}, first.Labels)
+		second, err := w.s.Task(w.Context(), "a", "2")
+		require.NoError(w, err)
+		assert.Equal(w, map[string]string{"user_name": "ann"}, second.Labels)
+	})
+}
+
 func TestImportGoesOn(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		answers := map[string]error{

@@ -91,7 +91,7 @@ func (s *Scheduler) tellForetold(of []*run, subs []store.Submission, placed []st
 func (s *Scheduler) tellCallback(sub *store.Submission, of string, b *codec.Body, due store.Millis) {
 	s.base.Emit(Event{
 		Type: model.EventEnqueue, Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, TraceID: b.TraceID, Due: due.Time(), Status: StatusWaiting, By: check.ByDuly,
-		SessionID: b.SessionID, MemCubeID: b.MemCubeID, Reason: check.Clip("callback of " + of),
+		SessionID: b.SessionID, Labels: b.AllLabels(), Reason: check.Clip("callback of " + of),
 	})
 }
 

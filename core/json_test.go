@@ -24,7 +24,7 @@ const (
 	cronField  = `{"agent_id":"a","kind":"k","cron":"0 1 * * *","zone":"Europe/Berlin","day_match":"all","gap":"skip"}`
 	everyField = `{"id":"i","agent_id":"a","kind":"k","payload":{"n":[1,2]},"every":"1m30s","from":"start","level":2,
 		"group":"g","max_attempts":7,"backoff":"2s","timeout":"1h0m0s","lease":"45s","trace_id":"t","traceparent":"p",
-		"session_id":"s","user_id":"u","mem_cube_id":"m","user_name":"n","info":{"x":1},"tags":["b","c"],"delay":"5s"}`
+		"session_id":"s","user_id":"u","labels":{"tier":"gold"},"info":{"x":1},"tags":["b","c"],"delay":"5s"}`
 	noneField = `{"agent_id":"a","kind":"k","jitter":"0s","backoff":"0s","timeout":"0s","pause_after_failures":-1}`
 	atField   = `{"agent_id":"a","kind":"k","at":"2026-01-02T03:04:05.678+02:00"}`
 )
@@ -48,7 +48,7 @@ func TestNewTaskReadsEachField(t *testing.T) {
 		Agent: "a", ID: "i", Kind: "k", Payload: json.RawMessage(`{"n":[1,2]}`), Delay: 5 * time.Second,
 		Every: 90 * time.Second, From: core.FromStart, Level: core.LevelMedium, Group: "g", MaxAttempts: 7,
 		Backoff: 2 * time.Second, Timeout: time.Hour, Lease: 45 * time.Second, TraceID: "t", Traceparent: "p",
-		SessionID: "s", UserID: "u", Labels: map[string]string{"mem_cube_id": "m", "user_name": "n"}, Info: json.RawMessage(`{"x":1}`), Tags: []string{"b", "c"},
+		SessionID: "s", UserID: "u", Labels: map[string]string{"tier": "gold"}, Info: json.RawMessage(`{"x":1}`), Tags: []string{"b", "c"},
 	}, task)
 	require.NoError(t, json.Unmarshal([]byte(atField), &task))
 	assert.True(t, time.Date(2026, 1, 2, 1, 4, 5, 678e6, time.UTC).Equal(task.At))
@@ -81,8 +81,8 @@ func TestBadTasksNameTheField(t *testing.T) {
 		`[]`:                                     `task must be a JSON object; write several as {"tasks": [...]}`,
 		`null`:                                   "task must be a JSON object",
 		"{\"agent_id\":\"\xff\"}":                "task is not valid UTF-8",
-		`{"agent":"a"}`:                          "agent is not a field of a task",
-		`{"Kind":"a"}`:                           "Kind is not a field of a task",
+		`{"agent":"a"}`:                          "agent is not a field of a task: values of your own go into labels",
+		`{"Kind":"a"}`:                           "Kind is not a field of a task: values of your own go into labels",
 		`{"kind":"a","kind":"b"}`:                "kind is given twice",
 		`{"kind":"a","k\u0069nd":"b"}`:           "kind is given twice",
 		`{"kind":1}`:                             "kind must be a string",
@@ -95,7 +95,7 @@ func TestBadTasksNameTheField(t *testing.T) {
 		`{"tags":"a"}`:                           "tags must be an array of strings",
 		`{"tasks":{}}`:                           "tasks must be an array",
 		`{"tasks":null}`:                         "tasks must be an array",
-		`{"tasks":[{}],"kind":"k"}`:              "tasks is not a field of a task",
+		`{"tasks":[{}],"kind":"k"}`:              "tasks is not a field of a task: values of your own go into labels",
 		`{"tasks":[1]}`:                          "tasks[0] must be a JSON object",
 		`{"tasks":[{"kind":"k"},{"delay":"x"}]}`: `tasks[1].delay must be a duration such as "90s", "1h30m" or "1d"`,
 		`{"tasks":[` + strings.Repeat("{},", 1000) + `{}]}`: "tasks are 1001: the limit is 1000 a call",

@@ -123,7 +123,7 @@ func (r *run) event(t model.EventType) Event {
 	}
 	return Event{
 		Type: t, From: from, Status: to, Agent: r.info.Agent, ID: r.info.ID, Kind: r.info.Kind, Group: r.info.Group, TraceID: r.info.TraceID,
-		SessionID: r.info.SessionID, MemCubeID: r.body.MemCubeID,
+		SessionID: r.info.SessionID, Labels: r.body.AllLabels(),
 		Attempt: r.info.Attempt, Fence: r.info.Fence, Due: r.info.Due, Wait: r.info.Claimed.Sub(r.info.Due),
 	}
 }

@@ -57,7 +57,7 @@ func (r *run) spawn(ctx context.Context) error {
 	if placed[0].Created && s.base.Tells() {
 		s.base.Emit(Event{
 			Type: model.EventEnqueue, Agent: sub.Agent, ID: id, Kind: sub.Kind, Group: sub.Group, TraceID: child.TraceID, Due: placed[0].Due.Time(),
-			SessionID: child.SessionID, MemCubeID: child.MemCubeID,
+			SessionID: child.SessionID, Labels: child.AllLabels(),
 			Status: StatusWaiting, By: check.ByDuly, Reason: "occurrence of " + r.claimed.ID,
 		})
 	}

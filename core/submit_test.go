@@ -161,7 +161,7 @@ func TestSubmitTakesAnything(t *testing.T) {
 		Agent: "agent: 日本 {}*", ID: strings.Repeat("x", 256), Kind: "memory.rollup_day:v1/x-y", Payload: []byte(`{"a":[]}`),
 		Every: time.Minute, Delay: time.Hour, From: core.FromStart, Level: core.LevelHigh, Group: "group", MaxAttempts: 3,
 		Backoff: time.Second, Timeout: time.Minute, Lease: time.Minute, TraceID: "t", Traceparent: "00-1", SessionID: "s",
-		UserID: "u", Labels: map[string]string{"mem_cube_id": "m", "user_name": "n"}, Info: json.RawMessage(`{"k":1}`), Tags: []string{"x", "y"},
+		UserID: "u", Labels: map[string]string{"tier": "gold", "user_name": "n"}, Info: json.RawMessage(`{"k":1}`), Tags: []string{"x", "y"},
 	}
 	out, err := s.Submit(t.Context(), full)
 	require.NoError(t, err)
@@ -173,7 +173,7 @@ func TestSubmitTakesAnything(t *testing.T) {
 		Payload: json.RawMessage(`{"a":[]}`), Every: time.Minute, From: core.FromStart, Schedule: store.ScheduleEvery, MaxAttempts: 3, Attempt: 1, Backoff: time.Second,
 		Timeout: time.Minute, Lease: time.Minute, Submitted: info.Submitted, UpdatedAt: info.Submitted, Due: info.Due,
 		NextRun: info.Due, TraceID: "t", Traceparent: "00-1", SessionID: "s", UserID: "u",
-		Labels: map[string]string{"mem_cube_id": "m", "user_name": "n"}, Info: json.RawMessage(`{"k":1}`), Tags: []string{"x", "y"},
+		Labels: map[string]string{"tier": "gold", "user_name": "n"}, Info: json.RawMessage(`{"k":1}`), Tags: []string{"x", "y"},
 	}, info)
 	assert.InDelta(t, info.Submitted.Add(time.Hour).UnixMilli(), info.Due.UnixMilli(), 1000, "its slots begin with the moment of Submit, which is a little before")
 	out, err = s.Submit(t.Context(), core.NewTask{Agent: "a", Kind: "k"}, core.NewTask{Agent: "a", Kind: "k"})

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
@@ -161,7 +162,7 @@ func (s *Scheduler) tellPlaced(ctx context.Context, tasks []NewTask, out []Submi
 	for i := range out {
 		e := Event{
 			Type: model.EventEnqueue, Agent: out[i].Agent, ID: out[i].ID, Kind: out[i].Kind, Group: tasks[i].Group, TraceID: tasks[i].TraceID,
-			SessionID: tasks[i].SessionID, MemCubeID: tasks[i].Labels[model.LabelMemCube],
+			SessionID: tasks[i].SessionID, Labels: maps.Clone(tasks[i].Labels),
 			Due: out[i].Due, Status: StatusWaiting, By: by.By, Key: tasks[i].LimitKey,
 		}
 		if parent := ParentOf(ctx); parent != "" {

@@ -49,7 +49,7 @@ func TestExportAndImport(t *testing.T) {
 	}
 	res, body = f.sendLines(t, "c", "", "application/jsonl", `{"task":{"kind":"ok","id":"1","evry":"1h"}}`)
 	assert.Equal(t, http.StatusOK, res.StatusCode)
-	assert.JSONEq(t, `{"new":0,"same":0,"differs":0,"refused":1,"errors":[{"line":1,"code":"invalid","field":"task.evry","error":"task.evry is not a field of a task"}]}`, body)
+	assert.JSONEq(t, `{"new":0,"same":0,"differs":0,"refused":1,"errors":[{"line":1,"code":"invalid","field":"task.evry","error":"task.evry is not a field of a task: values of your own go into labels"}]}`, body)
 	res, _ = f.sendLines(t, "c", "", "application/json", lines)
 	assert.Equal(t, http.StatusUnsupportedMediaType, res.StatusCode)
 	res, _ = f.sendLines(t, "c", "", "application/x-ndjson", strings.Repeat(lines, 100))

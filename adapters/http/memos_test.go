@@ -45,7 +45,7 @@ func TestMessagesAreSubmitted(t *testing.T) {
 	assert.EqualValues(t, 1, task["level"], "labels have their levels")
 	assert.Equal(t, "t1", task["group"])
 	assert.Equal(t, "hello", task["payload"].(map[string]any)["content"])
-	assert.Equal(t, "mem_001", task["mem_cube_id"])
+	assert.Equal(t, map[string]any{"mem_cube_id": "mem_001", "user_name": "Ann"}, task["labels"])
 
 	_, body = f.call(t, "GET", "/product/scheduler/task_queue_status?user_id=u_123", "")
 	assert.JSONEq(t, `{"code":200,"message":"Scheduler task queue status retrieved successfully","data":{

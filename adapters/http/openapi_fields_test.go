@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -51,7 +50,7 @@ func TestTheDocumentHasEachFieldOfATask(t *testing.T) {
 	doc := document(t)
 	var submitted core.NewTask
 	fill(reflect.ValueOf(&submitted).Elem())
-	submitted.Payload, submitted.Labels = 1, map[string]string{model.LabelMemCube: "m", model.LabelUserName: "u", "x": "x"}
+	submitted.Payload, submitted.Labels = 1, map[string]string{"x": "x"}
 	var shown core.TaskInfo
 	fill(reflect.ValueOf(&shown).Elem())
 	shown.Status, shown.Labels = store.StatusInProgress, submitted.Labels

@@ -156,7 +156,7 @@ func TestCodesAndEventsAreThoseOfTheCode(t *testing.T) {
 		}
 		assert.ElementsMatch(t, want, have, name)
 	}
-	e := core.Event{Time: time.Unix(1, 0), Due: time.Unix(1, 0), Next: time.Unix(1, 0), Used: core.Usage{"tokens": 1}, Type: model.EventFinish}
+	e := core.Event{Time: time.Unix(1, 0), Due: time.Unix(1, 0), Next: time.Unix(1, 0), Used: core.Usage{"tokens": 1}, Type: model.EventFinish, Labels: map[string]string{"tier": "gold"}}
 	for _, f := range reflect.ValueOf(&e).Elem().Fields() {
 		switch {
 		case f.Kind() == reflect.String && f.String() == "":

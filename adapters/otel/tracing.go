@@ -17,7 +17,7 @@ import (
 // Scope is the name of the tracer, by which a collector tells these spans from others.
 const Scope = "github.com/seed-6f6f2c11/duly/adapters/otel"
 
-// The attributes of duly's own. They have the names that the HTTP API has for the same.
+// The attributes of duly's own. They have the names that the HTTP API has for the same, and one the name of a label that MemOS gives tasks.
 const (
 	keyAgent    = attribute.Key("duly.agent_id")
 	keyGroup    = attribute.Key("duly.group")

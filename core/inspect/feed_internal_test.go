@@ -18,7 +18,7 @@ func TestAnEventIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	e := model.Event{
-		Type: model.EventFinish, Time: at, Agent: "a", ID: "1", Kind: "k", Group: "g", TraceID: "t", SessionID: "s", MemCubeID: "m", Process: "p",
+		Type: model.EventFinish, Time: at, Agent: "a", ID: "1", Kind: "k", Group: "g", TraceID: "t", SessionID: "s", Labels: map[string]string{"tier": "gold"}, Process: "p",
 		Attempt: 2, Due: at.Add(time.Second), Wait: time.Second, Duration: time.Minute, Outcome: model.OutcomeFailed, Retried: true, From: store.StatusWaiting,
 		Status: store.StatusFailed, Next: at.Add(time.Hour), Because: model.BecauseCode("resting"), Fault: store.FaultCode("f"), Key: "key", By: "b", Note: "n", Reason: "r", Count: 3,
 		Code: model.CodeInvalid, Used: model.Usage{"tokens": 5}, Error: "e",

@@ -53,9 +53,10 @@ type Event struct {
 	Kind    string
 	Group   string
 	TraceID string
-	// SessionID and MemCubeID are those of the task, if it was submitted, run or read: events of its pause, and of an audit's findings, lack them.
-	SessionID, MemCubeID string
-	Process              string // the name of the process that did it: Config.Name
+	// SessionID and Labels are those of the task, if it was submitted, run or read: events of its pause, and of an audit's findings, lack them.
+	SessionID string
+	Labels    map[string]string // read only; in JSON only if they are 1 KiB at most together
+	Process   string            // the name of the process that did it: Config.Name
 
 	Attempt  int         // of the run, from 1 on; zero if the event is about no run
 	Fence    store.Fence // of the claim; zero if the event is about no run

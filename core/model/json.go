@@ -49,8 +49,6 @@ type taskJSON struct {
 	Traceparent string          `json:"traceparent,omitempty"`
 	SessionID   string          `json:"session_id,omitempty"`
 	UserID      string          `json:"user_id,omitempty"`
-	MemCubeID   string          `json:"mem_cube_id,omitempty"`
-	UserName    string          `json:"user_name,omitempty"`
 	Info        json.RawMessage `json:"info,omitempty"`
 	Tags        []string        `json:"tags,omitempty"`
 
@@ -91,31 +89,10 @@ func (t *NewTask) Written() (*NewTaskJSON, error) {
 	wire.Copy(w, t)
 	wire.Copy(&w.taskJSON, t)
 	w.Payload = payload
-	w.putLabels(t.Labels)
 	if !t.At.IsZero() {
 		w.At = &t.At
 	}
 	return w, nil
-}
-
-// putLabels puts labels where they are written: two have fields of their own.
-func (w *taskJSON) putLabels(labels map[string]string) {
-	w.MemCubeID, w.UserName, w.Labels = labels[LabelMemCube], labels[LabelUserName], otherLabels(labels)
-}
-
-// allLabels are the labels that were written.
-func (w *taskJSON) allLabels() map[string]string {
-	all := w.Labels
-	for name, value := range map[string]string{LabelMemCube: w.MemCubeID, LabelUserName: w.UserName} {
-		if value == "" {
-			continue
-		}
-		if all == nil {
-			all = map[string]string{}
-		}
-		all[name] = value
-	}
-	return all
 }
 
 // infoJSON is a task as it is read.
@@ -129,7 +106,6 @@ func (info TaskInfo) MarshalJSON() ([]byte, error) {
 	w := infoJSON{}
 	wire.Copy(&w.taskJSON, &info)
 	wire.Copy(&w.trackedJSON, &info)
-	w.putLabels(info.Labels)
 	w.Payload, w.Info = check.WellFormed(info.Payload), check.WellFormed(info.Info)
 	w.Result, w.Progress = check.WellFormed(info.Result), check.WellFormed(info.Progress)
 	w.Running, w.Paused = info.Status == store.StatusInProgress, len(info.Pauses) > 0
@@ -156,7 +132,6 @@ func (info *TaskInfo) UnmarshalJSON(data []byte) error {
 	*info = TaskInfo{}
 	wire.Copy(info, &w.taskJSON)
 	wire.Copy(info, &w.trackedJSON)
-	info.Labels = w.allLabels()
 	if w.Awaiting != nil {
 		info.Awaiting = &Awaiting{}
 		wire.Copy(info.Awaiting, w.Awaiting)

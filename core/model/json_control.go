@@ -103,7 +103,7 @@ type eventJSON struct {
 	Group     string            `json:"group,omitempty"`
 	TraceID   string            `json:"trace_id,omitempty"`
 	SessionID string            `json:"session_id,omitempty"`
-	MemCubeID string            `json:"mem_cube_id,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
 	Process   string            `json:"process,omitempty"`
 	Attempt   int               `json:"attempt,omitempty"`
 	Due       wire.Stamp        `json:"due_at,omitzero"`
@@ -130,7 +130,7 @@ type eventJSON struct {
 // MarshalJSON writes an event, field by field, to be cheap: it is called for every event that is published.
 func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(eventJSON{
-		e.Type, wire.Stamp(e.Time), e.Agent, e.ID, e.Kind, e.Group, e.TraceID, e.SessionID, e.MemCubeID, e.Process, e.Attempt, wire.Stamp(e.Due), wire.Milliseconds(max(e.Wait, 0)),
+		e.Type, wire.Stamp(e.Time), e.Agent, e.ID, e.Kind, e.Group, e.TraceID, e.SessionID, labelsOfEvent(e.Labels), e.Process, e.Attempt, wire.Stamp(e.Due), wire.Milliseconds(max(e.Wait, 0)),
 		wire.Milliseconds(e.Duration), wire.Milliseconds(max(e.Wait, 0).Truncate(time.Millisecond) + e.Duration), e.Outcome, e.Retried, e.Status, wire.Stamp(e.Next), e.Because, e.Error,
 		e.From, e.Key, e.By, e.Note, e.Reason, e.Count, e.Code, e.Used, e.Fault,
 	})

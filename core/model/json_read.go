@@ -30,7 +30,7 @@ func (t *NewTask) UnmarshalJSON(data []byte) error {
 		}
 		set := NewTaskFields[name]
 		if set == nil {
-			return check.Invalid(check.Clip(name), "is not a field of a task")
+			return check.Invalid(check.Clip(name), "is not a field of a task: values of your own go into labels")
 		}
 		if string(values[name]) == "null" {
 			continue
@@ -95,8 +95,6 @@ var NewTaskFields = map[string]func(t *NewTask, data []byte) error{
 		}
 		return nil
 	},
-	LabelMemCube:  oneLabel(LabelMemCube),
-	LabelUserName: oneLabel(LabelUserName),
 	"labels": func(t *NewTask, data []byte) error {
 		names, values, err := check.JSONObject("labels", data)
 		if err != nil {
@@ -104,10 +102,7 @@ var NewTaskFields = map[string]func(t *NewTask, data []byte) error{
 		}
 		for _, name := range names {
 			var value string
-			switch {
-			case name == LabelMemCube || name == LabelUserName: // otherwise it would be a guess which of the two counts
-				return fmt.Errorf("must not have %q, which is a field of the task itself", name)
-			case json.Unmarshal(values[name], &value) != nil || string(values[name]) == "null":
+			if json.Unmarshal(values[name], &value) != nil || string(values[name]) == "null" {
 				return errors.New("must be an object of strings that names each label once")
 			}
 			t.setLabel(name, value)
@@ -147,20 +142,6 @@ func nameField[S ~string](field func(t *NewTask) *S) func(t *NewTask, data []byt
 // labelField reads a string that is only stored: an empty one means none.
 func labelField[S ~string](field func(t *NewTask) *S) func(t *NewTask, data []byte) error {
 	return jsonField("must be a string", field)
-}
-
-// oneLabel reads a label that has its own field: an empty one means none.
-func oneLabel(name string) func(t *NewTask, data []byte) error {
-	return func(t *NewTask, data []byte) error {
-		var value string
-		if json.Unmarshal(data, &value) != nil {
-			return errors.New("must be a string")
-		}
-		if value != "" {
-			t.setLabel(name, value)
-		}
-		return nil
-	}
 }
 
 // jsonField reads what encoding/json can read; must is the text of the error otherwise.

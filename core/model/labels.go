@@ -1,6 +1,6 @@
 package model
 
-// Labels: their bounds, and the two that had fields before.
+// Labels hold what a platform, but not duly, wants to know about a task.
 
 import (
 	"maps"
@@ -9,17 +9,12 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 )
 
-// Labels hold what a platform, but not duly, wants to know about a task. Two of them had their own fields before labels
-// existed: in JSON and in the store they keep those places, so that older binaries and clients find them.
-const (
-	LabelMemCube  = "mem_cube_id"
-	LabelUserName = "user_name"
-)
-
 // Bounds of labels.
 const (
 	maxLabels    = 32
 	maxLabelName = 64 // bytes
+
+	maxEventLabels = 1 << 10 // bytes of all labels in an event, names and values
 )
 
 // CheckLabels refuses names and values that are not valid text, and too many or too long ones.
@@ -29,9 +24,6 @@ func CheckLabels(labels map[string]string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		field := "labels." + check.Clip(name)
-		if name == LabelMemCube || name == LabelUserName {
-			field = name
-		}
 		if name == "" || len(name) > maxLabelName {
 			return check.Invalid(field, "has a name of %d bytes: it must have 1 to %d", len(name), maxLabelName)
 		}
@@ -45,15 +37,16 @@ func CheckLabels(labels map[string]string) error {
 	return nil
 }
 
-// otherLabels are those that JSON has under "labels".
-func otherLabels(labels map[string]string) map[string]string {
-	if len(labels) == 0 {
+// labelsOfEvent are the labels that an event has: none if they are long, as a feed keeps many events.
+func labelsOfEvent(labels map[string]string) map[string]string {
+	n := 0
+	for name, value := range labels {
+		n += len(name) + len(value)
+	}
+	if n > maxEventLabels {
 		return nil
 	}
-	others := maps.Clone(labels)
-	delete(others, LabelMemCube)
-	delete(others, LabelUserName)
-	return others
+	return labels
 }
 
 // setLabel adds a label to those of a task.

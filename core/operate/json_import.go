@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -141,7 +142,11 @@ func parseTaskLine(names []string, values map[string]json.RawMessage) (*model.Ne
 		read := taskLineFields[name]
 		switch {
 		case name == "task":
-			if err := t.UnmarshalJSON(values[name]); err != nil {
+			task, err := withLabels(values[name])
+			if err == nil {
+				err = t.UnmarshalJSON(task)
+			}
+			if err != nil {
 				return nil, check.Within(name, err)
 			}
 			t.OwnedAsLabelled() // it was exported with its owner
@@ -159,6 +164,35 @@ func parseTaskLine(names []string, values map[string]json.RawMessage) (*model.Ne
 	}
 	t.Restore(r)
 	return &t, r.Check(&t)
+}
+
+// withLabels returns a task with its labels where they belong: exports of earlier versions had two as fields of the task.
+func withLabels(task json.RawMessage) (json.RawMessage, error) {
+	_, fields, err := check.JSONObject("task", task)
+	if err != nil {
+		return nil, err
+	}
+	former := map[string]json.RawMessage{}
+	for _, name := range record.FormerLabels {
+		if value, has := fields[name]; has {
+			former[name] = value
+			delete(fields, name)
+		}
+	}
+	if len(former) == 0 {
+		return task, nil
+	}
+	if labels, has := fields["labels"]; has {
+		_, others, err := check.JSONObject("labels", labels)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(former, others)
+	}
+	if fields["labels"], err = json.Marshal(former); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
 }
 
 // millisField reads a time.

@@ -122,13 +122,13 @@ func TestAProgramGetsItsTask(t *testing.T) {
 	t.Setenv("DULY_TEST_SECRET", "hunter2")
 	t.Setenv("DULY_TEST_MINE", "yes")
 	w, err := start(exec.Config{
-		Argv:       []string{"sh", "-c", `printf '{"stdin":'; cat; printf ',"env":"%s"}' "$(env | grep DULY_ | sort | tr '\n' ' ')"`},
+		Argv:       []string{"sh", "-c", `printf '{"stdin":'; cat; printf ',"env":"%s"}' "$(env | grep DULY_ | sort | tr '"\n' '~ ')"`},
 		WithoutEnv: []string{"DULY_TEST_SECRET"},
 	})
 	require.NoError(t, err)
 	_, err = w.s.Submit(t.Context(), core.NewTask{
 		Agent: "a", ID: "i", Kind: "x", Payload: map[string]string{"k": "v"}, Level: core.LevelHigh, SessionID: "s",
-		UserID: "u", Labels: map[string]string{"mem_cube_id": "m", "user_name": "n"}, Cron: "* * * * *", Zone: "Asia/Tokyo",
+		UserID: "u", Labels: map[string]string{"tier": "gold"}, Cron: "* * * * *", Zone: "Asia/Tokyo",
 	})
 	require.NoError(t, err)
 	_, err = w.s.RunNow(t.Context(), "a", "i")
@@ -146,7 +146,7 @@ func TestAProgramGetsItsTask(t *testing.T) {
 		"DULY_AGENT=a ", "DULY_AGENT_ID=a ", "DULY_TASK_ID=i ", "DULY_KIND=x ", "DULY_GROUP= ", "DULY_LEVEL=1 ", "DULY_ATTEMPT=1 ",
 		fmt.Sprintf("DULY_FENCE=%.0f ", got.Stdin["fence"]), fmt.Sprintf("DULY_DUE=%s ", got.Stdin["due_at"]),
 		fmt.Sprintf("DULY_OCCURRENCE=%s ", got.Stdin["occurrence"]), "DULY_ZONE=Asia/Tokyo ", "DULY_SESSION_ID=s ",
-		"DULY_USER_ID=u ", "DULY_MEM_CUBE_ID=m ", "DULY_USER_NAME=n ", "DULY_TEST_MINE=yes ", "DULY_PARENT=a/i ",
+		"DULY_USER_ID=u ", "DULY_LABELS={~tier~:~gold~} ", "DULY_TEST_MINE=yes ", "DULY_PARENT=a/i ",
 	} {
 		assert.Contains(t, got.Env, want)
 	}

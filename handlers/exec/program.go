@@ -5,6 +5,7 @@ package exec
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -73,6 +74,15 @@ func (p *program) inherited(values core.Values) []string {
 	return env
 }
 
+// labelsJSON are labels as a JSON object; empty if there are none.
+func labelsJSON(labels map[string]string) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	data, _ := json.Marshal(labels) // of texts it cannot fail
+	return string(data)
+}
+
 // environ is the environment of a program: this process's without what is not the program's business, and the task.
 // The variables of the task come last, so that none of this process can stand in for them.
 func (p *program) environ(t *core.RunInfo) []string {
@@ -82,7 +92,7 @@ func (p *program) environ(t *core.RunInfo) []string {
 		"DULY_FENCE="+strconv.FormatInt(int64(t.Fence), 10),
 		"DULY_DUE="+contract.Instant(t.Due), "DULY_OCCURRENCE="+contract.Instant(t.Occurrence), "DULY_ZONE="+t.Zone,
 		"DULY_TRACE_ID="+t.TraceID, "DULY_TRACEPARENT="+t.Traceparent, "TRACEPARENT="+t.Traceparent, "DULY_SESSION_ID="+t.SessionID,
-		"DULY_USER_ID="+t.UserID, "DULY_MEM_CUBE_ID="+t.Labels["mem_cube_id"], "DULY_USER_NAME="+t.Labels["user_name"],
+		"DULY_USER_ID="+t.UserID, "DULY_LABELS="+labelsJSON(t.Labels),
 		"DULY_AGENT="+t.Agent, // the name before DULY_AGENT_ID, for one release
 	)
 }

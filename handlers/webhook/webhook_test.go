@@ -155,7 +155,7 @@ func TestMessages(t *testing.T) {
 	w := newWorld(t, webhook.Config{URL: rec.URL, AllowLoopback: true})
 	info := w.once(core.NewTask{
 		Payload: map[string]string{"text": "hi"}, Group: "g", Level: core.LevelHigh, TraceID: "t", Traceparent: "p", SessionID: "s",
-		UserID: "u", Labels: map[string]string{"mem_cube_id": "m", "user_name": "n"}, Info: []byte(`{"k":1}`), Tags: []string{"x"},
+		UserID: "u", Labels: map[string]string{"tier": "gold"}, Info: []byte(`{"k":1}`), Tags: []string{"x"},
 	})
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(rec.messages()[0].body, &got))
@@ -165,7 +165,7 @@ func TestMessages(t *testing.T) {
 	due := info.Due.Format("2006-01-02T15:04:05.000Z")
 	assert.Equal(t, map[string]any{
 		"agent_id": "a", "id": "i", "kind": "x", "group": "g", "level": 1.0, "attempt": 1.0, "call": 1.0, "crashes": 0.0, "trace_id": "t",
-		"traceparent": "p", "session_id": "s", "user_id": "u", "mem_cube_id": "m", "user_name": "n",
+		"traceparent": "p", "session_id": "s", "user_id": "u", "labels": map[string]any{"tier": "gold"},
 		"payload": map[string]any{"text": "hi"}, "info": map[string]any{"k": 1.0}, "tags": []any{"x"},
 		"due_at": due, "occurrence": due, "submitted_at": due,
 	}, got)

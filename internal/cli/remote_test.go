@@ -70,7 +70,7 @@ func fill(t *testing.T, w *world) {
 	require.NoError(t, os.WriteFile(raw, []byte("{\"agent_id\":\"raw\",\"id\":\"r\",\"kind\":\"note\",\"delay\":\"3h\",\"payload\":{ \"a\" : \"<b> & \\u003cc\\u003e \\\\u003c \u202e\"}}"), 0o600))
 	for _, args := range [][]string{
 		{"submit", "-f", raw},
-		{"submit", "--agent", "ada", "--id", "n1", "--kind", "note", "--payload", `{"text": "<hi> & \u003cbye\u003e", "n": [1, 2]}`, "--tag", "x", "--group", "g", "--mem-cube-id", "c"},
+		{"submit", "--agent", "ada", "--id", "n1", "--kind", "note", "--payload", `{"text": "<hi> & \u003cbye\u003e", "n": [1, 2]}`, "--tag", "x", "--group", "g", "--label", "cube=c"},
 		{"submit", "--agent", "ada", "--id", "cron", "--kind", "note", "--cron", "0 1 * * *", "--zone", "Europe/Berlin", "--jitter", "3m", "--limit-key", "openai:gpt"},
 		{"submit", "--agent", "ada", "--id", "every", "--kind", "digest", "--every", "90m", "--from", "start", "--overlap", "allow", "--timeout", "0s", "--backoff", "0s", "--delay", "1h"},
 		{"submit", "--agent", "bob/..%2F", "--id", "a b/c?d#e", "--kind", "no/ne", "--at", "2036-01-02T03:04:05Z", "--level", "1"},
@@ -214,7 +214,7 @@ func TestChangingAServerIsTheSame(t *testing.T) {
 	tasks := filepath.Join(t.TempDir(), "tasks.json")
 	require.NoError(t, os.WriteFile(tasks, []byte(`{"tasks":[{"agent_id":"f","id":"1","kind":"k","pause_after_failures":0},{"agent_id":"f","id":"2","kind":"k","delay":"1h","labels":{"a":"b"}}]}`), 0o600))
 	for _, args := range [][]string{
-		{"submit", "--agent", "new", "--id", "1", "--kind", "note", "--every", "1h", "--payload", `"x"`, "--user-name", "ann", "--paused"},
+		{"submit", "--agent", "new", "--id", "1", "--kind", "note", "--every", "1h", "--payload", `"x"`, "--label", "user_name=ann", "--paused"},
 		{"submit", "--agent", "new", "--id", "1", "--kind", "note", "--every", "2h", "--on-conflict", "replace"},
 		{"submit", "-f", tasks},
 		{"status", "new", "1"},

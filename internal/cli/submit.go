@@ -103,8 +103,6 @@ func (s *submitOptions) flags(cmd *cobra.Command) {
 		{"traceparent", "W3C trace context for the handler"},
 		{"session-id", "passed to the handler"},
 		{"user-id", "passed to the handler"},
-		{"mem-cube-id", "passed to the handler"},
-		{"user-name", "passed to the handler"},
 		{"info", "any JSON of your own, passed to the handler"},
 		{"overlap", "when it becomes due while it runs: skip (default), queue_one, allow or cancel_running"},
 		{"misfire", "occurrences missed while no process ran: run once (default), skip or all"},
@@ -138,6 +136,8 @@ func (s *submitOptions) flags(cmd *cobra.Command) {
 	// Its name is in the singular, as each use adds one.
 	cmd.Flags().StringArray("tag", nil, "a tag; can be given several times")
 	s.fields["tag"] = "tags"
+	cmd.Flags().StringArray("label", nil, "name=value of your own, passed to the handler; can be given several times")
+	s.fields["label"] = "labels"
 	s.complete(cmd)
 }
 
@@ -241,7 +241,14 @@ func flagJSON(f *pflag.Flag, stdin io.Reader) (json.RawMessage, error) {
 	case !utf8.ValidString(text): // which JSON cannot say
 		return nil, usage("give it in UTF-8", "--%s is not valid UTF-8", f.Name)
 	}
-	// A flag that can be repeated is an array, also with a single value.
+	// A flag that can be repeated is an array, also with a single value; of labels, an object.
+	if list, ok := f.Value.(pflag.SliceValue); ok && f.Name == "label" {
+		labels, err := labelsOf(list.GetSlice())
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(labels)
+	}
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		return json.Marshal(list.GetSlice())
 	}

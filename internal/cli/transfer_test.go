@@ -79,7 +79,7 @@ func TestAgentImportRefuses(t *testing.T) {
 	lines := `{"task":{"kind":"note","id":"1","delay":"1h"}}` + "\n" + `{"task":{"kind":"note","id":"2","dely":"1h"}}` + "\n" + `{"task":{"kind":"note","id":"3","manual":true}}`
 	r := w.dulyWith(t, lines, "agent", "import", "--as", "bob")
 	assert.Equal(t, 2, r.code)
-	assert.Equal(t, "2 new, 0 same, 1 refused\nline 2: task.dely is not a field of a task\n", r.stdout)
+	assert.Equal(t, "2 new, 0 same, 1 refused\nline 2: task.dely is not a field of a task: values of your own go into labels\n", r.stdout)
 	assert.Contains(t, r.stderr, "1 line refused; correct them and import again")
 	assert.Contains(t, w.ok(t, "explain", "bob", "3"), `it runs only when it is told to: duly run "bob" "3"`)
 	assert.Contains(t, w.ok(t, "jobs", "bob"), "manual")

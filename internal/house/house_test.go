@@ -31,7 +31,7 @@ const (
 
 var (
 	filesBeyond   = map[string]int{"core": 51, "core/redisstore": 63, "internal/cli": 60, "core/storetest": 50, "internal/sim/world": 50}
-	namesBeyond   = map[string]int{"core/model": 211, "core/store": 266}
+	namesBeyond   = map[string]int{"core/model": 209, "core/store": 266}
 	methodsBeyond = map[string]int{
 		"adapters/http.api":             78,
 		"core.Scheduler":                111,

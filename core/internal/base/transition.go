@@ -98,7 +98,7 @@ func (s *Base) Changed(t *model.Transition, b *codec.Body, due store.Millis) {
 		return
 	}
 	e := t.Event()
-	e.Group, e.TraceID, e.SessionID, e.MemCubeID, e.Next = b.Group, b.TraceID, b.SessionID, b.MemCubeID, due.Time()
+	e.Group, e.TraceID, e.SessionID, e.Labels, e.Next = b.Group, b.TraceID, b.SessionID, b.AllLabels(), due.Time()
 	s.Emit(e)
 }
 

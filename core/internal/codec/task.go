@@ -19,32 +19,19 @@ import (
 // storeLabels puts labels into a body, in a fixed order.
 func storeLabels(b *record.Body, labels map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		switch value := labels[name]; name {
-		case model.LabelMemCube:
-			b.MemCubeID = value
-		case model.LabelUserName:
-			b.UserName = value
-		default:
-			b.Labels = append(b.Labels, name+"\x00"+value)
-		}
+		b.Labels = append(b.Labels, name+"\x00"+labels[name])
 	}
 }
 
 // AllLabels are those of a stored task; nil if it has none.
 func (b *Body) AllLabels() map[string]string {
-	if b.MemCubeID == "" && b.UserName == "" && len(b.Labels) == 0 {
+	if len(b.Labels) == 0 {
 		return nil
 	}
-	labels := make(map[string]string, len(b.Labels)+2)
+	labels := make(map[string]string, len(b.Labels))
 	for _, l := range b.Labels {
 		name, value, _ := strings.Cut(l, "\x00")
 		labels[name] = value
-	}
-	if b.MemCubeID != "" {
-		labels[model.LabelMemCube] = b.MemCubeID
-	}
-	if b.UserName != "" {
-		labels[model.LabelUserName] = b.UserName
 	}
 	return labels
 }

@@ -38,7 +38,6 @@ type Body struct {
 	Group       string
 
 	TraceID, Traceparent, SessionID, UserID string
-	MemCubeID, UserName                     string // the two labels that had fields before labels existed
 	Info                                    []byte
 	Tags                                    []string
 	Labels                                  []string  // each as its name, a zero byte and its value
@@ -56,6 +55,10 @@ type Activity struct {
 
 // Callback is the URL that is notified how a task ended. It is stored in its own row, and takes no room in tasks that have none.
 type Callback struct{ URL string }
+
+// FormerLabels are the names of two labels that had fields of their own, in records and in JSON, before there were labels. Only what earlier
+// versions have written is read for them.
+var FormerLabels = [...]string{"mem_cube_id", "user_name"}
 
 // The order of the rows is the order of the bytes, and has grown with the fields: it is not that of the
 // struct. Tasks of two binaries are compared by their bytes.
@@ -94,8 +97,8 @@ var bodies = tableOf(rows{
 	{number: 10, form: formText, at: unsafe.Offsetof(Body{}.Traceparent)},
 	{number: 11, form: formText, at: unsafe.Offsetof(Body{}.SessionID)},
 	{number: 12, form: formText, at: unsafe.Offsetof(Body{}.UserID)},
-	{number: 13, form: formText, at: unsafe.Offsetof(Body{}.MemCubeID)},
-	{number: 14, form: formText, at: unsafe.Offsetof(Body{}.UserName)},
+	formerLabel(13, FormerLabels[0]),
+	formerLabel(14, FormerLabels[1]),
 	{number: 15, form: formRaw, at: unsafe.Offsetof(Body{}.Info)},
 	{number: 16, form: formTexts, at: unsafe.Offsetof(Body{}.Tags)},
 	{number: 32, form: formTexts, at: unsafe.Offsetof(Body{}.Labels)},
@@ -112,6 +115,17 @@ var bodies = tableOf(rows{
 		read: func(at unsafe.Pointer, _ int64, b []byte) { *(**Callback)(at) = &Callback{URL: string(b)} },
 	},
 })
+
+// formerLabel is a row that is never written: what an earlier version has written there becomes a label.
+func formerLabel(n uint64, name string) field {
+	return field{
+		number: n, form: formOwn, at: unsafe.Offsetof(Body{}.Labels), write: func(*wire, uint64, unsafe.Pointer) {},
+		read: func(at unsafe.Pointer, _ int64, b []byte) {
+			labels := (*[]string)(at)
+			*labels = append(*labels, name+"\x00"+string(b))
+		},
+	}
+}
 
 // activity is a row of the activity, which exists once one of its fields does.
 func activity(n uint64, write func(w *wire, n uint64, a *Activity), read func(a *Activity, v int64)) field {

@@ -25,7 +25,7 @@ func sampleBody() record.Body {
 	return record.Body{
 		Payload: []byte(`{"a":1}`), Every: time.Minute, FromStart: true, MaxAttempts: 3, Backoff: time.Second,
 		Timeout: time.Hour, Lease: time.Minute, Group: "g", TraceID: "t", Traceparent: "p", SessionID: "s", UserID: "u",
-		MemCubeID: "m", UserName: "n", Info: []byte("{}"), Tags: []string{"x", "y"},
+		Labels: []string{"tier\x00gold"}, Info: []byte("{}"), Tags: []string{"x", "y"},
 		Cron: "@daily", Zone: "Europe/Berlin", MatchAll: true, GapSkip: true,
 		Jitter: 5 * time.Second, Overlap: "allow", Misfire: "all", PauseAfter: -1, MinInterval: time.Second, LimitKey: "key",
 		Parent: "p", Occurrence: moment,
@@ -86,6 +86,10 @@ func TestGolden(t *testing.T) {
 	gotBody, err := record.DecodeBody(stored(t, "body"))
 	require.NoError(t, err)
 	assert.Equal(t, b, gotBody)
+	former, err := record.DecodeBody(stored(t, "body-of-fields"))
+	require.NoError(t, err)
+	b.Labels = []string{"mem_cube_id\x00m", "user_name\x00n"} // had fields of their own
+	assert.Equal(t, b, former)
 	gotState, err := record.DecodeState(stored(t, "state"))
 	require.NoError(t, err)
 	assert.Equal(t, s.Runs.All(), gotState.Runs.All())
@@ -102,7 +106,7 @@ func TestGolden(t *testing.T) {
 func TestEveryFieldIsStored(t *testing.T) {
 	t.Parallel()
 	b := sampleBody()
-	b.Labels, b.Urgent, b.Manual, b.Origin = []string{"l\x00v"}, true, true, &record.Origin{Agent: "a", ID: "1", RootAgent: "r", RootID: "2", Depth: 3}
+	b.Urgent, b.Manual, b.Origin = true, true, &record.Origin{Agent: "a", ID: "1", RootAgent: "r", RootID: "2", Depth: 3}
 	b.Callback = &record.Callback{URL: "https://c"}
 	got, err := record.DecodeBody(b.Encode())
 	require.NoError(t, err)

@@ -4,7 +4,6 @@ package contract
 
 import (
 	"encoding/json"
-	"maps"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -36,27 +35,10 @@ type input struct {
 	Traceparent string          `json:"traceparent,omitempty"` // the same as W3C trace context has it
 	SessionID   string          `json:"session_id,omitempty"`  // its session
 	UserID      string          `json:"user_id,omitempty"`     // its user
-	MemCubeID   string          `json:"mem_cube_id,omitempty"` // its memory cube
-	UserName    string          `json:"user_name,omitempty"`   // the name of its user
 	Info        json.RawMessage `json:"info,omitempty"`        // the JSON object that it was submitted with
 	Tags        []string        `json:"tags,omitempty"`        // the words that it was submitted with
 
 	Labels map[string]string `json:"labels,omitempty"` // the names and values that it was submitted with
-}
-
-// The labels that have fields of their own, as they have in all of duly's JSON.
-// A program that was written before there were labels finds them where they were.
-const (
-	labelMemCube  = "mem_cube_id"
-	labelUserName = "user_name"
-)
-
-// others are the labels that have no field of their own.
-func others(labels map[string]string) map[string]string {
-	rest := maps.Clone(labels)
-	delete(rest, labelMemCube)
-	delete(rest, labelUserName)
-	return rest
 }
 
 // Encode is the JSON of a run, with the checkpoint that an earlier one of its occurrence left.
@@ -66,8 +48,8 @@ func Encode(t *core.Task[json.RawMessage]) ([]byte, error) {
 		ID: t.ID, Agent: t.Agent, Kind: t.Kind, Payload: t.Payload, Group: t.Group, Level: t.Level, Attempt: t.Attempt, Call: t.Call(),
 		Crashes: t.Crashes, Fence: t.Fence, Due: Instant(t.Due), Occurrence: Instant(t.Occurrence), Zone: t.Zone,
 		Parent: t.Parent, Submitted: Instant(t.Submitted), TraceID: t.TraceID, Traceparent: t.Traceparent,
-		SessionID: t.SessionID, UserID: t.UserID, MemCubeID: t.Labels[labelMemCube], UserName: t.Labels[labelUserName],
-		Info: t.Info, Tags: t.Tags, Labels: others(t.Labels), Gate: t.GateInput(), Heard: heardOf(t.RunInfo),
+		SessionID: t.SessionID, UserID: t.UserID,
+		Info: t.Info, Tags: t.Tags, Labels: t.Labels, Gate: t.GateInput(), Heard: heardOf(t.RunInfo),
 	}
 	if string(in.Payload) == "null" { // a task without one has none, and not the value null
 		in.Payload = nil

@@ -38,7 +38,7 @@ func example(id string) core.NewTask {
 	return core.NewTask{
 		Agent: "ada", ID: id, Kind: "digest", Payload: json.RawMessage(`{"topics":["go"]}`), Cron: "0 9 * * *", Zone: "Europe/Berlin", Group: "mornings",
 		TraceID: "9f2c", Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", SessionID: "s-17", UserID: "ann",
-		Info: json.RawMessage(`{"source":"mail"}`), Tags: []string{"weekly"}, Labels: map[string]string{"team": "core", "mem_cube_id": "cube-1", "user_name": "Ann"},
+		Info: json.RawMessage(`{"source":"mail"}`), Tags: []string{"weekly"}, Labels: map[string]string{"team": "core"},
 	}
 }
 

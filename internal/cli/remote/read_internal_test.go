@@ -106,7 +106,7 @@ func back[V any](t *testing.T, mend ...func(*V)) {
 func TestEveryAnswerIsReadWhole(t *testing.T) {
 	t.Parallel()
 	back(t, func(info *core.TaskInfo) {
-		info.Labels = map[string]string{"mem_cube_id": "cube", "user_name": "ann", "tier": "gold"}
+		info.Labels = map[string]string{"user_name": "ann", "tier": "gold"}
 		info.Status = core.StatusInProgress // or is_running would need to be kept
 	})
 	back[model.TaskRun](t)
