@@ -76,6 +76,7 @@ func (p *pull) admit(ctx context.Context, c *call, r *run) error {
 	// would be safe.
 	case err != nil:
 		return &outcome.HeldError{By: "gate", Err: err}
+	// guard: gate
 	case !answer.Open:
 		r.give(func(x *extra) { x.answer = &answer })
 		return &plan.SkippedError{Reason: plan.SkipGate}

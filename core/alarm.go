@@ -64,6 +64,7 @@ func (s *Scheduler) bookOnce(ctx context.Context, at store.Millis) (done bool, e
 		return false, err
 	}
 	s.base.Observe(booked.Now)
+	// guard: alarm-believed
 	s.alarm.Confirmed(booked.Now, booked.By)
 	if booked.Set != 0 {
 		mine.At = booking.At(booked.Set, booked.Now)
@@ -113,6 +114,7 @@ func alarmContext(ctx context.Context, patience time.Duration) (context.Context,
 	if end, ok := ctx.Deadline(); ok {
 		patience = min(patience, max(time.Until(end), booking.LastPull)) //nolint:forbidigo // the deadline of a context is by the machine's clock
 	}
+	// guard: alarm-own-time
 	return context.WithTimeout(context.WithoutCancel(ctx), patience)
 }
 

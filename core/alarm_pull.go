@@ -37,6 +37,7 @@ func (p *pull) runBooked() (Report, error) {
 	p.s.alarm.Enter()
 	r, err := p.run()
 	made := p.leaveAlarm()
+	// guard: alarm-next
 	due := base.Earlier(store.MillisOf(r.NextDueAt), made)
 	switch now := p.s.base.StoreNow(); {
 	case r.More && r.Agents > 0:
@@ -86,6 +87,7 @@ func (p *pull) awaitsDue() bool {
 
 // bookWhileRunning books an alarm if the runs of a pull that claims no more take long, until it is stopped.
 func (p *pull) bookWhileRunning() (stop func()) {
+	// guard: alarm-running
 	if !p.books() || !p.claimed {
 		return func() {}
 	}
@@ -105,6 +107,7 @@ func (p *pull) bookWhileRunning() (stop func()) {
 // guard has the host called again soon, before the pull claims anything: should this process die, no other has booked what follows. It is not
 // stored, as it replaces no other alarm.
 func (p *pull) guard() {
+	// guard: alarm-guard
 	if !p.books() || p.guarded {
 		return
 	}

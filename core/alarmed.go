@@ -124,6 +124,7 @@ func (a *alarmed) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect,
 			if err != nil {
 				return nil, err
 			}
+			// guard: alarm-of-a-pause
 			until.At = now.Add(until.After)
 		}
 		due = base.Earlier(due, until.At)

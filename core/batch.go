@@ -64,6 +64,7 @@ func (p *pull) gather(h *handler, r *run) {
 	}
 	b := q.open[i]
 	b.runs = append(b.runs, r)
+	// guard: batch
 	full := len(b.runs) >= k.Batch
 	r.rides = len(b.runs) > 1
 	rides := r.rides // read here, as the batch may start once the mutex is free

@@ -80,6 +80,7 @@ func (c *call) ended(ctx context.Context, outcomes []error) {
 	defer c.pull.calls.Done()
 	c.pull.closes(c)
 	took, cause := s.config.Clock.Now().Sub(c.begun), context.Cause(ctx)
+	// guard: learn
 	if cause == nil && c.handler != spawner && slices.Contains(outcomes, nil) {
 		s.usual.Learn(c.handler.kind, took)
 	}

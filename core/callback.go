@@ -84,6 +84,7 @@ func must(text []byte, _ error) []byte { return text }
 // about to end the task may have died before.
 func (s *Scheduler) deliver(ctx context.Context, t *Task[callbackMessage]) error {
 	m := &t.Payload
+	// guard: callback-allowed
 	if err := s.config.Callbacks.Check(m.URL); err != nil { // the rules may be others by now
 		return SkipRetry(fmt.Errorf("the callback %w", err))
 	}
@@ -114,6 +115,7 @@ func (s *Scheduler) deliver(ctx context.Context, t *Task[callbackMessage]) error
 
 // messageOf is the id of a delivery's message. It stays when the delivery is replayed: a receiver that has it skips it.
 func messageOf(t *RunInfo) string {
+	// guard: callback-id
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%d:%s", len(t.Agent), t.Agent, len(t.ID), t.ID))
 	return "msg_" + hex.EncodeToString(sum[:16])
 }
@@ -132,15 +134,18 @@ func (s *Scheduler) endOf(ctx context.Context, t *Task[callbackMessage]) (end ti
 	case of.Status.Finished():
 		rec, err := record.DecodeFinished(of.Record)
 		// Nothing but its end is known of a task whose record was dropped.
+		// guard: callback-looks
 		if of.Dropped || err == nil && rec.Callback == t.ID {
 			return of.Finished.Time(), "", nil
 		}
 		return end, "the task has ended in another way, and that has a callback of its own", err
+	// guard: callback-slow
 	case of.Status == StatusInProgress && of.Fence == t.Payload.Fence:
 		return end, "", Snooze(callbackMargin) // the process is slow, and not dead
 	case t.Payload.Fence == 0 && page.Now.Time().Before(t.Submitted.Add(s.commandMargin())):
 		return end, "", Snooze(t.Submitted.Add(s.commandMargin()).Sub(page.Now.Time())) // a caller runs it by hand, and the command is under way
 	default:
+		// guard: callback-of-nothing
 		return end, "the process that was about to end the task died before", nil
 	}
 }

@@ -76,6 +76,7 @@ func (s *Scheduler) keepDeclared(ctx context.Context) error {
 		return s.declare(ctx)
 	}
 	now := s.config.Clock.Now()
+	// guard: stamp-idle
 	if now.Sub(d.asked) < stampEvery {
 		return nil
 	}

@@ -49,6 +49,7 @@ func (s *Scheduler) foretell(ctx context.Context, batch []*run) (failed []*run, 
 	}
 	size := 0
 	for _, r := range batch {
+		// guard: callback-foretold
 		if !r.tells() {
 			continue
 		}
@@ -235,6 +236,7 @@ func (s *Scheduler) deliverAgain(ctx context.Context, d *store.Stored, known []b
 // sureOf makes sure of the delivery of a task that has ended, before that end is undone by another life of the task, or forgotten: after that
 // no process could find out that it has ended.
 func (s *Scheduler) sureOf(ctx context.Context, t *store.Stored) error {
+	// guard: callback-undone
 	if !t.Status.Finished() || t.Dropped {
 		return nil
 	}
@@ -253,6 +255,7 @@ func (s *Scheduler) foretellCancel(ctx context.Context, t *store.Stored, b *code
 	}
 	rec.Callback = newEnd(t.ID)
 	of := store.Stored{Agent: t.Agent, ID: t.ID, Status: StatusCancelled, Record: rec.Encode()}
+	// guard: callback-named
 	sub, err := callbackOf(&of, b, 0, s.commandMargin())
 	if err != nil {
 		return nil, err

@@ -386,6 +386,7 @@ func (c *heldClaim) told(ended []store.Ended) {
 			r.run.order.Store(&e.Order)
 			cause = ErrCancelled
 		}
+		// guard: cancel-reaches-run
 		if len(r.call.runs) == 1 {
 			r.call.cancel(cause)
 		}

@@ -65,6 +65,7 @@ func below(by model.TaskName, recurring string, own *Origin) *Origin {
 	o := &Origin{By: by, Root: by, Depth: 1}
 	switch {
 	case own != nil:
+		// guard: breaker-grows
 		o.Root, o.Depth = own.Root, own.Depth+1
 	case recurring != "":
 		o.Root.ID = recurring
@@ -136,6 +137,7 @@ func (s *Scheduler) checkOrigin(o *Origin, subs []store.Submission) error {
 	if o == nil {
 		return nil
 	}
+	// guard: breaker-depth
 	if most := s.config.MaxDepth; most > 0 && o.Depth > most {
 		return &store.BreakerError{Agent: o.Root.Agent, ID: o.Root.ID, Depth: o.Depth, Limit: most}
 	}

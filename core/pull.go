@@ -89,11 +89,13 @@ func (p *pull) bound() {
 	// Two contexts, as a pull ends in two steps: first it claims no more, and later, when the grace
 	// period is over, its runs are cancelled. Handlers therefore get one that does not end with the
 	// caller's, only its values.
+	// guard: stop-claims
 	claiming, stop := context.WithCancel(p.ctx)
 	p.claiming = claiming
 	p.running, p.cancel = context.WithCancelCause(context.WithoutCancel(p.ctx))
 	if deadline, ok := p.ctx.Deadline(); ok {
 		// The context's deadline is by the machine's clock, ours may be another one.
+		// guard: margin
 		p.end = p.begun.Add(time.Until(deadline) - p.s.config.Margin) //nolint:forbidigo // see above
 	}
 	if d := p.scope.MaxDuration; d > 0 && (p.end.IsZero() || p.begun.Add(d).Before(p.end)) {

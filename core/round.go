@@ -224,6 +224,7 @@ func (p *pull) requests(due []*target, g slots.Grant) ([]store.ClaimRequest, []*
 		n -= share
 		requests[i] = store.ClaimRequest{
 			Partition: t.partition, Nonce: p.s.nonceFor(), Agents: t.agentsNow(storeNow), Kinds: take,
+			// guard: suspects
 			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.Urgent, Serial: p.serial(), Limit: share, PerAgent: p.scope.PerAgent, Lease: lease, Leases: leases, Notice: notice, Suspects: g.SuspectsFor(p.turn+i, len(due)),
 			MaxCrashes: p.s.config.MaxCrashes,
 			Fence:      p.s.fences.last(t.partition), Tell: p.s.base.Tells(), Stamp: p.s.stamped(), Expect: p.s.expected,
@@ -236,6 +237,7 @@ func (p *pull) requests(due []*target, g slots.Grant) ([]store.ClaimRequest, []*
 		// may want.
 		case g.Urgent:
 			requests[i].After = t.urgent.on(passing, now)
+		// guard: hidden
 		case t.suspects(now): // they may be many, with other tasks behind them
 			requests[i].After = t.rest.on(passing+"?", now)
 		case passing != "":
@@ -297,6 +299,7 @@ func (p *pull) leases(kinds []string) (lease time.Duration, others map[string]ti
 			others[kind] = stored(own)
 		}
 	}
+	// guard: notice-given
 	return stored(whole), others, noticeOf(shortest)
 }
 

@@ -62,6 +62,7 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 		fault = &outcome.FatalError{Reason: "malformed", Err: fmt.Errorf("decode task: %w", err)}
 	} else if err := r.state.Decode(c.State); err != nil {
 		fault = &outcome.FatalError{Reason: "malformed", Err: fmt.Errorf("decode state: %w", err)}
+		// guard: crashes
 	} else if c.Crashes > p.s.config.MaxCrashes {
 		fault = &outcome.FatalError{Reason: "crashed", Err: ErrCrashed}
 	}
@@ -108,6 +109,7 @@ func (r *run) describe() {
 	r.info = RunInfo{
 		Agent: c.Agent, ID: c.ID, Kind: c.Kind, Group: b.Group, Level: c.Level, Attempt: r.state.Attempt + 1,
 		Due: c.Due.Time(), Occurrence: decide.Nominal(c, &r.state).Time(), Parent: b.Parent, Submitted: c.Submitted.Time(), Claimed: max(r.pull.s.base.StoreNow(), c.Due).Time(), Fence: c.Fence, TraceID: b.TraceID,
+		// guard: tags
 		Traceparent: b.Traceparent, SessionID: b.SessionID, UserID: b.UserID, Labels: b.AllLabels(), Info: b.Info, Tags: b.Tags, Crashes: c.Crashes, Zone: r.pull.s.zoneOf(c, b), run: r,
 	}
 	if b.Origin != nil {
@@ -164,6 +166,7 @@ func (p *pull) start(h *handler, runs []*run) {
 		p.started(h, runs)
 	}
 	if timeout := p.timeout(runs); timeout > 0 && h != spawner { // it is the handler's, and that does not run here
+		// guard: timeout
 		c.stop = p.s.config.Clock.AfterFunc(timeout, func() { c.cancel(ErrTimeout) })
 	}
 	p.opens(c)
@@ -176,6 +179,7 @@ func (p *pull) held(runs []*run) []*run {
 	first := runs[0]
 	runs = slices.DeleteFunc(runs, func(r *run) bool {
 		fence, over, lost := p.heart.lapsed(r.claimed)
+		// guard: frozen
 		if !over {
 			r.info.Fence = fence
 			return false

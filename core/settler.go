@@ -289,6 +289,7 @@ func (r *run) revise(err error) bool {
 	if err == nil {
 		return false
 	}
+	// guard: refused-release
 	d := decide.Decision{Facts: r.facts(), Group: r.body.Group}
 	return d.Revise(&r.verdict, err)
 }
@@ -297,6 +298,7 @@ func (r *run) revise(err error) bool {
 func (r *run) stored(result store.Settled) {
 	p, v, c := r.pull, &r.verdict, r.claimed
 	defer p.leave(c.Agent)
+	// guard: given-up
 	p.heart.release(c)
 	typ := model.EventFinish
 	switch {

@@ -121,6 +121,7 @@ func (s *Scheduler) sender(ctx context.Context, agent string) (record.Sender, bo
 		return record.Sender{How: string(ByCredential), By: model.OrderOf(ctx, Order{}).By}, approves
 	}
 	if origin := originOf(ctx); origin != nil {
+		// guard: approval
 		return record.Sender{How: string(ByHandler), By: origin.By.String()}, false
 	}
 	return record.Sender{How: string(ByProcess), By: s.config.Name}, approves
@@ -200,6 +201,7 @@ func (p *pull) hear(ctx context.Context, r *run, w *record.Await) error {
 	} else {
 		heard.TimedOut = w.Until != 0 && w.Until <= p.s.base.StoreNow()
 	}
+	// guard: signal-too-late
 	if heard.TimedOut {
 		switch OnTimeout(w.Then) {
 		case TimeoutFail:

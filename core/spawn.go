@@ -45,6 +45,7 @@ func (r *run) spawn(ctx context.Context) error {
 	if child.MaxAttempts == 0 {
 		child.MaxAttempts = 1 // the next occurrence is the retry
 	}
+	// guard: spawn-once
 	id := model.ChildID(r.claimed.ID, occurrence)
 	sub := store.Submission{
 		Agent: r.claimed.Agent, ID: id, Kind: r.claimed.Kind, Group: child.Group, Key: child.LimitKey, Level: r.claimed.Level,

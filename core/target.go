@@ -281,6 +281,7 @@ func (o *outlook) missed() (left int, away []int, err error) {
 	for _, t := range o.targets {
 		left += t.left
 		if t.away != nil {
+			// guard: away-is-named
 			away, err = append(away, t.partition), cmp.Or(err, t.away)
 		}
 	}

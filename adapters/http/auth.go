@@ -97,6 +97,7 @@ func (g *Grant) Authorize(_ context.Context, _ core.Principal, what core.Access)
 		return nil
 	case what.Agent == "":
 		return errors.New("the credential covers single agents only")
+	// guard: grant
 	case !g.covers(what.Agent):
 		return errors.New("the credential does not cover it")
 	// A task without a user works for its agent.

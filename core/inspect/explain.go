@@ -339,6 +339,7 @@ func (e *Explanation) paused(when string) {
 		if p.Reason != "" {
 			text += ": " + p.Reason
 		}
+		// guard: explain
 		e.Because(model.BecausePaused, store.MillisOf(p.Until), "%s", text)
 	}
 }

@@ -41,6 +41,7 @@ func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error)
 	mine := func(o owed) bool { return o.tag == b.Tag || o.until <= now }
 	free := slices.IndexFunc(of.owed, mine)
 	theirs := slices.ContainsFunc(of.owed, func(o owed) bool { return !mine(o) && o.at <= b.At })
+	// guard: alarm-booked
 	wanted := b.At != 0 && out.By == 0 && !theirs
 	switch until := now.Add(b.For); {
 	case b.For > 0 && free >= 0 && (!wanted || of.owed[free].at <= b.At):
@@ -72,6 +73,7 @@ func (of *bookings) by(wanted, now store.Millis) store.Millis {
 // owe adds an alarm, and returns when it is to ring: soon, if others were wanted a moment ago that would have rung later.
 func (of *bookings) owe(b *store.Booking, next, now store.Millis) store.Millis {
 	at := b.At
+	// guard: alarm-gathers
 	if soon := (now.Add(store.GatherFor) + 999) / 1000 * 1000; b.For > 0 && next != 0 && at > soon && now.Sub(of.last) < store.GatherFor {
 		at = soon
 	}

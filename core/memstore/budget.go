@@ -41,6 +41,7 @@ const mostSpent = 9e18
 func (p *partition) spend(b *bucket, amount store.Amount, t *task, now store.Millis) []store.Crossing {
 	budget, before := b.rule.budget, b.spentAt(now)
 	if b.ends <= now {
+		// guard: budget-period
 		b.spent, b.ends = 0, budget.Clock.End(budget.About.Per, now)
 	}
 	if float64(before) < mostSpent {
@@ -101,6 +102,7 @@ func (p *partition) afterRun(had []used, t *task, r *store.Settlement, now store
 		case budget != nil && budget.About.Unit != store.UnitRuns:
 			at := slices.IndexFunc(spent.Used, func(x store.Used) bool { return x.Unit == budget.About.Unit })
 			if at >= 0 {
+				// guard: budget-spent
 				crossed = append(crossed, p.spend(u.bucket, spent.Used[at].Amount, t, now)...)
 			}
 		case budget != nil || !u.rule.limit.Adaptive:

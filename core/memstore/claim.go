@@ -103,6 +103,7 @@ type claiming struct {
 // longer parked or held, visits agents, and leases the tasks that it has taken.
 func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
 	// The caller repeats a claim whose answer was lost, and gets the tasks that it has had all along.
+	// guard: nonce-in-memory
 	if fence, ok := p.nonces[r.Nonce]; ok && r.Limit > 0 {
 		return p.repeat(p.claims[fence], r, now)
 	}
@@ -112,6 +113,7 @@ func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
 	c.suspect()
 	// A limit of 0 only looks; so does a claim while everything is held, or of a caller whose definitions are not stored.
 	unstamped := r.Stamp != "" && !slices.Contains(p.stamps, r.Stamp)
+	// guard: stamp
 	still := r.Limit == 0 || unstamped || p.held(scope{kind: '*'}, now)
 	if !still {
 		c.unpark()
@@ -278,6 +280,7 @@ func (p *partition) recover(c *claiming) (recovered int, ended []endedRun) {
 		}
 		// A term without a claim is the end of a hold.
 		if t.claim == nil {
+			// guard: pause-end
 			p.unhold(t.scope, now)
 			continue
 		}

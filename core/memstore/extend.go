@@ -33,7 +33,9 @@ func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.E
 			continue
 		}
 		out[i].Held = true
+		// guard: extend
 		c.term.end, c.term.noticed = now.Add(leases[i].Lease), false
+		// guard: leaves
 		c.term.leaving = c.term.leaving || leases[i].Leave
 		p.leases.fix(c.term)
 		out[i].Ended = c.ended()

@@ -114,6 +114,7 @@ func (p *partition) trim(agent string, now store.Millis) {
 	for _, e := range []*ends{&h.failed, &h.others} {
 		most := e.n
 		if e.n > kept+slack {
+			// guard: history-cap
 			most = kept
 		}
 		for len(e.line) > 0 && p.trimFirst(agent, h, e, most, now) {
@@ -200,11 +201,13 @@ func (p *partition) remember(agent, id string, f finished, now store.Millis) {
 // A task older than the retention is gone for every caller, whether or not it was dropped already.
 func (p *partition) remembered(agent, id string, now store.Millis) (f finished, dropped, ok bool) {
 	if h := p.finished[agent]; h != nil {
+		// guard: retention
 		if f, ok = h.records[id]; ok && f.at > now.Add(-p.store.config.Retention) {
 			return f, false, true
 		}
 	}
 	f, ok = p.gone[[2]string{agent, id}]
+	// guard: known-ids
 	ok = ok && f.at > now-p.knownFor()
 	return f, ok, ok
 }

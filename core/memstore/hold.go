@@ -174,6 +174,7 @@ func (p *partition) unhold(s scope, now store.Millis) bool {
 			return true
 		}
 	}
+	// guard: resume
 	p.open = append(p.open, opened{at: now, scope: s})
 	// Scopes that were opened in the same millisecond are ordered by name, as
 	// members of a sorted set in Redis are.

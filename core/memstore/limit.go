@@ -87,6 +87,7 @@ func (b *bucket) gap() float64 {
 func (b *bucket) startAt(now store.Millis) float64 {
 	switch gap := b.gap(); {
 	case b.rule.budget != nil:
+		// guard: budget-hold
 		if b.rule.budget.Then != store.ThenNotify && b.spentAt(now) >= b.rule.budget.Amount {
 			return float64(b.ends)
 		}
@@ -104,9 +105,11 @@ func (b *bucket) startAt(now store.Millis) float64 {
 
 // full reports whether a run has to end first.
 func (b *bucket) full() bool {
+	// guard: adaptive-probe
 	if k := b.learned(); k != nil && (k.probe == probeOut || k.probe == 0 && b.runs >= int(k.allow)) {
 		return true
 	}
+	// guard: limit-memory
 	return b.rule.limit.Concurrency > 0 && b.runs >= b.rule.limit.Concurrency
 }
 

@@ -75,6 +75,7 @@ func (c *claiming) barred(t *task, from *bucket) *bucket {
 	buckets := c.p.bucketsOf(t)
 	for i, first := 0, slices.Index(buckets, from); i < len(buckets); i++ {
 		b := buckets[i]
+		// guard: limit-line
 		if !b.vacant(c.now) || b.line.tasks > 0 && i > first {
 			return b
 		}
@@ -189,6 +190,7 @@ func (c *claiming) serveRound(b *bucket, agents []*standing) (again []*standing)
 		if len(s.tasks) > 0 { // behind the others
 			b.line.agents = slices.DeleteFunc(b.line.agents, func(other *standing) bool { return other == s })
 			s.turn = b.line.last()
+			// guard: limit-turns
 			b.line.agents = append(b.line.agents, s)
 			again = append(again, s)
 		}

@@ -42,6 +42,7 @@ func (p *partition) look(r *store.LookRequest, now store.Millis) store.Look {
 		}
 	}
 	// An expired lease is work as well: its tasks are taken back by a claim.
+	// guard: hint
 	if due == 0 || lease != 0 && lease < due {
 		due = lease
 	}

@@ -38,6 +38,7 @@ func (t *task) refuses(r *store.Settlement) error {
 	}
 	switch {
 	// A cancel is final: no outcome of the handler outweighs it.
+	// guard: cancel-is-final
 	case t.order.op == orderCancel && r.Verb != store.VerbCancel:
 		return &store.EndingError{Order: slices.Clone(t.order.note)}
 	// The outcome was decided by the old definition. Renewed means that the new one has been looked at.
@@ -93,6 +94,7 @@ func (p *partition) run(c *store.RunNow, now store.Millis) store.Effect {
 		t.queue(now)
 		return store.Effect{Code: store.EffectOrdered}
 	// Claims look at nothing while everything is held: the order would wait for the end of that.
+	// guard: run-now-while-stopped
 	case p.held(scope{kind: '*'}, now):
 		return store.Effect{Code: store.EffectStopped}
 	}
@@ -180,6 +182,7 @@ func (p *partition) stop(t *task) {
 	}
 	for i := range c.runs {
 		if c.runs[i].task == t {
+			// guard: deleted-run
 			c.runs[i] = held{lost: true}
 		}
 	}

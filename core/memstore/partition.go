@@ -233,8 +233,10 @@ func (t *task) place() *entry {
 func (p *partition) show(s *entry, at store.Millis) {
 	switch {
 	case s.at < 0:
+		// guard: early
 		s.visit = at
 		p.agenda.add(s)
+	// guard: agenda
 	case at < s.visit:
 		s.visit = at
 		p.agenda.fix(s)
@@ -331,6 +333,7 @@ func (p *partition) move(t *task, due store.Millis) {
 func (p *partition) drop(t *task) {
 	p.unwait(t)
 	delete(p.suspects, t)
+	// guard: pause-of-task
 	p.forget(scope{kind: 't', name: t.Agent, id: t.ID})
 	p.live--
 	p.stats(t.Kind).Live--

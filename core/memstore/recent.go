@@ -27,6 +27,7 @@ func (s *Store) Tally(ctx context.Context, t store.Tally) error {
 		s.slots[number] = slot
 	}
 	// The number of its last tally is among the counters, as in Redis.
+	// guard: tally
 	if last, known := slot["@"+t.Process]; known && last >= t.Seq {
 		return nil
 	}

@@ -63,6 +63,7 @@ func (p *partition) reserve(b *bucket, t *task, expect []store.Expected) {
 	case most == 0:
 		return
 	default:
+		// guard: reserve
 		b.reserved += most
 	}
 	t.kept = append(t.kept, kept{b, most, !known})

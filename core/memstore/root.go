@@ -50,6 +50,7 @@ func (r *roots) refuses(root *store.Root, also int, now store.Millis) error {
 	for _, n := range counts {
 		have += n
 	}
+	// guard: breaker-number
 	if have < root.Most {
 		return nil
 	}

@@ -45,6 +45,7 @@ func (s *Store) Turn(ctx context.Context, runs []store.Settlement, requests []st
 func (p *partition) settle(r *store.Settlement, now store.Millis) (store.Settled, *claim) {
 	c := p.claims[r.Fence]
 	// The claim is unknown, or has lost the task: another run may have begun.
+	// guard: fence
 	if c == nil || r.Index < 0 || r.Index >= len(c.runs) || c.runs[r.Index].lost {
 		return store.Settled{Err: store.ErrLeaseLost}, nil
 	}
@@ -117,6 +118,7 @@ func (p *partition) again(t *task, r *store.Settlement, now store.Millis) store.
 	}
 	t.changed = changedBy(r, now)
 	p.place(t, due)
+	// guard: quiet-in-memory
 	if !r.Quiet {
 		p.store.announce(p, due)
 	}
@@ -140,6 +142,7 @@ func (p *partition) finish(t *task, r *store.Settlement, now store.Millis) {
 	switch r.Verb {
 	case store.VerbComplete:
 		p.counts.Completed++
+		// guard: group
 		g.Completed++
 	case store.VerbFail:
 		p.counts.Failed++

@@ -40,14 +40,17 @@ func (p *partition) signal(n *store.Signal, now store.Millis) store.Signalled {
 	name, out := [2]string{n.Agent, n.Key}, store.Signalled{Code: store.SignalResumed}
 	unapproved := false
 	for t := range p.signals.waiting[name] {
+		// guard: signal-twice
 		if t.told != nil || t.claim != nil || n.ID != "" && (t.ID != n.ID || t.wait.fence != n.Wait) {
 			continue
 		}
+		// guard: approval-in-memory
 		if t.wait.approval && !n.Approval {
 			unapproved = true
 			continue
 		}
 		if out.Resumed == mostTold {
+			// guard: signal-page
 			out.More = true
 			break
 		}
@@ -68,6 +71,7 @@ func (p *partition) signal(n *store.Signal, now store.Millis) store.Signalled {
 		return store.Signalled{Code: store.SignalUnapproved}
 	case n.ID != "":
 		return store.Signalled{Code: store.SignalClosed}
+	// guard: signal-kept
 	case p.signals.early[name].until > now:
 		return store.Signalled{Code: store.SignalTaken}
 	}

@@ -131,6 +131,7 @@ func (p *partition) refuses(t *store.Submission, also *gain, now store.Millis) e
 		return err
 	}
 	owed := t.Owed && t.Conflict == store.ConflictKeep
+	// guard: limit
 	if limit := p.store.config.MaxTasks; !known && !owed && p.liveOf(t.Agent)+also.tasks >= limit {
 		return &store.LimitError{Agent: t.Agent, Limit: limit}
 	}
@@ -269,6 +270,7 @@ func (p *partition) replace(sub store.Submission, due, now store.Millis) store.S
 		p.stats(t.Kind).Resting--
 	}
 	state := t.state
+	// guard: replace
 	t.Submission, t.state, t.pulse = sub, state, nil
 	t.changed = now
 	p.spreadFor(t.agent, t.ID, sub.Level, len(sub.Body))
@@ -308,6 +310,7 @@ func (p *partition) create(sub store.Submission, seq int64, due store.Millis) *t
 }
 
 // few is how many live tasks an agent has in the agenda by themselves.
+// guard: flood
 const few = 32
 
 // spreadFor makes an agent one with many tasks if a task that it gets, or has again, does not fit with the others: it is large, of
@@ -335,6 +338,7 @@ func (p *partition) spread(a *agent) {
 		return
 	}
 	a.many = true
+	// guard: spread-in-memory
 	for _, t := range a.tasks {
 		p.agenda.remove(t.entry)
 	}

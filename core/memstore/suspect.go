@@ -17,6 +17,7 @@ type loss struct {
 
 // crashed counts a crash of a run under a fence.
 func (p *partition) crashed(t *task, fence store.Fence) {
+	// guard: crash-counted
 	t.crashes++
 	t.lost = &loss{fence: fence}
 	if p.suspects == nil {
@@ -88,8 +89,10 @@ func (p *partition) giveAgain(e *store.Extension, now store.Millis) []store.Run 
 		if t == nil || t.lost == nil || t.lost.fence != run.Fence {
 			continue
 		}
+		// guard: begun-elsewhere
 		claimed := t.lost.claimed
 		t.lost = nil
+		// guard: lived
 		if t.crashes--; t.crashes == 0 {
 			p.cleared(t)
 		}

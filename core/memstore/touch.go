@@ -126,6 +126,7 @@ func (p *partition) awake(t *task, sub *store.Touch, now store.Millis) store.Tou
 // Throttled tasks stay where they are: the first touch has decided.
 func (p *partition) extendQuiet(t *task, rule *store.Pulse, now store.Millis) store.Touched {
 	t.pulse.last = now
+	// guard: throttle
 	if rule.Debounce {
 		// Never beyond MaxWait after the first touch, or constant activity
 		// would keep it from ever running.

@@ -169,6 +169,7 @@ func (c *claiming) callOn(s *entry) (turn, several bool) {
 	if s.at < 0 || s.visit > c.now { // it was seen to already, or has nothing that is due
 		return false, false
 	}
+	// guard: serial
 	if c.r.Serial && (c.p.serial[a.name] != nil || c.got[a] > 0) { // it is put back when its run ends
 		c.p.agenda.remove(s)
 		return false, false
@@ -260,9 +261,11 @@ func (c *claiming) parks(t *task, why store.Why) {
 func (c *claiming) settleIn(t *task) bool {
 	name, why := "", store.WhyHeld
 	// The pause is checked first: a held task of an unknown kind is held.
+	// guard: pause
 	if s, ok := c.p.keptBy(t, c.now); ok {
 		name = s.parking()
 		// The claim has no handler for it: the task would be in the way of others at every claim.
+		// guard: unknown-kind
 	} else if !slices.Contains(c.r.Kinds, t.Kind) {
 		name, why = t.Kind, store.WhyNoHandler
 	}
@@ -394,6 +397,7 @@ func (c *claiming) first(v *visited) []*task {
 	sort.SliceStable(due, func(i, j int) bool {
 		a, b := due[i], due[j]
 		if level(a) != level(b) {
+			// guard: order
 			return level(a) < level(b)
 		}
 		return before(a, b)

@@ -27,6 +27,7 @@ func (s *Desk) withBounds(ctx context.Context, next, old *record.Profile) error 
 		return nil
 	}
 	forbidden := s.mayBound(ctx)
+	// guard: bounds-tenant
 	if forbidden == nil {
 		return nil
 	}

@@ -80,6 +80,7 @@ func claimArgs(r *store.ClaimRequest, brought string) []any {
 	if r.Tell {
 		letters += "t"
 	}
+	// guard: fence-seen
 	letters += strconv.FormatInt(int64(r.Fence), 10)
 	if r.Stamp != "" {
 		letters += "!" + r.Stamp

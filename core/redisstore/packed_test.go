@@ -2,12 +2,10 @@ package redisstore_test
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"flag"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,71 +19,19 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/luapack"
 )
 
 var update = flag.Bool("update", false, "write scripts.json.gz instead of comparing it")
-
-var (
-	// comment is a line with one that is in no text; the code in front of it is its group.
-	comment = regexp.MustCompile(`^((?:'(?:\\.|[^'\\])*'|[^'])*?)\s*--.*$`)
-	// constant is the definition of one: at the beginning of a line, alone, its name in capitals.
-	constant = regexp.MustCompile(`(?m)^local ([A-Z][A-Z_]+) = ('[^'\\]*'|-?\d+)(?: --.*)?\n`)
-	// token is a text in quotes, whose names are none, or a name.
-	token = regexp.MustCompile(`'(?:\\.|[^'\\])*'|\b[A-Z][A-Z_]+\b`)
-	// number is the number of the first character of a text.
-	number = regexp.MustCompile(`\bbyte\('([^'\\])[^']*'\)`)
-	// joined are two texts that are put together.
-	joined = regexp.MustCompile(`'([^'\\]*)' \.\. '([^'\\]*)'`)
-)
-
-// constants are those that a file defines, by name.
-func constants(text string) map[string]string {
-	values := map[string]string{}
-	for _, m := range constant.FindAllStringSubmatch(text, -1) {
-		values[m[1]] = m[2]
-	}
-	return values
-}
-
-// sharedConstants are those of the parts.
-func sharedConstants(texts map[string]string) map[string]string {
-	shared := map[string]string{}
-	for _, text := range texts {
-		if !keyLine.MatchString(text) {
-			maps.Copy(shared, constants(text))
-		}
-	}
-	return shared
-}
-
-// bare is a script without comments and indentation, which neither the program nor Redis needs, and with the values of constants
-// in the places of their names: Redis runs the whole of a script at each call, its definitions too.
-func bare(text string, shared map[string]string) string {
-	values := maps.Clone(shared)
-	maps.Copy(values, constants(text))
-	var b strings.Builder
-	for line := range strings.Lines(constant.ReplaceAllString(text, "")) {
-		code := strings.TrimSpace(comment.ReplaceAllString(strings.TrimSpace(line), "$1"))
-		if code == "" {
-			continue
-		}
-		code = token.ReplaceAllStringFunc(code, func(name string) string { return cmp.Or(values[name], name) })
-		code = number.ReplaceAllStringFunc(code, func(call string) string {
-			return strconv.Itoa(int(number.FindStringSubmatch(call)[1][0]))
-		})
-		b.WriteString(joined.ReplaceAllString(code, "'$1$2'") + "\n")
-	}
-	return b.String()
-}
 
 // needsLine is one in the header of a file, which names the parts that it is loaded behind.
 var needsLine = regexp.MustCompile(`(?m)^-- (needs|needs to replace|then): (.+)$`)
 
 // fileOf is a file of scripts/ as it is to be packed.
 func fileOf(text string, shared map[string]string) redisstore.Source {
-	s := redisstore.Source{Text: bare(text, shared)}
+	s := redisstore.Source{Text: luapack.Bare(text, shared)}
 	for line := range strings.SplitSeq(text, "\n") {
-		if m := keyLine.FindStringSubmatch(line); m != nil {
+		if m := luapack.KeyLine.FindStringSubmatch(line); m != nil {
 			s.Keys = append(s.Keys, m[2])
 		}
 	}
@@ -118,7 +64,7 @@ func TestTheScriptsArePacked(t *testing.T) {
 		require.NoError(t, err)
 		texts[strings.TrimSuffix(filepath.Base(name), ".lua")] = string(text)
 	}
-	files, shared := map[string]redisstore.Source{}, sharedConstants(texts)
+	files, shared := map[string]redisstore.Source{}, luapack.Shared(texts)
 	for name, text := range texts {
 		files[name] = fileOf(text, shared)
 	}
@@ -149,16 +95,16 @@ func TestConstantsHaveOneValue(t *testing.T) {
 		if len(file.Keys) > 0 {
 			continue
 		}
-		for c := range constants(redisstore.Part(name)) {
+		for c := range luapack.Constants(redisstore.Part(name)) {
 			assert.Empty(t, owner[c], "%s and %s define %s", owner[c], name, c)
 			owner[c] = name
 		}
 	}
 	for name, file := range redisstore.Packed() {
-		for c := range constants(redisstore.Part(name)) {
+		for c := range luapack.Constants(redisstore.Part(name)) {
 			assert.Contains(t, []string{"", name}, owner[c], "%s defines %s of a part", name, c)
 		}
-		own := ownNames(constant.ReplaceAllString(redisstore.Part(name), ""))
+		own := ownNames(luapack.WithoutConstants(redisstore.Part(name)))
 		for c := range owner {
 			assert.False(t, own[c], "%s binds %s, which is a constant of %s", name, c, owner[c])
 		}
@@ -174,7 +120,7 @@ func TestConstantsAreThoseOfTheContract(t *testing.T) {
 		"AGAIN": letter(store.VerbAgain), "REST": letter(store.VerbRest), "RELEASE": letter(store.VerbRelease),
 		"KNOWN": strconv.FormatInt(store.KnownFor.Milliseconds(), 10),
 	} {
-		assert.Equal(t, want, constants(redisstore.Part("layout"))[name], name)
+		assert.Equal(t, want, luapack.Constants(redisstore.Part("layout"))[name], name)
 	}
 }
 

@@ -63,6 +63,7 @@ func (e *evaluation) odd(todo []int) []int {
 		c.plain.was(enough)
 		if !enough {
 			c.makeFull()
+			// guard: odd
 			odd = append(odd, i)
 		}
 	}

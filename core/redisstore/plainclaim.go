@@ -28,6 +28,7 @@ func plainClaimArgs(r *store.ClaimRequest) []any {
 	} else {
 		args = append(args, ownLeases(r))
 	}
+	// guard: plain-fence-seen
 	args = args.stamped(r.Fence, r.Stamp)
 	if ahead(r) {
 		args = append(args, fmt.Sprintf("%d %d %d %d", len(r.Kinds), r.Ahead.Milliseconds(), r.AheadMost, r.AheadLease.Milliseconds()))

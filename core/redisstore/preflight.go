@@ -24,6 +24,7 @@ const (
 
 // inAgenda is how many tasks an agent may have in the agenda since layout 2: with more it has queues, so that a flood of one
 // agent keeps others waiting for so many tasks at most. Before it was one.
+// guard: flood-on-redis
 const inAgenda = 32
 
 // preflight checks that the Redis can be relied on, and learns or sets the number of partitions.

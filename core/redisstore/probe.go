@@ -75,6 +75,7 @@ func (s *Store) probe(ctx context.Context) error {
 
 // orFull is the error of a probe, unless it is that memory is full: the store must open then, so that runs can end and make room.
 func (s *Store) orFull(ctx context.Context, err error) error {
+	// guard: full-open
 	if err == nil || !errors.Is(wrap("open", err), store.ErrFull) {
 		return probeError(err)
 	}

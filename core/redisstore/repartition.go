@@ -325,6 +325,7 @@ func (m *mover) end(ctx context.Context) error {
 // undo drops the copies and opens the prefix as it was. It records that first: if the answer was lost that the copies are whole, they are
 // all that counts, and stay.
 func (m *mover) undo(ctx context.Context) error {
+	// guard: undone
 	if err := m.next(ctx, undoing); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/luapack"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -37,7 +38,6 @@ type listArgument struct {
 }
 
 var (
-	keyLine    = regexp.MustCompile(`^-- KEYS\[(\d+)\] ([a-z]+)$`)
 	argLine    = regexp.MustCompile(`^-- ARGV\[(\d+)\] `)
 	listLine   = regexp.MustCompile(`^-- ARGV\[(\d*)\.\.\] (\d+) for each [^:]+?(: .*|; .*)?$`)
 	returnLine = regexp.MustCompile(`^-- returns (.+)$`)
@@ -58,8 +58,8 @@ func parseHeader(t *testing.T, text string) (header, string) {
 			h.purpose = line
 		case needsLine.MatchString(line):
 			h.needs = true
-		case keyLine.MatchString(line):
-			m := keyLine.FindStringSubmatch(line)
+		case luapack.KeyLine.MatchString(line):
+			m := luapack.KeyLine.FindStringSubmatch(line)
 			require.Equal(t, strconv.Itoa(len(h.keys)+1), m[1], line)
 			h.keys = append(h.keys, m[2])
 		case listLine.MatchString(line):

@@ -79,6 +79,7 @@ func (s *Store) startLeft(ctx context.Context, requests []store.ClaimRequest, cl
 		if r.New == nil || c.Submitted == nil || !c.Submitted.Created || len(c.Tasks) > 0 {
 			continue
 		}
+		// guard: start-lost
 		r.Agents, r.New = []string{r.New.Agent}, nil
 		rest, err := s.Claim(ctx, []store.ClaimRequest{r})
 		if err != nil {

@@ -33,6 +33,7 @@ func MillisOf(t time.Time) Millis {
 	if t.IsZero() {
 		return 0
 	}
+	// guard: due-rounded-up
 	return Millis(t.Add(time.Millisecond - 1).UnixMilli())
 }
 

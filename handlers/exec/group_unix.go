@@ -38,6 +38,7 @@ func newGroup() *group {
 	guard := exec.Command("/bin/sh", "-c", guardScript) //nolint:noctx // it outlives the context of the run, until the group has ended
 	guard.Stdin, guard.Env = r, []string{}
 	guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// guard: process-group
 	if guard.Start() != nil {
 		_ = w.Close()
 		return &group{}

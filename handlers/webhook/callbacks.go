@@ -82,6 +82,7 @@ func plainURL(text string) (*url.URL, error) {
 		return nil, errors.New("must be an https URL")
 	case u.User != nil || u.Fragment != "" || strings.ContainsAny(text, "\\#"):
 		return nil, errors.New("must have no user, fragment or backslash")
+	// guard: callback-path
 	case slices.ContainsFunc(strings.Split(u.Path, "/"), func(part string) bool { return part == "." || part == ".." }):
 		return nil, errors.New("must have no . or .. in its path")
 	}

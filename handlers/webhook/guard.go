@@ -64,6 +64,7 @@ func prefixes(texts ...string) []netip.Prefix {
 // An address in the form of IPv6 counts as the one of IPv4 that it contains.
 func (g guard) check(addr netip.Addr) error {
 	addr = addr.Unmap().WithZone("")
+	// guard: address
 	if g.private || g.loopback && addr.IsLoopback() || public(addr) {
 		return nil
 	}

@@ -50,8 +50,12 @@ func takeOut(ctx context.Context, only string, write bool) (survived int, err er
 		return 0, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	tree, err := sow.Read(".")
+	if err != nil {
+		return 0, err
+	}
 	for i := range guards { // all have to fit before the first is tried
-		if _, err := guards[i].Patched("."); err != nil {
+		if _, err := tree.Patched(&guards[i].Fault); err != nil {
 			return 0, err
 		}
 	}
@@ -61,7 +65,7 @@ func takeOut(ctx context.Context, only string, write bool) (survived int, err er
 		if !strings.Contains(g.Name, only) {
 			continue
 		}
-		missed, err := g.isMissed(ctx, dir)
+		missed, err := g.isMissed(ctx, tree, dir)
 		if err != nil {
 			return survived, err
 		}
@@ -71,7 +75,7 @@ func takeOut(ctx context.Context, only string, write bool) (survived int, err er
 			verdict = "DOES NOT NOTICE"
 		}
 		fmt.Printf("%-4s %-28s %-50s %s\n", g.promise, g.Name, g.test, verdict)
-		rows = append(rows, fmt.Sprintf("| %s | %s | `%s` | `%s` | %s |\n", g.promise, g.What, g.File, strings.ReplaceAll(g.test, "$", ""), verdict))
+		rows = append(rows, fmt.Sprintf("| %s | %s | `%s` | `%s` | %s |\n", g.promise, g.What, tree.File(&g.Fault), strings.ReplaceAll(g.test, "$", ""), verdict))
 	}
 	if !write || survived > 0 || only != "" {
 		return survived, nil
@@ -80,8 +84,8 @@ func takeOut(ctx context.Context, only string, write bool) (survived int, err er
 }
 
 // isMissed reports whether the test of a guard passes with it and fails without it, and not because it does not compile.
-func (g *guard) isMissed(ctx context.Context, dir string) (bool, error) {
-	overlay, err := g.Overlay(".", dir)
+func (g *guard) isMissed(ctx context.Context, tree *sow.Tree, dir string) (bool, error) {
+	overlay, err := tree.Overlay(&g.Fault, dir)
 	if err != nil {
 		return false, err
 	}

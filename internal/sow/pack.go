@@ -1,24 +1,27 @@
 package sow
 
-// How a patched script gets into the binary: the packed scripts, as the store embeds them, with the fault in one of them. Scripts are
-// packed without comments and with the values of constants in the places of their names, and so are the patches.
+// How a patched script gets into the binary: the packed scripts, as the store embeds them, with the fault in one of them.
 
 import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/seed-6f6f2c11/duly/internal/luapack"
 )
 
 // packed is where the scripts are packed.
 const packed = "core/redisstore/scripts.json.gz"
 
 // scripts are the packed scripts, by name, each with what else is kept of it.
-func scripts(root string) (map[string]map[string]any, error) {
-	data, err := os.ReadFile(filepath.Join(root, packed)) //nolint:gosec // of this module
+func (t *Tree) scripts() (map[string]map[string]any, error) {
+	data, err := os.ReadFile(filepath.Join(t.root, packed))
 	if err != nil {
 		return nil, err
 	}
@@ -30,42 +33,28 @@ func scripts(root string) (map[string]map[string]any, error) {
 	return all, json.NewDecoder(r).Decode(&all)
 }
 
-// scriptOf is the name of the script in a file; empty if it is none.
-func scriptOf(file string) string {
-	name, isScript := strings.CutSuffix(filepath.Base(file), ".lua")
-	if !isScript {
-		return ""
-	}
-	return name
-}
-
-// scriptText is the text of a script as it is packed.
-func scriptText(root, name string) (string, error) {
-	all, err := scripts(root)
+// pack packs all scripts, one file of them with another text.
+func (t *Tree) pack(file, text string) (string, error) {
+	all, err := t.scripts()
 	if err != nil {
 		return "", err
 	}
-	text, ok := all[name]["text"].(string)
-	if !ok {
+	texts := map[string]string{}
+	for name := range all {
+		data, err := os.ReadFile(filepath.Join(t.root, path.Dir(file), name+".lua")) //nolint:gosec // of this module
+		if err != nil {
+			return "", err
+		}
+		texts[name] = string(data)
+	}
+	name := strings.TrimSuffix(path.Base(file), ".lua")
+	if all[name] == nil {
 		return "", fmt.Errorf("%s has no script %q", packed, name)
 	}
-	return text, nil
-}
-
-// pack packs all scripts, one of them with another text.
-func pack(root, name, text string) (string, error) {
-	all, err := scripts(root)
-	if err != nil {
-		return "", err
-	}
-	all[name]["text"] = text
+	texts[name] = text
+	all[name]["text"] = luapack.Bare(text, luapack.Shared(texts))
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
-	if err := json.NewEncoder(w).Encode(all); err != nil {
-		return "", err
-	}
-	if err := w.Close(); err != nil {
-		return "", err
-	}
-	return out.String(), nil
+	err = errors.Join(json.NewEncoder(w).Encode(all), w.Close())
+	return out.String(), err
 }

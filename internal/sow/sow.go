@@ -1,55 +1,37 @@
-// Package sow puts faults into copies of duly, for programs that look whether somebody finds them. The tree itself stays unchanged: a
-// fault is a file that go build is told to take in place of another.
+// Package sow puts faults into copies of duly, for programs that look whether something finds them. The tree itself stays unchanged: a
+// fault is a file that go build is told to take in place of another. Where it goes is marked in the sources, by a comment such as
+// "// guard: fence" in front of a statement.
 package sow
 
 import (
+	"cmp"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 )
 
-// Fault is a piece of a file, and what is written there instead.
+// Fault is a statement of the sources, and what is done to it.
 type Fault struct {
-	Name string
-	What string // what is wrong with it
-	File string // from the root of the module; of a script, its file in scripts
-	Old  string // occurs once in the file
-	New  string
+	Name   string
+	What   string // what is wrong with it
+	At     string // the anchor, if it is not called as the fault is: several faults may have one
+	Change Change
 }
 
-// Patched is the file with the fault. It fails if the file has changed so that the fault does not fit any more.
-func (f *Fault) Patched(root string) (string, error) {
-	text, err := f.original(root)
-	if err != nil {
-		return "", err
-	}
-	if n := strings.Count(text, f.Old); n != 1 {
-		return "", fmt.Errorf("%s: its patch fits %s %d times, and has to fit once: write it anew", f.Name, f.File, n)
-	}
-	return strings.Replace(text, f.Old, f.New, 1), nil
-}
-
-// original is the file without the fault.
-func (f *Fault) original(root string) (string, error) {
-	if name := scriptOf(f.File); name != "" {
-		return scriptText(root, name)
-	}
-	data, err := os.ReadFile(filepath.Join(root, f.File)) //nolint:gosec // of this module
-	return string(data), err
-}
+// anchor is the name of the anchor of a fault.
+func (f *Fault) anchor() string { return cmp.Or(f.At, f.Name) }
 
 // Overlay writes into a folder what go build and go test need to take the file with the fault in place of the other (-overlay), and
 // returns its name.
-func (f *Fault) Overlay(root, dir string) (string, error) {
-	text, err := f.Patched(root)
+func (t *Tree) Overlay(f *Fault, dir string) (string, error) {
+	text, err := t.Patched(f)
 	if err != nil {
 		return "", err
 	}
-	file := f.File
-	if name := scriptOf(file); name != "" {
-		if text, err = pack(root, name, text); err != nil {
+	file := t.File(f)
+	if t.IsScript(f) {
+		if text, err = t.pack(file, text); err != nil {
 			return "", err
 		}
 		file = packed
@@ -58,7 +40,7 @@ func (f *Fault) Overlay(root, dir string) (string, error) {
 	if err := os.WriteFile(copied, []byte(text), 0o600); err != nil {
 		return "", err
 	}
-	absolute, err := filepath.Abs(filepath.Join(root, file))
+	absolute, err := filepath.Abs(filepath.Join(t.root, file))
 	if err != nil {
 		return "", err
 	}
@@ -70,5 +52,5 @@ func (f *Fault) Overlay(root, dir string) (string, error) {
 	return name, os.WriteFile(name, data, 0o600)
 }
 
-// IsScript reports whether the fault is in a script, which only a store on Redis runs.
-func (f *Fault) IsScript() bool { return scriptOf(f.File) != "" }
+// IsScript reports whether a fault is in a script, which only a store on Redis runs.
+func (t *Tree) IsScript(f *Fault) bool { return strings.HasSuffix(t.File(f), ".lua") }

@@ -29,6 +29,7 @@ func (w *Bound) Enter(who [sha256.Size]byte, most int) (leave func(), err error)
 		w.each = map[[sha256.Size]byte]int{}
 	}
 	switch {
+	// guard: waits
 	case w.each[who] >= most:
 		return nil, tooMany(fmt.Sprintf("%d requests of this credential are already waiting; wait for less at once, or retry later", most))
 	case w.all >= allWaits*most:

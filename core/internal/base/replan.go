@@ -89,6 +89,7 @@ func (s *Base) Replan(ctx context.Context, agent string, data []byte) error {
 			next := h.Stored
 			next.Replanning, done = 0, &next
 		}
+		// guard: bounds-settled
 		effects, err := s.Store.Profile(ctx, []store.ProfileChange{s.ProfileChange(agent, data, done)})
 		if err != nil || effects[0].Code == store.EffectDone {
 			return err

@@ -43,6 +43,7 @@ func ValidID(field, id string) error {
 // ValidText refuses a text that is too long, is not UTF-8, or has control characters: such a name would be
 // unreadable in logs, and two of them could look alike.
 func ValidText(field, s string, most int) error {
+	// guard: input
 	if len(s) > most {
 		return Invalid(field, "is %d bytes long: the limit is %d", len(s), most)
 	}

@@ -18,6 +18,7 @@ func (v *Verdict) spent() *store.Spent {
 // account adds to the settlement what a run has used, and whether it has asked anything: a run that did not start has not, nor has one that was
 // skipped or put itself off.
 func (d *Decision) account(v *Verdict) {
+	// guard: budget-of-failures
 	if len(d.Used) > 0 {
 		v.spent().Used = d.Used.Amounts()
 	}

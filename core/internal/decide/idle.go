@@ -24,6 +24,7 @@ func (d *Decision) turnedAway() {
 	if d.Body.Activity != nil && !d.askedAgain() {
 		d.State.Idle = 0
 	}
+	// guard: gate-tires
 	d.State.Idle++
 }
 

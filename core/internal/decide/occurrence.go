@@ -29,6 +29,7 @@ func (d *Decision) nextDue(v *Verdict, interval time.Duration) {
 		return
 	}
 	now, claimed := d.Now, d.ClaimedAt
+	// guard: occurrence
 	next := d.after(d.answered(d.nominal()), interval)
 	if next == 0 { // accepted by another version, or at its end: try again later, with a warning
 		v.Warning = warnNoCron
@@ -70,6 +71,7 @@ func (d *Decision) passOver(first, claimed, now store.Millis) store.Millis {
 		overlapped--
 	}
 	d.skipped(missed, plan.SkipMisfire)
+	// guard: overlap
 	d.skipped(overlapped, plan.SkipOverlap)
 	if queue {
 		return last // those before it are counted already: its own run does not skip them again

@@ -33,6 +33,7 @@ func (d *Decision) quietUntil(at store.Millis) store.Millis {
 // hushed settles a task that was claimed in quiet hours of its agent before it starts: it waited too long to be in time, was made due
 // without regard to them, or its profile has just changed. One that an operator runs by hand starts.
 func (d *Decision) hushed(v *Verdict) bool {
+	// guard: quiet-hours
 	if d.Habits == nil || d.State.Hand || d.byHand() {
 		return false
 	}
@@ -42,6 +43,7 @@ func (d *Decision) hushed(v *Verdict) bool {
 	}
 	plan.PutOff(d.State, d.Body, plan.BaseOf(d.State, d.Claimed.Due), until)
 	v.Quiet, v.Status, v.Because = true, store.StatusWaiting, waitsQuiet
+	// guard: quiet-end
 	v.Settlement.Verb, v.Settlement.Due, v.Settlement.State = store.VerbAgain, store.When{At: until}, d.State.Encode()
 	v.Settlement.Unrun = true
 	return true
@@ -53,5 +55,6 @@ func (d *Decision) answered(nominal store.Millis) store.Millis {
 	if d.Habits == nil {
 		return nominal
 	}
+	// guard: quiet-runs-once
 	return d.quietUntil(nominal)
 }

@@ -37,6 +37,7 @@ func (d *Decision) giveBack(v *Verdict) {
 		d.tooLong(v)
 		return
 	}
+	// guard: release
 	v.Settlement.State = d.State.Encode()
 }
 

@@ -23,12 +23,14 @@ func (d *Decision) retryLater(v *Verdict, later *outcome.RetryAfterError, err er
 	if kind.Backoff <= 0 { // none is meant for attempts, whose number is bounded
 		kind.Backoff, kind.MaxBackoff = model.DefaultBackoff, max(kind.MaxBackoff, model.DefaultBackoff)
 	}
+	// guard: retry-after
 	pause := max(asked, kind.Backoff) + d.pauseOf(kind, min(d.State.RetryAfters, record.KeptRuns))
 	v.spent().Busy = max(asked, kind.Backoff)
 	if key := d.Body.LimitKey; key != "" && asked > 0 {
 		note := model.Order{By: check.ByDuly, Reason: check.Clip(err.Error())}
 		v.Busy = &store.Hold{Target: store.Target{Key: key}, Note: note.Encode(), Until: store.When{After: asked}, Prolong: true}
 	}
+	// guard: retry-after-charged
 	if d.State.RetryAfters > kind.MaxRetryAfters {
 		v.pause = pause
 		d.fail(v, err)
@@ -77,6 +79,7 @@ func (d *Decision) Delay(v *Verdict, due store.When) store.When {
 
 // leastWait is how long it takes until the task may start again.
 func (d *Decision) leastWait(now store.Millis) time.Duration {
+	// guard: min-interval
 	if d.Body.MinInterval == 0 {
 		return 0
 	}

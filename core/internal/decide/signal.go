@@ -12,6 +12,7 @@ import (
 // await makes the task wait for a signal.
 func (d *Decision) await(v *Verdict, e *outcome.AwaitError) {
 	d.heard(v)
+	// guard: await
 	d.State.Checkpoint = e.Checkpoint
 	d.State.Await = &record.Await{Key: e.Signal.Key, Then: string(e.Signal.OnTimeout), Fence: d.Fence, From: e.Signal.From}
 	d.note(v, model.OutcomeAwaiting, nil)

@@ -91,6 +91,7 @@ func (d *Decision) succeed(v *Verdict, interval time.Duration) {
 		}
 		d.again(v, store.When{After: interval})
 	default:
+		// guard: failures-cleared
 		d.State.Failures = 0
 		d.nextDue(v, d.interval())
 	}
@@ -101,10 +102,12 @@ func (d *Decision) fail(v *Verdict, err error) {
 	v.Err = err
 	d.State.ErrorCount++
 	d.note(v, model.OutcomeFailed, err)
+	// guard: attempt
 	d.State.Attempt++
 	kind := d.pauses()
 	if !IsOf[*outcome.SkipRetryError](err) && d.State.Attempt < d.attempts(kind) {
 		v.Retried = true
+		// guard: signal-heard
 		d.sameOccurrence()
 		d.again(v, store.When{After: d.pauseOf(kind, d.State.Attempt)})
 		return
@@ -114,6 +117,7 @@ func (d *Decision) fail(v *Verdict, err error) {
 
 // failOccurrence ends an occurrence of which all attempts have failed.
 func (d *Decision) failOccurrence(v *Verdict, err error) {
+	// guard: signal-ends
 	d.heard(v)
 	switch {
 	case d.Body.Activity != nil:
@@ -123,6 +127,7 @@ func (d *Decision) failOccurrence(v *Verdict, err error) {
 		d.finish(v, store.VerbFail, store.StatusFailed, deathReason(err))
 	default:
 		d.State.Failures++
+		// guard: stretch
 		d.nextDue(v, schedule.Stretch(d.interval(), d.State.Failures))
 		d.pauseIfHopeless(v, 1, err.Error())
 	}
@@ -151,6 +156,7 @@ func (d *Decision) Hopeless(justNow int) bool {
 	if most == 0 {
 		most = d.Kind.PauseAfter
 	}
+	// guard: pause-after
 	n := d.State.Failures
 	return most > 0 && !d.Body.Manual && justNow > 0 && n/most > (n-justNow)/most
 }
@@ -232,6 +238,7 @@ func (d *Decision) note(v *Verdict, o model.Outcome, err error) {
 
 // crashes adds the runs that ended without a result since the state was last written.
 func (d *Decision) crashes(err error) {
+	// guard: crash-recorded
 	for range d.Claimed.Crashes {
 		run := record.Run{Attempt: d.Attempt, Outcome: string(model.OutcomeCrashed), Error: codec.WhyCrashed}
 		if err != nil {
@@ -239,6 +246,7 @@ func (d *Decision) crashes(err error) {
 		}
 		d.State.RunCount++
 		d.State.ErrorCount++
+		// guard: crash-is-no-failure
 		d.add(run)
 	}
 }

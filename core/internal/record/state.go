@@ -222,6 +222,7 @@ func (s *State) Decode(data []byte) error {
 // Attempts, failures and cooling start from zero.
 func (s *State) Carry() State {
 	return State{
+		// guard: result-kept
 		RunCount: s.RunCount, SkipCount: s.SkipCount, ErrorCount: s.ErrorCount, Runs: s.Runs, Result: s.Result, Progress: s.Progress,
 		Children: s.Children, Calls: s.Calls,
 	}

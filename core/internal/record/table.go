@@ -190,6 +190,7 @@ func (f *field) put(w *wire, at unsafe.Pointer) {
 // An unknown field is skipped: it was written by a newer binary.
 func (t *table) decode(data []byte, into unsafe.Pointer) error {
 	return readWire(data, func(number uint64, v int64, b, whole []byte) {
+		// guard: unknown-field
 		if number < uint64(len(t.by)) && t.by[number] != nil {
 			f := t.by[number]
 			f.take(unsafe.Add(into, f.at), v, b, whole)

@@ -26,6 +26,7 @@ func (s *Slots) Spare(kind string) Grant {
 	}
 	usual := s.free() > 0
 	for _, w := range s.waiting {
+		// guard: start-slots
 		if usual || w.urgent {
 			return Grant{}
 		}
@@ -122,6 +123,7 @@ func (s *Slots) Bound(kind string, most int) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// guard: kind-slots
 	s.ofKind[kind] = most
 }
 

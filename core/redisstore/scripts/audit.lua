@@ -113,6 +113,7 @@ end
 
 local function lost(agent, id, live, member)
   fault(agent, id, 'lost')
+  -- guard: audit
   if not repair then return end
   emptied(agent, id, live)
   -- Its due time is lost with its place; but no task of its agent was due before the agenda says.

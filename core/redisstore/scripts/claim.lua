@@ -72,6 +72,7 @@ end
 
 -- 2. What every way through a claim needs: which of the rare things exist at all, and the answer.
 redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
+-- guard: holds-on-redis
 local HOLDS, ORDERS = redis.call('EXISTS', base .. 'holds') == 1, redis.call('EXISTS', base .. 'orders') == 1
 
 own.parked = #taken_kinds > 0 and redis.call('EXISTS', KEYS[7]) == 1
@@ -94,6 +95,7 @@ end
 
 -- 3. A claim that is sent again, as its answer was lost, gets the tasks that it took and still holds.
 local before = redis.call('HGET', KEYS[5], CLAIM_NONCE .. nonce)
+-- guard: nonce
 if before then
   local found = redis.call('HMGET', KEYS[5], before, before .. CLAIM_REFS)
   local refs, tasks, names = found[2] and cmsgpack.unpack(found[2]) or {}, {}, {}
@@ -112,6 +114,7 @@ end
 
 own.stamp = string.match(letters, '!(%w+)')
 own.unstamped = own.stamp and not string.find(redis.call('HGET', base .. 'counters', 'stamps') or '', own.stamp, 1, true)
+-- guard: stamp-on-redis
 if own.unstamped then limit = 0 end -- limits, quiet hours and the like may be lost: nothing starts before they are stored again
 
 -- 4. Work of the dead goes back to its place in the queue, with one more crash, or as what it was replaced by; holds end.

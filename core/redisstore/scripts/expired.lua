@@ -24,9 +24,11 @@ local function recover(fence)
       local agent, id = refs[3 * i - 2], refs[3 * i - 1]
       local live, member = find(agent, redis.call('HGET', base .. 'agents', agent), id)
       if live then -- with one more crash if its process died, or as what it was replaced by meanwhile
+        -- guard: recovery
         take_back(agent, live, id, member, refs[3 * i], died_under)
         more(more_running, select(2, parse(live)), -1)
         unuse(agent .. ':' .. id)
+        -- guard: recovered
         recovered = recovered + 1
         suspect.from[#suspect.from + 1] = sub(marks, -16, -9)
       end

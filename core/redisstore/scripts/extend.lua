@@ -24,6 +24,7 @@ for i = 1, n do
   if held then
     if noticed then redis.call('ZREM', base .. 'notices', fence) end
     if leaves then redis.call('ZADD', base .. 'notices', now, LEAVES .. fence) end
+    -- guard: extend-on-redis
     local till = now + tonumber(lease)
     if not soonest or till < soonest then soonest = till end
     adds[#adds + 1] = till
@@ -40,6 +41,7 @@ for i = 2 * n + 2, #ARGV, 4 do
   local holds = refs[3 * index] and refs[3 * index - 2] .. ':' .. refs[3 * index - 1] == ref
   if marks and holds and index <= #marks - 16 and byte(marks, index) == byte(RUNNING) then
     state = sub(redis.call('HGET', KEYS[2], ref) or '\0', 1, 1) .. SINCE .. struct.pack('>BI6', 6, now) .. sub(state, 2) -- its crashes stay counted until the run ends
+    -- guard: progress
     redis.call('HSET', KEYS[2], ref, state)
   end
 end

@@ -38,6 +38,7 @@ if command == 'prolong' and lasting(old) then
 end
 -- Who pauses again pauses what was told to run meanwhile too; what is only prolonged has lasted since it began.
 -- It begins later than every order to run that was given before, also within the same millisecond.
+-- guard: pause-again
 local since = command == 'prolong' and lasting(old) and sub(old, 14, 26)
   or string.format('%013.0f', math.max(now, (redis.call('HGET', base .. 'counters', 'ordered') or 0) + 1))
 redis.call('ZREM', base .. 'open', scope) -- what was not put back yet stays where it is

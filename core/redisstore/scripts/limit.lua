@@ -17,6 +17,7 @@ if cursor == '0' then
   local old = redis.call('HGET', KEYS[2], id)
   if (old or '') == said then return { now, 0, '0' } end
   if said ~= '' and not old and redis.call('HLEN', KEYS[2]) >= tonumber(ARGV[4]) then return { now, -1, '0' } end
+  -- guard: full-limit
   redis.call('ZREM', KEYS[5], '') -- the first write must be one that is allowed when memory is full
   if said == '' then redis.call('HDEL', KEYS[2], id) else redis.call('HSET', KEYS[2], id, said) end
 end

@@ -34,6 +34,7 @@ end
 function own.reserve(b, kind, kept)
   local u = own.usual(kind, b.rule.unit)
   if u and u[2] == 0 then return end
+  -- guard: reserve-on-redis
   if u then b.reserved = b.reserved + u[2] else b.untried = b.untried + 1 end
   redis.call('HSET', base .. 'reserved', b.name, string.format('%.0f|%.0f', b.reserved, b.untried))
   kept[#kept + 1] = (u and string.format('%.0f', u[2]) or '?') .. ' ' .. b.name
@@ -196,9 +197,11 @@ local function start_at(b)
   return b.gap and b.empty - b.rule.leeway or 0
 end
 local function busy(b)
+  -- guard: spanning-permit
   if b.spans then return not span.asking and span.hand(b.name) <= 0 end
   local l = b.learned
   if l and l.probe == PROBE_OUT or l and l.probe == 0 and b.runs >= math.floor(l.allow) then return true end
+  -- guard: limit-runs
   return b.rule.runs and b.runs >= b.rule.runs
 end
 local function vacant(b) return not busy(b) and start_at(b) <= now end
@@ -247,6 +250,7 @@ local function charge(agent, id, live)
     if b.rule.adapts and not b.spans then adapted(b) end
     if b.reserved then own.reserve(b, kind, kept) end
     if b.gap then
+      -- guard: limit-rate
       local empty = string.format('%.3f', math.max(b.empty, now) + b.gap)
       b.empty = tonumber(empty)
       redis.call('ZADD', base .. 'rates', empty, b.name)

@@ -119,12 +119,14 @@ local function take_report(name, partition, number, back, unused, answer, used)
   e.heard, e.changed = now, true
   local more_used = used_there(b, name, partition, used)
   local first, count = string.match(unused, '^(%d+)|(%d+)$')
+  -- guard: spanning-unused
   local more = tonumber(first) == e.first and tonumber(count) - e.unused or 0
   if more > 0 then
     e.unused = e.unused + more
     if b then charged(b, -more, e) end
     freed[name] = true
   end
+  -- guard: spanning-back
   if back <= e.back then return e, b end
   local n, runs = back - e.back, b and b.runs
   e.back = back
@@ -151,8 +153,10 @@ local function available(b, most)
   local l, n = b.learned, most
   if l then n = l.probe == PROBE_WANTED and 1 or math.min(n, math.floor(l.allow) - b.runs) end
   if b.rule.adapts and not l then n = 1 end
+  -- guard: spanning-runs
   if b.rule.runs then n = math.min(n, b.rule.runs - b.runs) end
   if b.gap then n = math.min(n, math.floor((now + (l and LATE or b.rule.leeway) - b.empty) / b.gap) + 1) end
+  -- guard: reserve-spanning
   if b.reserved and not b.rule.notify then n = math.min(n, with_room(b)) end
   if b.rule.unit == UNIT_RUNS and not b.rule.notify then n = math.min(n, math.ceil((b.rule.amount - b.spent) / ONE)) end
   return math.max(n, 0)
@@ -170,6 +174,7 @@ local function ahead(name, e)
 end
 
 local function grant(name, e, want)
+  -- guard: spanning-nonce
   if e.nonce == ARGV[2] then return e.gave, e.gave < want and AWAKE or 0 end -- its answer was lost
   e.nonce, e.gave = ARGV[2], 0
   local b, asks = at_home(name), base .. 'asks:' .. name
@@ -243,6 +248,7 @@ for name in pairs(denied) do
   local checked = tonumber(redis.call('HGET', KEYS[2], CHECKED .. name)) or 0
   for p = 0, now - checked >= AGAIN_LATER and ARGV[1] - 1 or -1 do
     local e = entry(name, tostring(p))
+    -- guard: spanning-silent
     if e.number > e.back and now - e.heard >= AGAIN_LATER then
       for _, v in ipairs({ name, e.partition, string.format('%.0f', e.number), string.format('%.0f', e.first) }) do silent[#silent + 1] = v end
     end

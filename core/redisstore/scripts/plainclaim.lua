@@ -72,6 +72,7 @@ if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base 
   parked, ORDERS, BOUNDED = true, redis.call('EXISTS', base .. 'orders') == 1, redis.call('EXISTS', base .. 'bounds') == 1
 end
 local lease = redis.call('ZRANGE', KEYS[5], '0', '0', 'WITHSCORES')[2]
+-- guard: plain-recovery
 if lease and tonumber(lease) <= now or redis.call('HEXISTS', KEYS[4], CLAIM_NONCE .. ARGV[1]) == 1 then return ODD end
 
 -- 2. What is due: tasks by themselves, in the order in which they have waited, and agents with many.
@@ -182,6 +183,7 @@ end
 if slots > 0 then
   for k, live in ipairs(redis.call('HMGET', KEYS[9], unpack(tasks))) do
     if not live and at_tasks[k] <= ndue then return ODD end
+    -- guard: plain-claim-second
     lives[at_tasks[k]], refs[at_tasks[k]], later[at_tasks[k]] = live, tasks[k], not live or nil
   end
 end
@@ -277,6 +279,7 @@ for i = 1, n do
   local id = sub(live, at + 11, last)
   local kind = sub(live, last + 2, last + 1 + (byte(live, last + 1) or 0))
   local ref = refs[i] or agent .. ':' .. id
+  -- guard: plain-claim-kinds
   if not per[kind] or held and (held[agent] or held[ref] or held_kinds[kind]) then return ODD end
   if held_keys then
     last = last + 1 + #kind
@@ -296,8 +299,10 @@ if own and n > 0 then -- what is taken has one lease
     lease_of_all = for_ or lease_of_all
   end
 end
+-- guard: odd-unchanged
 if n > 0 and ORDERS then
   for _, order in ipairs(redis.call('HMGET', base .. 'orders', unpack(refs))) do
+    -- guard: plain-orders
     if order then return ODD end
   end
 end
@@ -310,12 +315,14 @@ end
 
 local counters, seen = n > 0 and redis.call('HMGET', KEYS[7], 'clock', 'running', 'stamps', 'ahead'), ARGV[4]
 if n > 0 and #seen > STAMPED then
+  -- guard: stamp-plain
   if not string.find(counters[3] or '', sub(seen, -STAMPED), 1, true) then return ODD end
   seen = sub(seen, 1, -STAMPED - 1)
 end
 
 -- 5. It leaves the agenda, and is leased. The first write is one that is allowed when memory is full. An agent that has nothing, as what
 -- was due of it has been cancelled or put off, gets its right place.
+-- guard: plain-claim-out-of-memory
 if many then
   local moved, at_once = {}, string.format('%.0f', now)
   redis.call('ZREM', KEYS[1], '')
@@ -330,6 +337,7 @@ if many then
   end
   if #moved > 0 then redis.call('ZADD', KEYS[1], unpack(moved)) end
 end
+-- guard: plain-claim-leaves
 if #gone > 0 then redis.call('ZREM', KEYS[1], unpack(gone)) end
 if n > 0 then
   fence = string.format('%.0f', math.max((tonumber(counters[1]) or 0) + 1, now * 1024, seen + 1))
@@ -341,6 +349,7 @@ if n > 0 then
     redis.call('HSET', KEYS[7], 'clock', fence, 'running', running)
   end
   redis.call(
+    -- guard: plain-claim-leases
     'HSET', KEYS[4], fence, string.rep(RUNNING, n) .. ARGV[1], fence .. CLAIM_REFS, cmsgpack.pack(packed), CLAIM_NONCE .. ARGV[1], fence
   )
   local till = string.format('%.0f', now + lease_of_all)
@@ -364,6 +373,7 @@ end
 -- 7. When the partition is due next; what is parked in it stays so.
 if many or not known or n > ndue then task = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')[2] end
 local hint = task
+-- guard: plain-claim-hint
 if lease and (not task or tonumber(lease) < tonumber(task)) then hint = lease end
 if parked then hint = (hint or '') .. string.match(redis.call('GET', KEYS[8]) or '', '^%d*(.*)$') end
 if hint and hint ~= '' then redis.call('SET', KEYS[8], hint) else redis.call('DEL', KEYS[8]) end

@@ -49,12 +49,14 @@ for i, mark in ipairs(redis.call('HMGET', KEYS[5], unpack(fences))) do
   local all, settled, open = { byte(mark, 1, -17) }, ARGV[FIRST + 2 * i], 0
   for k = 1, #settled do
     local at = byte(settled, k) + 1
+    -- guard: plain-settle-marks
     if all[at] ~= byte(RUNNING) then return ODD end
     all[at] = byte(SETTLED)
   end
   for k = 1, #all do
     if all[k] == byte(RUNNING) then open = open + 1 end
   end
+  -- guard: plain-settle-open
   if open == 0 then closed[#closed + 1] = fences[i] end
   marks[2 * i - 1], marks[2 * i] = fences[i], string.char(unpack(all)) .. sub(mark, -16)
 end
@@ -67,6 +69,7 @@ end
 local HOLDS = nil
 if redis.call('EXISTS', base .. 'orders', base .. 'groups', base .. 'serial', base .. 'pulse', base .. 'holds', base .. 'open', base .. 'bytes', base .. 'uses', base .. 'suspects') > 0 then
   if redis.call('EXISTS', base .. 'open') == 1 or redis.call('HEXISTS', base .. 'holds', SCOPE_ALL) == 1 then return ODD end
+  -- guard: plain-rare
   for _, name in ipairs({ 'orders', 'groups', 'pulse', 'serial', 'bytes', 'uses', 'suspects' }) do
     if redis.call('EXISTS', base .. name) == 1 then -- mostly one of them is there
       local of_agents = name == 'serial' or name == 'bytes'
@@ -112,6 +115,7 @@ if ended > 0 then
 end
 
 -- 3. The claims. The first write is one that is allowed when memory is full.
+-- guard: plain-out-of-memory
 if #closed > 0 then
   redis.call('ZREM', KEYS[6], unpack(closed))
   local packed = {}
@@ -129,6 +133,7 @@ end
 redis.call('HSET', KEYS[5], unpack(marks))
 
 -- 4. Tasks that are due again.
+-- guard: loud
 local LOUD, earliest = ARGV[5] ~= '1', math.huge
 if again > 0 then
   local adds, states, dues = { 'LT' }, {}, {}
@@ -146,6 +151,7 @@ if again > 0 then
     end
     if LOUD and tonumber(due) < earliest then earliest = tonumber(due) end
     local form, place, member = byte(values[agent]), ARGV[at + 3], agent
+    -- guard: plain-settle-member
     if form == byte(FEW) and (sub(values[agent], 4, 5) == '\0\0' or sub(values[agent], 6, 12) ~= sub(place, 2)) then -- not the first
       member = agent .. ':' .. sub(place, 2) .. sub(refs[i], #agent + 2)
     end
@@ -202,6 +208,7 @@ if ended > 0 then
         local name = seq .. string.char(math.floor(#id / 256), #id % 256) .. id
         local from = string.find(value, name, last + 1, true)
         task_dels[#task_dels + 1] = refs[i]
+        -- guard: plain-settle-name
         if from then value = sub(value, 1, 2) .. string.char(left - 1) .. sub(value, 4, from - 1) .. sub(value, from + #name) end
       end
       if #value == last then value = last > 5 and INLINE .. sub(value, 6) or '' end -- none but the first is left
@@ -211,7 +218,9 @@ if ended > 0 then
     local old = kept[agent]
     if old == HISTORY and redis.call('HLEN', base .. 'history:' .. agent) < short then
       redis.call('HSET', base .. 'history:' .. agent, sub(refs[i], #agent + 2), sub(ARGV[at + 4], -1) .. at_now .. ARGV[at + 5])
+      -- guard: plain-settle-records
     elseif old then
+      -- guard: plain-settle-history
       histories[#histories + 1] = i
     else
       kept[agent] = true
@@ -242,6 +251,7 @@ if ended > 0 then
     for i = again + 1, n do
       scopes_[i - again], terms[i - again] = SCOPE_TASK .. refs[i], HELD .. SCOPE_TASK .. refs[i]
     end
+    -- guard: plain-pauses
     if redis.call('HDEL', base .. 'holds', unpack(scopes_)) > 0 then redis.call('ZREM', KEYS[6], unpack(terms)) end
   end
   redis.call('HINCRBY', KEYS[9], 'live', tostring(-ended))

@@ -40,6 +40,7 @@ if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base 
   if redis.call('HEXISTS', base .. 'profiles', agent) == 1 then return ODD end -- its hours may be quiet
   local scopes = { SCOPE_ALL, SCOPE_KIND .. kind, SCOPE_AGENT .. agent, SCOPE_KEY .. ARGV[6], SCOPE_TASK .. ref }
   for _, held in ipairs(redis.call('HMGET', base .. 'holds', unpack(scopes))) do
+    -- guard: start-held
     if held then return ODD end
   end
   if redis.call('ZSCORE', base .. 'gone', ref) then return ODD end
@@ -63,6 +64,7 @@ end
 -- 3. Where its name goes, and what else its agent has: that is of the same level, and none of it is due.
 local counters, seen = redis.call('HMGET', KEYS[5], 'clock', 'submitted', 'live', 'running', 'stamps'), ARGV[10]
 if #seen > STAMPED then
+  -- guard: stamp-start
   if not string.find(counters[5] or '', sub(seen, -STAMPED), 1, true) then return ODD end
   seen = sub(seen, 1, -STAMPED - 1)
 end
@@ -102,6 +104,7 @@ end
 for _, score in ipairs(#others > 0 and redis.call('ZMSCORE', KEYS[1], unpack(others)) or {}) do
   if score and (next_due == '' or tonumber(score) < tonumber(next_due)) then next_due = score end
 end
+-- guard: start-order
 if next_due ~= '' and tonumber(next_due) <= now then return ODD end
 
 -- 4. It is stored and leased.
@@ -118,6 +121,7 @@ redis.call('HINCRBY', KEYS[4], COUNT_RUNNING .. kind, '1')
 redis.call(
   'HSET', KEYS[9], fence, RUNNING .. ARGV[8], fence .. CLAIM_REFS, cmsgpack.pack({ agent, id, due }), CLAIM_NONCE .. ARGV[8], fence
 )
+-- guard: start-lease
 redis.call('ZADD', KEYS[10], till, fence)
 if not lease or tonumber(lease) > tonumber(till) then lease = till end
 

@@ -44,9 +44,11 @@ elseif #others > 0 then
   end
 end
 for i, kept in ipairs(redis.call('HMGET', KEYS[3], unpack(names))) do
+  -- guard: plain-submit-history
   local id = ARGV[tasks_at + PER_TASK * i - 2]
   if kept == HISTORY then
     if redis.call('HEXISTS', base .. 'history:' .. names[i], id) == 1 then return ODD end
+    -- guard: plain-submit-finished
   elseif kept and sub(kept, 3, 2 + #id) == id then
     return ODD
   end
@@ -106,8 +108,10 @@ for i = 1, n do
         values[agent] = FEW .. string.char(level, 2, math.floor(long / 256), long % 256) .. sub(value, 2) .. named
       elseif form == byte(FEW) then
         local live, high, low = byte(value, 3, 5)
+        -- guard: plain-limit
         if byte(value, 2) ~= level or live >= few or live >= most then return ODD end
         at_id = 14
+        -- guard: plain-first
         if high + low > 0 and sub(value, at_id + 2, at_id + 1 + byte(value, at_id) * 256 + byte(value, at_id + 1)) == id then return ODD end
         values[agent] = sub(value, 1, 2) .. string.char(live + 1) .. sub(value, 4) .. named
       else
@@ -144,6 +148,7 @@ end
 local found = redis.call('MGET', KEYS[6], base .. 'watched')
 local hint = found[1] or ''
 local ms = tonumber(hint) or tonumber(string.match(hint, '^%d*'))
+-- guard: plain-submit-hint
 if not ms or ms > first then
   local due = string.format('%.0f', first)
   redis.call('SET', KEYS[6], due .. string.match(hint, '^%d*(.*)$'))

@@ -12,6 +12,7 @@
 local TAKEN_FOR = 86400000 -- ms; a process that was stopped for longer, and then runs on, is refused too
 local attempt, what, copies = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local last = tonumber(redis.call('GET', KEYS[2]) or 0)
+-- guard: overtaken
 if last > attempt or last < attempt and what ~= 'take' then return { now, 0 } end
 redis.call('UNLINK', base .. copies) -- none: the first write must be one that is allowed when memory is full
 if what == 'take' then redis.call('SET', KEYS[2], ARGV[1], 'PX', TAKEN_FOR) end

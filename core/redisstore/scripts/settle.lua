@@ -33,6 +33,7 @@ local FAILURES_KEPT = 20 -- of a kind
 -- records of those that ended before, and the orders for their tasks. Each key is read once for all runs.
 local retention, most = tonumber(ARGV[1]), ARGV[2]
 local n = (#ARGV - FIRST) / FIELDS
+-- guard: out-of-memory
 redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
 
 local fences, names, refs = {}, {}, {}
@@ -82,6 +83,7 @@ local function finish(verb, agent, id, ref, live, member, kind, record, group)
   if group ~= '' then
     groups[group] = groups[group] or { live = 0, [COMPLETED] = 0, [FAILED] = 0, [CANCELLED] = 0 }
     groups[group].live = groups[group].live + 1
+    -- guard: group-on-redis
     groups[group][verb] = groups[group][verb] + 1
   end
   return 1
@@ -135,6 +137,7 @@ local function again(verb, agent, id, ref, live, member, order, due, state, extr
   end
   local op = order and byte(order)
   if op == byte(ORDER_REPLACE) then
+    -- guard: replacement
     due = tonumber(sub(order, 2, 14))
     unwait(agent, id)
   elseif op == byte(ORDER_REPEAT) and verb ~= RELEASE then

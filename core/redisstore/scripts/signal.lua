@@ -25,6 +25,7 @@ local told, rest, unapproved = 0, 0, false
 local all = only == '' and redis.call('HGETALL', waiting) or { only, redis.call('HGET', waiting, only) or TOLD }
 for i = 1, #all, 2 do
   local id, mark = all[i], sub(all[i + 1], 1, 1)
+  -- guard: answer
   local meant = mark ~= TOLD and (only == '' or sub(all[i + 1], 2) == ARGV[8])
   if meant then
     local live, member = find(agent, redis.call('HGET', KEYS[2], agent), id)
@@ -50,6 +51,7 @@ for i = 1, #all, 2 do
 end
 if told > 0 then
   placed()
+  -- guard: signal-wakes
   announce(now) -- first: look notes when the next is due, and nobody would be woken then
   look()
   return kept_answer({ now, RESUMED, told, rest })

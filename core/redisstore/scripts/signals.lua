@@ -16,6 +16,7 @@ end
 -- kept_for is what was said to nobody yet that waits for a key, if its time is not over, and the mark of the waits that it counts for.
 local function kept_for(agent, key)
   local said = redis.call('GET', base .. 'signal:' .. agent .. ':' .. key)
+  -- guard: signal-early
   if said and tonumber(sub(said, 1, 13)) > now then return sub(said, 15), sub(said, 14, 14) end
 end
 

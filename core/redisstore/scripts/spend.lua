@@ -180,6 +180,7 @@ function own.usual(kind, unit)
     for n in string.gmatch(redis.call('HGET', base .. 'usual', name) or '', '%d+') do last[#last + 1] = tonumber(n) end
     table.sort(last)
     if #last > 0 then
+      -- guard: reserve-usual
       u = { last[math.ceil(#last * 9 / 10)], last[#last] }
     else
       local expected = own.expected and own.expected[name]

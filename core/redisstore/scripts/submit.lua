@@ -50,6 +50,7 @@ for i = 1, n do
   local at = FIELDS * (i - 1) + FIRST
   names[i], ids[i], rules[i] = ARGV[at + 1], ARGV[at + 5], ARGV[at + 7]
 end
+-- guard: full-owed
 if sub(ARGV[2], -1) == RULE_OWED then redis.call('ZREM', base .. 'leases', '') end -- the first write must be one that is allowed when memory is full
 local values = redis.call('HMGET', KEYS[2], unpack(names))
 local finished = redis.call('HMGET', KEYS[4], unpack(names))
@@ -150,6 +151,7 @@ local function full(rule)
   if rule.root == '' then return end
   local r = root_of(rule.root)
   local have = r.have + r.fresh
+  -- guard: breaker-number-on-redis
   if have < rule.room then return nil end
   local at = THIS_SPAN
   for _, s in ipairs(r.spans) do
@@ -278,6 +280,7 @@ local function store(i, rule)
   if inline_ and parse(inline_) == id then live = inline_ end
   local against
   if value or GONE or finished[i] or rule ~= KEEP then against = verdict(i, rule, live) end
+  -- guard: callback-owed-on-redis
   if not against and not live and live_count >= most and rule.name ~= RULE_OWED then against = OVER end
   if not against then against = full(rule) end
   if not against and heavier(agent, values[i], record, live, rule.name == RULE_OWED) then against = HEAVY end

@@ -11,6 +11,7 @@ local suspect = { held = 0, notices = 0, from = {} }
 -- the store may have been away when it ended. It is false once that is over too. Notices of leases that have ended otherwise go with
 -- later ones.
 function suspect.noticed(fence, notice)
+  -- guard: notice
   if notice == 0 or redis.call('ZSCORE', base .. 'notices', fence) then return false end
   -- A short lease, such as that of tasks that were claimed ahead of their time, has a short notice: half of what it has lasted, and half a
   -- second at least. A fence has the time of its claim.

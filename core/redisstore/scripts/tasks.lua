@@ -207,8 +207,10 @@ local function spread(agent, value, without)
     local due = pending[member] or redis.call('ZSCORE', base .. 'agenda', member)
     if due then agenda_rems[#agenda_rems + 1] = member end
     if due and names_[i + 1] ~= without then
+      -- guard: spread-queue
       queue(agent, level, names_[i] .. names_[i + 1], due)
       agenda_adds[#agenda_adds + 1] = due
+      -- guard: spread-agenda
       agenda_adds[#agenda_adds + 1] = agent
     end
   end
@@ -321,6 +323,7 @@ local function unreserve(ref)
   for amount, bucket in string.gmatch(kept, '([%d?]+) ([^\n]+)') do
     local all, untried = string.match(redis.call('HGET', base .. 'reserved', bucket) or '', '^(%d+)|(%d+)$')
     if all then -- else none of its runs is under way
+      -- guard: unreserve
       if amount == '?' then untried = math.max(untried - 1, 0) else all = math.max(all - amount, 0) end
       redis.call('HSET', base .. 'reserved', bucket, string.format('%.0f|%.0f', all, untried))
     end

@@ -10,6 +10,7 @@ local LARGE = redis.call('EXISTS', base .. 'bytes') == 1 -- else nobody has larg
 local function weigher()
   local read = 0
   return function(ref)
+    -- guard: weight
     local full = read >= MOST
     if full and redis.call('HSTRLEN', base .. 'tasks', ref) > 8192 then return nil, true end
     local live = redis.call('HGET', base .. 'tasks', ref)

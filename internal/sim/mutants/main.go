@@ -42,6 +42,7 @@ func main() {
 type found struct {
 	*sow.Fault
 
+	file            string
 	seed, invariant string // empty if it survived
 }
 
@@ -53,8 +54,12 @@ func hunt(ctx context.Context, n int, only string, write bool) (int, error) {
 		return 0, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	for i := range mutants { // all patches have to fit before the first is tried
-		if _, err := mutants[i].Patched("."); err != nil {
+	tree, err := sow.Read(".")
+	if err != nil {
+		return 0, err
+	}
+	for i := range mutants { // all have to fit before the first is tried
+		if _, err := tree.Patched(&mutants[i]); err != nil {
 			return 0, err
 		}
 	}
@@ -69,7 +74,7 @@ func hunt(ctx context.Context, n int, only string, write bool) (int, error) {
 			continue
 		}
 		began := time.Now()
-		f, err := try(ctx, m, dir, n)
+		f, err := try(ctx, tree, m, dir, n)
 		if want := expected[m.Name]; err == nil && f.seed != "" && want != "" && f.invariant != want {
 			err = fmt.Errorf("seed %s finds it by %s, and is to find it by %s", f.seed, f.invariant, want)
 		}
@@ -102,8 +107,8 @@ var (
 // try builds the simulation with a mutant, and plays seeds until one finds it.
 // Nothing is shrunk, and the seeds begin at 1, so that the same mutant is found by the same seed each
 // time. A fault in a script can show only in a store on Redis.
-func try(ctx context.Context, m *sow.Fault, dir string, n int) (found, error) {
-	overlay, err := m.Overlay(".", dir)
+func try(ctx context.Context, tree *sow.Tree, m *sow.Fault, dir string, n int) (found, error) {
+	overlay, err := tree.Overlay(m, dir)
 	if err != nil {
 		return found{}, err
 	}
@@ -113,7 +118,7 @@ func try(ctx context.Context, m *sow.Fault, dir string, n int) (found, error) {
 		return found{}, fmt.Errorf("it does not compile: %w\n%s", err, out)
 	}
 	args := []string{"-seed", "1", "-n", fmt.Sprint(n), "-shrink=false", "-say"}
-	if m.IsScript() {
+	if tree.IsScript(m) {
 		args = append(args, "-store", "redis")
 	}
 	// A mutant may keep a history from ending.
@@ -121,17 +126,17 @@ func try(ctx context.Context, m *sow.Fault, dir string, n int) (found, error) {
 	defer cancel()
 	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
 	if hit := breach.FindSubmatch(out); hit != nil {
-		return found{m, string(hit[1]), string(hit[2])}, nil
+		return found{m, tree.File(m), string(hit[1]), string(hit[2])}, nil
 	}
 	// A panic of duly is a breach without a name, of the history that was announced last.
 	if played := seed.FindAllSubmatch(out, -1); len(played) > 0 && panics.Match(out) {
-		return found{m, string(played[len(played)-1][1]), "the-process-goes-on"}, nil
+		return found{m, tree.File(m), string(played[len(played)-1][1]), "the-process-goes-on"}, nil
 	}
 	if _, failed := errors.AsType[*exec.ExitError](err); failed {
 		text := string(out)
 		return found{}, fmt.Errorf("it ended without a breach:\n%s", text[max(0, len(text)-2000):])
 	}
-	return found{Fault: m}, err
+	return found{Fault: m, file: tree.File(m)}, err
 }
 
 // writeTable writes the table of the document.
@@ -143,7 +148,7 @@ func writeTable(file string, all []found) error {
 		if seed == "" {
 			seed, invariant = "survived", ""
 		}
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", f.What, f.File, seed, invariant)
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", f.What, f.file, seed, invariant)
 	}
 	return proof.Write(file, tableBegins, tableEnds, b.String())
 }

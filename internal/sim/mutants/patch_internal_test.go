@@ -23,15 +23,17 @@ func TestThePatchesFit(t *testing.T) {
 	t.Parallel()
 	assert.GreaterOrEqual(t, len(mutants), 20)
 	seen := map[string]bool{}
+	tree, err := sow.Read(root)
+	require.NoError(t, err)
 	for i := range mutants {
 		m := &mutants[i]
-		_, err := m.Patched(root)
+		_, err := tree.Patched(m)
 		require.NoError(t, err)
 		assert.False(t, seen[m.Name], "%s is there twice", m.Name)
 		seen[m.Name] = true
 	}
-	_, err := (&sow.Fault{Name: "none", File: "go.mod", Old: "no such text"}).Patched(root)
-	assert.ErrorContains(t, err, "none: its patch fits go.mod 0 times, and has to fit once")
+	_, err = tree.Patched(&sow.Fault{Name: "none"})
+	assert.ErrorContains(t, err, `none: no source has the anchor "none"`)
 }
 
 // Each fault that a row of the world names is sown, and none else is in the list of rows.
@@ -53,8 +55,10 @@ func TestTheFaultsAreThoseOfTheRows(t *testing.T) {
 func TestAnOverlayNamesTheFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	tree, err := sow.Read(root)
+	require.NoError(t, err)
 	for i := range mutants {
-		name, err := mutants[i].Overlay(root, dir)
+		name, err := tree.Overlay(&mutants[i], dir)
 		require.NoError(t, err)
 		data, err := os.ReadFile(name)
 		require.NoError(t, err)
@@ -74,7 +78,7 @@ func TestTheTableIsWritten(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "proof.md")
 	require.NoError(t, os.WriteFile(file, []byte("before\n"+tableBegins+"\nold\n"+tableEnds+"\nafter\n"), 0o600))
-	all := []found{{&sow.Fault{What: "A fault.", File: "a.go"}, "7", "never-early"}, {Fault: &sow.Fault{What: "Another.", File: "b.go"}}}
+	all := []found{{&sow.Fault{What: "A fault."}, "a.go", "7", "never-early"}, {Fault: &sow.Fault{What: "Another."}, file: "b.go"}}
 	require.NoError(t, writeTable(file, all))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
