@@ -10,24 +10,17 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 
 	"github.com/seed-6f6f2c11/duly/internal/proof"
 	"github.com/seed-6f6f2c11/duly/internal/sow"
+	"github.com/seed-6f6f2c11/duly/internal/sow/faults"
 )
 
-// guard is what keeps a promise: the fault is the promise without it.
-type guard struct {
-	promise string // its number in docs/guarantees.md
-	sow.Fault
-
-	folder string // of the test
-	test   string // a pattern for go test -run
-}
-
 func main() {
-	only := flag.String("only", "", "only the guards with this in their names")
+	only := flag.String("only", "", "only the guards whose names match this pattern")
 	write := flag.Bool("write", false, "write the table of docs/proof.md")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -54,18 +47,22 @@ func takeOut(ctx context.Context, only string, write bool) (survived int, err er
 	if err != nil {
 		return 0, err
 	}
-	for i := range guards { // all have to fit before the first is tried
-		if _, err := tree.Patched(&guards[i].Fault); err != nil {
+	chosen, err := regexp.Compile(only)
+	if err != nil {
+		return 0, err
+	}
+	for i := range faults.Guards { // all have to fit before the first is tried
+		if _, err := tree.Patched(&faults.Guards[i].Fault); err != nil {
 			return 0, err
 		}
 	}
 	var rows []string
-	for i := range guards {
-		g := &guards[i]
-		if !strings.Contains(g.Name, only) {
+	for i := range faults.Guards {
+		g := &faults.Guards[i]
+		if !chosen.MatchString(g.Name) {
 			continue
 		}
-		missed, err := g.isMissed(ctx, tree, dir)
+		missed, err := isMissed(ctx, tree, g, dir)
 		if err != nil {
 			return survived, err
 		}
@@ -74,8 +71,8 @@ func takeOut(ctx context.Context, only string, write bool) (survived int, err er
 			survived++
 			verdict = "DOES NOT NOTICE"
 		}
-		fmt.Printf("%-4s %-28s %-50s %s\n", g.promise, g.Name, g.test, verdict)
-		rows = append(rows, fmt.Sprintf("| %s | %s | `%s` | `%s` | %s |\n", g.promise, g.What, tree.File(&g.Fault), strings.ReplaceAll(g.test, "$", ""), verdict))
+		fmt.Printf("%-4s %-28s %-50s %s\n", g.Promise, g.Name, g.Test, verdict)
+		rows = append(rows, fmt.Sprintf("| %s | %s | `%s` | `%s` | %s |\n", g.Promise, g.What, tree.File(&g.Fault), strings.ReplaceAll(g.Test, "$", ""), verdict))
 	}
 	if !write || survived > 0 || only != "" {
 		return survived, nil
@@ -84,12 +81,12 @@ func takeOut(ctx context.Context, only string, write bool) (survived int, err er
 }
 
 // isMissed reports whether the test of a guard passes with it and fails without it, and not because it does not compile.
-func (g *guard) isMissed(ctx context.Context, tree *sow.Tree, dir string) (bool, error) {
+func isMissed(ctx context.Context, tree *sow.Tree, g *faults.Guard, dir string) (bool, error) {
 	overlay, err := tree.Overlay(&g.Fault, dir)
 	if err != nil {
 		return false, err
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-vet=off", "-timeout", "90s", "-overlay", overlay, "-run", g.test, "./"+g.folder) //nolint:gosec // of this module
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-vet=off", "-timeout", "90s", "-overlay", overlay, "-run", g.Test, "./"+g.Folder) //nolint:gosec // of this module
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	out, err := cmd.CombinedOutput()
 	var failed *exec.ExitError
@@ -97,7 +94,7 @@ func (g *guard) isMissed(ctx context.Context, tree *sow.Tree, dir string) (bool,
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	case err == nil && strings.Contains(string(out), "no tests to run"):
-		return false, fmt.Errorf("%s: there is no test %s in %s", g.Name, g.test, g.folder)
+		return false, fmt.Errorf("%s: there is no test %s in %s", g.Name, g.Test, g.Folder)
 	case err == nil:
 		return false, nil
 	case !errors.As(err, &failed):

@@ -80,13 +80,13 @@ func (t *Tree) Anchors() map[string]string {
 }
 
 // File is where the anchor of a fault is; empty if there is none.
-func (t *Tree) File(f *Fault) string { return t.anchors[f.anchor()].file }
+func (t *Tree) File(f *Fault) string { return t.anchors[f.Anchor()].file }
 
 // Patched is the file with a fault, as it is in the tree: a script is not packed yet.
 func (t *Tree) Patched(f *Fault) (string, error) {
-	at, known := t.anchors[f.anchor()]
+	at, known := t.anchors[f.Anchor()]
 	if !known {
-		return "", fmt.Errorf("%s: no source has the anchor %q: write it in front of the statement that keeps this", f.Name, f.anchor())
+		return "", fmt.Errorf("%s: no source has the anchor %q: write it in front of the statement that keeps this", f.Name, f.Anchor())
 	}
 	lines := t.files[at.file]
 	from := at.line + 1
@@ -97,7 +97,7 @@ func (t *Tree) Patched(f *Fault) (string, error) {
 	s := statement{text: strings.Join(lines[from:to], ""), lua: strings.HasSuffix(at.file, ".lua")}
 	text, err := f.Change(s)
 	if err != nil {
-		return "", fmt.Errorf("%s, at the anchor %q of %s: %w", f.Name, f.anchor(), at.file, err)
+		return "", fmt.Errorf("%s, at the anchor %q of %s: %w", f.Name, f.Anchor(), at.file, err)
 	}
 	return strings.Join(lines[:from], "") + text + strings.Join(lines[to:], ""), nil
 }

@@ -19,8 +19,8 @@ type Fault struct {
 	Change Change
 }
 
-// anchor is the name of the anchor of a fault.
-func (f *Fault) anchor() string { return cmp.Or(f.At, f.Name) }
+// Anchor is the name of the anchor of a fault.
+func (f *Fault) Anchor() string { return cmp.Or(f.At, f.Name) }
 
 // Overlay writes into a folder what go build and go test need to take the file with the fault in place of the other (-overlay), and
 // returns its name.

@@ -18,11 +18,12 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/proof"
 	"github.com/seed-6f6f2c11/duly/internal/sim/world"
 	"github.com/seed-6f6f2c11/duly/internal/sow"
+	"github.com/seed-6f6f2c11/duly/internal/sow/faults"
 )
 
 func main() {
 	n := flag.Int("n", 2000, "how many seeds each mutant is tried with")
-	only := flag.String("only", "", "only the mutants with this in their names")
+	only := flag.String("only", "", "only the mutants whose names match this pattern")
 	write := flag.Bool("write", false, "write the table of docs/proof.md")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -58,8 +59,12 @@ func hunt(ctx context.Context, n int, only string, write bool) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	for i := range mutants { // all have to fit before the first is tried
-		if _, err := tree.Patched(&mutants[i]); err != nil {
+	chosen, err := regexp.Compile(only)
+	if err != nil {
+		return 0, err
+	}
+	for i := range faults.Mutants { // all have to fit before the first is tried
+		if _, err := tree.Patched(&faults.Mutants[i]); err != nil {
 			return 0, err
 		}
 	}
@@ -68,9 +73,9 @@ func hunt(ctx context.Context, n int, only string, write bool) (int, error) {
 		maps.Copy(expected, row.Faults)
 	}
 	var all []found
-	for i := range mutants {
-		m := &mutants[i]
-		if !strings.Contains(m.Name, only) {
+	for i := range faults.Mutants {
+		m := &faults.Mutants[i]
+		if !chosen.MatchString(m.Name) {
 			continue
 		}
 		began := time.Now()

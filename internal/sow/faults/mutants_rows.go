@@ -1,4 +1,4 @@
-package main
+package faults
 
 import (
 	"slices"
@@ -6,11 +6,11 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/sow"
 )
 
-// mutants are all sown faults.
-var mutants = slices.Concat(plain, ofRows)
+// Mutants are all faults that the simulation has to find.
+var Mutants = slices.Concat(plain, OfRows)
 
-// ofRows are the faults of the rows in the world's table of features. Each is found by the invariant that its row names, and by no other.
-var ofRows = []sow.Fault{
+// OfRows are the faults of the rows in the world's table of features. Each is found by the invariant that its row names, and by no other.
+var OfRows = []sow.Fault{
 	{
 		Name: "signal-page", What: "A signal reaches the first hundred tasks that wait for it.", Change: sow.Drop,
 	},

@@ -1,11 +1,11 @@
-package main
+package faults
 
 // The guards of what is kept for runs under way, and for a store that comes back empty.
 
 import "github.com/seed-6f6f2c11/duly/internal/sow"
 
 // keptGuards are those of promises 38 and 44.
-var keptGuards = []guard{
+var keptGuards = []Guard{
 	{"38", sow.Fault{
 		Name: "reserve", What: "a budget keeps nothing for the runs under way", Change: sow.Drop,
 	}, inCore, "TestABudgetIsExactForEqualRuns$"},

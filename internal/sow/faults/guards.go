@@ -1,4 +1,4 @@
-package main
+package faults
 
 import (
 	"slices"
@@ -12,8 +12,17 @@ const (
 	onRedis  = "core/redisstore"
 )
 
-// guards has one for each promise that has a single place in the code which keeps it.
-var guards = append([]guard{
+// Guard is what keeps a promise: the fault is the promise without it.
+type Guard struct {
+	Promise string // its number in docs/guarantees.md
+	sow.Fault
+
+	Folder string // of the test
+	Test   string // a pattern for go test -run
+}
+
+// Guards has one for each promise that has a single place in the code which keeps it.
+var Guards = append([]Guard{
 	{"1", sow.Fault{
 		Name: "nonce", What: "a repeated claim takes other tasks", Change: sow.Never,
 	}, onRedis, "TestLostAnswers$"},

@@ -1,11 +1,10 @@
-package main
+package faults
 
 import "github.com/seed-6f6f2c11/duly/internal/sow"
 
 // The sown faults: real ones of earlier versions, those that users of other schedulers report, and what a slip would make.
 
-// Each patch is a text that occurs once in its file, which a test holds; whoever changes that line
-// writes the patch again. The faults of the store in memory come first, then those of the scheduler,
+// The faults of the store in memory come first, then those of the scheduler,
 // then those of the scripts.
 var plain = []sow.Fault{
 	{

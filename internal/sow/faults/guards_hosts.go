@@ -1,11 +1,11 @@
-package main
+package faults
 
 // The guards of alarms, signals and callbacks.
 
 import "github.com/seed-6f6f2c11/duly/internal/sow"
 
 // hostGuards are those of promises 40 to 42.
-var hostGuards = []guard{
+var hostGuards = []Guard{
 	{"40", sow.Fault{
 		Name: "alarm-booked", What: "an alarm is set for each pull, although one is booked", Change: sow.Without(2),
 	}, inCore, "TestOneAlarmIsBooked$"},
