@@ -7,6 +7,7 @@ local CALL = ARGV[#ARGV]
 ARGV[#ARGV] = nil
 
 local REPEATED = '1'
+-- rule: repeated-call
 if byte(CALL) == byte(REPEATED) then -- it ends here if it was carried out before; one that changed nothing is as new
   local kept = redis.call('HGET', base .. 'answers', sub(CALL, 10))
   if kept and sub(kept, 1, 8) == sub(CALL, 2, 9) then

@@ -71,6 +71,7 @@ for i = FIRST + 1, FIRST + nkinds do
 end
 
 -- 2. What every way through a claim needs: which of the rare things exist at all, and the answer.
+-- rule: first-write
 redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
 -- guard: holds-on-redis
 local HOLDS, ORDERS = redis.call('EXISTS', base .. 'holds') == 1, redis.call('EXISTS', base .. 'orders') == 1
@@ -94,6 +95,7 @@ local function answer(fence, recovered, parked, tasks, ended)
 end
 
 -- 3. A claim that is sent again, as its answer was lost, gets the tasks that it took and still holds.
+-- rule: repeated-nonce
 local before = redis.call('HGET', KEYS[5], CLAIM_NONCE .. nonce)
 -- guard: nonce
 if before then
@@ -113,6 +115,7 @@ if before then
 end
 
 own.stamp = string.match(letters, '!(%w+)')
+-- rule: stamp
 own.unstamped = own.stamp and not string.find(redis.call('HGET', base .. 'counters', 'stamps') or '', own.stamp, 1, true)
 -- guard: stamp-on-redis
 if own.unstamped then limit = 0 end -- limits, quiet hours and the like may be lost: nothing starts before they are stored again
@@ -128,6 +131,7 @@ local still = HOLDS and stopped()
 
 -- 5. Parked tasks go back too whose kind has a handler here, about as many in all as may be taken and some of each kind, and
 -- those that a hold kept which has ended.
+-- rule: parked
 if not still and limit > 0 and own.parked then
   local there = {}
   for k, n in ipairs(redis.call('HMGET', KEYS[7], unpack(taken_kinds))) do
@@ -161,6 +165,7 @@ end
 
 -- 6. The agents that are due, those that have waited longest first, a page at a time.
 local width = PICKY and math.max(limit, WIDE) or limit
+-- rule: longest-waiting-first
 local page_of = pages_of(asked, after, width)
 
 -- 7. What becomes of a due task: it is taken, parked, or left where it is.
@@ -183,6 +188,7 @@ end
 -- leaves says what becomes of a due task: true, it is taken; false, it stays; else it is parked, and where: a name, or the bucket
 -- that it waits for. `from` is the one that it waited for.
 local USUAL = not HOLDS and not PICKY and not LIMITS and not suspect.leases and not suspect.any
+-- rule: kinds
 local function leaves(agent, id, kind, live, from)
   local take = kinds[kind]
   if take == false then left = left + 1 end
@@ -382,6 +388,7 @@ end
 -- 11. Rounds of visits: each agent gives an equal share of the room that is left, and those that have more give again.
 local visiting = many
 while room > 0 and #visiting > 0 and parked < PAGES * limit do
+  -- rule: equal-shares
   local share = math.max(1, math.floor(room / #visiting))
   local chosen, chosen_refs, again, wanted = {}, {}, {}, 0
   for _, agent in ipairs(visiting) do
@@ -411,6 +418,7 @@ for _, agent in ipairs(many) do
     local s = tonumber(redis.call('ZRANGE', base .. 'queue:' .. level .. ':' .. agent.name, 0, 0, 'WITHSCORES')[2])
     if s and (not first or s < first) then first = s end
   end
+  -- rule: next-of-agent
   if not first or SERIAL and agent.got > 0 then
     gone_agents[#gone_agents + 1] = agent.name
   elseif first > now or not URGENT and (agent.got > 0 or not PICKY and not agent.full) then -- else it keeps its turn

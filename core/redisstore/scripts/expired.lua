@@ -40,6 +40,7 @@ local function recover(fence)
 end
 
 -- expire ends what is over: holds, the waits of lines, and leases, of which each has more to do.
+-- rule: expired-lease
 local function expire(notice)
   local dead = 0
   for _, member in ipairs(redis.call('ZRANGEBYSCORE', base .. 'leases', '-inf', now, 'LIMIT', 0, TERMS)) do

@@ -31,6 +31,7 @@ local function forget(refs, kinds)
     end
     redis.call('HDEL', base .. 'pulse', unpack(refs))
   end
+  -- rule: hold-ends-with-task
   if redis.call('EXISTS', base .. 'holds') == 1 then
     for i = 1, #refs do
       if redis.call('HDEL', base .. 'holds', SCOPE_TASK .. refs[i]) == 1 then
@@ -168,6 +169,7 @@ local function recall(agents)
   for i, value in ipairs(redis.call('HMGET', base .. 'finished', unpack(agents))) do done[agents[i]] = value end
 end
 
+-- rule: records
 local function remember(agent, id, record, retention)
   local value = done[agent]
   if byte(record) == byte(FAILED) then

@@ -9,6 +9,7 @@ local function key_of(live)
   return sub(live, at + 2, at + 1 + high * 256 + low)
 end
 
+-- rule: holds
 local function scopes(agent, id, live)
   local _, kind = parse(live)
   local key = key_of(live)

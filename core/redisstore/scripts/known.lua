@@ -3,6 +3,7 @@
 
 -- end_of is a record without what core keeps, for a task whose record was dropped before its time: from its score in gone.
 -- It is nil once nothing is known of the task.
+-- rule: id-was-dropped
 local function end_of(score, retention)
   score = tonumber(score or nil)
   if not score then return nil end
@@ -12,6 +13,7 @@ local function end_of(score, retention)
 end
 
 -- recorded is the record of a task; kept is the agent's value in finished.
+-- rule: id-has-ended
 local function recorded(agent, kept, id)
   if kept == HISTORY then return redis.call('HGET', base .. 'history:' .. agent, id) end
   if kept then

@@ -121,6 +121,7 @@ local function read_rules()
 end
 
 -- own.rules are those of the profile of an agent.
+-- rule: bounds
 function own.rules(agent)
   if not own.some then return {} end
   if not own.of[agent] then own.of[agent] = own.rules_in(own.list(redis.call('HGET', base .. 'bounds', agent))) end
@@ -216,6 +217,7 @@ end
 
 -- full is the first bucket that has no room for a task, or in which others wait that came before it; `from` is the one that lets it
 -- go now: it has been through the lines before that, or nobody was there. Else two lines could hand it to and fro for ever.
+-- rule: limits
 local function full(agent, live, from)
   local id, kind = parse(live)
   local buckets, first = buckets_of(agent, id, kind, key_of(live)), 0

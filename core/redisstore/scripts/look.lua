@@ -25,6 +25,7 @@ local function parked_kinds()
 end
 
 -- look sets `due` to what the agenda, the leases and the parked kinds say, and returns the heads of the first two.
+-- rule: next-due
 local function look()
   local function head(name) return redis.call('ZRANGE', base .. name, 0, 0, 'WITHSCORES')[2] end
   local still = stopped()
@@ -79,6 +80,7 @@ local function free(agent, fence)
 end
 
 -- close ends a claim of which nothing runs any more.
+-- rule: claim-ends
 local function close(fence, marks)
   redis.call('HSET', base .. 'claims', fence, marks)
   redis.call('HDEL', base .. 'claims', fence .. CLAIM_REFS)

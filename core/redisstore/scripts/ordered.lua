@@ -47,6 +47,7 @@ local function give_back_replaced(fence, marks, refs)
 end
 
 -- told_to_end lists which of some tasks are to be cancelled; an order to run is under way once the task is taken anew.
+-- rule: orders
 local function told_to_end(refs, anew)
   local ended = {}
   if #refs == 0 or redis.call('EXISTS', base .. 'orders') == 0 then return ended end

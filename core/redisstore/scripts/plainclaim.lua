@@ -42,6 +42,7 @@ if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base 
   if holds > MOST_HOLDS or rules > MOST_HOLDS then return ODD end
   held = {}
   rules = rules > 0 and redis.call('HGETALL', base .. 'limits') or {}
+  -- rule: limits
   for i = 1, #rules, 2 do -- a limit or a budget of one kind, or of one key, within this partition
     local kind, key = string.match(rules[i], '^([^|]*)|(.*)|[^|]*$')
     local rule = rules[i + 1]
@@ -53,6 +54,7 @@ if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base 
       held_keys[key] = true
     end
   end
+  -- rule: holds
   for _, scope in ipairs(holds > 0 and redis.call('HKEYS', base .. 'holds') or {}) do
     local letter = byte(scope)
     if letter == byte(SCOPE_KIND) then
@@ -66,6 +68,7 @@ if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base 
       return ODD
     end
   end
+  -- rule: parked
   for _, there in ipairs(redis.call('HMGET', base .. 'parked', unpack(ARGV, 6, 5 + nkinds))) do
     if there then return ODD end
   end
@@ -73,6 +76,7 @@ if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base 
 end
 local lease = redis.call('ZRANGE', KEYS[5], '0', '0', 'WITHSCORES')[2]
 -- guard: plain-recovery
+-- rule: expired-lease repeated-nonce
 if lease and tonumber(lease) <= now or redis.call('HEXISTS', KEYS[4], CLAIM_NONCE .. ARGV[1]) == 1 then return ODD end
 
 -- 2. What is due: tasks by themselves, in the order in which they have waited, and agents with many.
@@ -81,6 +85,7 @@ local limit, asked, due, task, known = tonumber(ARGV[2]), {}, {}, nil, false
 local early, until_ = {}, within and now + tonumber(within) or 0 -- what is due next, and until when that is looked at
 if #ARGV == 5 + nkinds then
   local at = 0
+  -- rule: longest-waiting-first
   due = redis.call('ZRANGE', KEYS[1], '0', '3', 'WITHSCORES')
   while due[at + 1] and tonumber(due[at + 2]) <= now do at = at + 2 end
   known = at < 2 * FIRST_LOOK and at <= 2 * limit
@@ -244,6 +249,7 @@ end
 -- 3. Agents with many give an equal share each, round by round, while there is room.
 local visiting, room = many, limit - n
 while visiting and room > 0 and #visiting > 0 do
+  -- rule: equal-shares
   local share, again, wanted, chosen = math.max(1, math.floor(room / #visiting)), {}, 0, {}
   for _, agent in ipairs(visiting) do
     local want = math.min(share, room - wanted)
@@ -280,6 +286,7 @@ for i = 1, n do
   local kind = sub(live, last + 2, last + 1 + (byte(live, last + 1) or 0))
   local ref = refs[i] or agent .. ':' .. id
   -- guard: plain-claim-kinds
+  -- rule: kinds
   if not per[kind] or held and (held[agent] or held[ref] or held_kinds[kind]) then return ODD end
   if held_keys then
     last = last + 1 + #kind
@@ -291,6 +298,7 @@ for i = 1, n do
   packed[3 * i - 2], packed[3 * i - 1], packed[3 * i] = agent, id, dues[i]
 end
 local lease_of_all = lease_usual
+-- rule: leases-of-kinds
 if own and n > 0 then -- what is taken has one lease
   lease_of_all = nil
   for kind, k in pairs(per) do
@@ -300,6 +308,7 @@ if own and n > 0 then -- what is taken has one lease
   end
 end
 -- guard: odd-unchanged
+-- rule: orders
 if n > 0 and ORDERS then
   for _, order in ipairs(redis.call('HMGET', base .. 'orders', unpack(refs))) do
     -- guard: plain-orders
@@ -307,6 +316,7 @@ if n > 0 and ORDERS then
   end
 end
 
+-- rule: bounds
 if n > 0 and BOUNDED then -- their agents have limits or budgets of their own
   for _, bounds in ipairs(redis.call('HMGET', base .. 'bounds', unpack(agents))) do
     if bounds then return ODD end
@@ -316,6 +326,7 @@ end
 local counters, seen = n > 0 and redis.call('HMGET', KEYS[7], 'clock', 'running', 'stamps', 'ahead'), ARGV[4]
 if n > 0 and #seen > STAMPED then
   -- guard: stamp-plain
+  -- rule: stamp
   if not string.find(counters[3] or '', sub(seen, -STAMPED), 1, true) then return ODD end
   seen = sub(seen, 1, -STAMPED - 1)
 end
@@ -325,9 +336,11 @@ end
 -- guard: plain-claim-out-of-memory
 if many then
   local moved, at_once = {}, string.format('%.0f', now)
+  -- rule: first-write
   redis.call('ZREM', KEYS[1], '')
   for _, agent in ipairs(many) do
     if agent.got > 0 then redis.call('ZREM', agent.key, unpack(agent)) end
+    -- rule: next-of-agent
     if agent.next then
       moved[#moved + 1] = tonumber(agent.next) > now and agent.next or at_once
       moved[#moved + 1] = agent.name
@@ -340,6 +353,7 @@ end
 -- guard: plain-claim-leaves
 if #gone > 0 then redis.call('ZREM', KEYS[1], unpack(gone)) end
 if n > 0 then
+  -- rule: fence-grows
   fence = string.format('%.0f', math.max((tonumber(counters[1]) or 0) + 1, now * 1024, seen + 1))
   local running = string.format('%.0f', (tonumber(counters[2]) or 0) + n)
   if not many and n > ndue then
@@ -363,6 +377,7 @@ end
 
 -- 6. What their agents have set for themselves.
 local there = n > 0 and redis.call('EXISTS', base .. 'profiles', base .. 'profiles', base .. 'watched') or 0
+-- rule: profiles
 local profiles = there > 1 and {}
 if profiles then
   for i, profile in ipairs(redis.call('HMGET', base .. 'profiles', unpack(agents))) do
@@ -372,6 +387,7 @@ end
 
 -- 7. When the partition is due next; what is parked in it stays so.
 if many or not known or n > ndue then task = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')[2] end
+-- rule: next-due
 local hint = task
 -- guard: plain-claim-hint
 if lease and (not task or tonumber(lease) < tonumber(task)) then hint = lease end

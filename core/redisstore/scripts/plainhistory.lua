@@ -7,6 +7,7 @@ recall(reached)
 for _, k in ipairs(histories) do
   local at = runs_at + PER_RUN * (k - 1)
   local id, agent = sub(refs[k], #names[k] + 2), names[k]
+  -- rule: records
   remember(agent, id, sub(ARGV[at + 4], -1) .. string.format('%013.0f', now) .. ARGV[at + 5], tonumber(ARGV[3]))
 end
 remembered(ARGV[4], tonumber(ARGV[3]))

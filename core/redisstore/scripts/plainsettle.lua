@@ -50,6 +50,7 @@ for i, mark in ipairs(redis.call('HMGET', KEYS[5], unpack(fences))) do
   for k = 1, #settled do
     local at = byte(settled, k) + 1
     -- guard: plain-settle-marks
+    -- rule: holds-its-task
     if all[at] ~= byte(RUNNING) then return ODD end
     all[at] = byte(SETTLED)
   end
@@ -57,6 +58,7 @@ for i, mark in ipairs(redis.call('HMGET', KEYS[5], unpack(fences))) do
     if all[k] == byte(RUNNING) then open = open + 1 end
   end
   -- guard: plain-settle-open
+  -- rule: claim-ends
   if open == 0 then closed[#closed + 1] = fences[i] end
   marks[2 * i - 1], marks[2 * i] = fences[i], string.char(unpack(all)) .. sub(mark, -16)
 end
@@ -70,6 +72,7 @@ local HOLDS = nil
 if redis.call('EXISTS', base .. 'orders', base .. 'groups', base .. 'serial', base .. 'pulse', base .. 'holds', base .. 'open', base .. 'bytes', base .. 'uses', base .. 'suspects') > 0 then
   if redis.call('EXISTS', base .. 'open') == 1 or redis.call('HEXISTS', base .. 'holds', SCOPE_ALL) == 1 then return ODD end
   -- guard: plain-rare
+  -- rule: orders
   for _, name in ipairs({ 'orders', 'groups', 'pulse', 'serial', 'bytes', 'uses', 'suspects' }) do
     if redis.call('EXISTS', base .. name) == 1 then -- mostly one of them is there
       local of_agents = name == 'serial' or name == 'bytes'
@@ -88,6 +91,7 @@ for i = 1, kinds do
   tallies[#tallies + 1] = COUNT_RUNNING .. kind
   tallies[#tallies + 1] = string.format('%.0f', (tonumber(counts[1]) or 0) - ARGV[at + 2])
   if ARGV[at + 4] ~= '' then
+    -- rule: statistics
     local runs, failures, a, e, c, t, took, least, longest, lag, most_lag = struct.unpack('>I4I4I4I4I4I4I6I6I6I6I6', ARGV[at + 4])
     if counts[2] then
       local whole, o = pcall(cmsgpack.unpack, counts[2])
@@ -116,6 +120,7 @@ end
 
 -- 3. The claims. The first write is one that is allowed when memory is full.
 -- guard: plain-out-of-memory
+-- rule: first-write
 if #closed > 0 then
   redis.call('ZREM', KEYS[6], unpack(closed))
   local packed = {}
@@ -141,6 +146,7 @@ if again > 0 then
   for i = 1, again do
     local at = runs_at + PER_RUN * (i - 1)
     local agent, due = names[i], ARGV[at + 4]
+    -- rule: due-again
     if byte(due) == byte('-') then -- few delays are different ones
       local by = dues[due]
       if not by then
@@ -168,6 +174,7 @@ if again > 0 then
     local state = ARGV[at + 5]
     if state == '' then -- it keeps its own; what core stores says itself when the run has ended
       state = redis.call('HGET', KEYS[4], refs[i]) or '\0'
+      -- rule: state-since
       local from = sub(state, 2, 3) == SINCE .. '\6' and 10 or 2
       state = sub(state, 1, 1) .. SINCE .. struct.pack('>BI6', 6, now) .. sub(state, from)
     end
@@ -191,6 +198,7 @@ if ended > 0 then
     local agent, at = names[i], runs_at + PER_RUN * (i - 1)
     local value = values[agent]
     local form = byte(value)
+    -- rule: leaves-its-agent
     if form == byte(INLINE) then
       values[agent] = ''
     elseif form == byte(QUEUED) then
@@ -216,6 +224,7 @@ if ended > 0 then
     end
     changed[agent] = true
     local old = kept[agent]
+    -- rule: records
     if old == HISTORY and redis.call('HLEN', base .. 'history:' .. agent) < short then
       redis.call('HSET', base .. 'history:' .. agent, sub(refs[i], #agent + 2), sub(ARGV[at + 4], -1) .. at_now .. ARGV[at + 5])
       -- guard: plain-settle-records
@@ -247,6 +256,7 @@ if ended > 0 then
   if #fails > 0 then redis.call('ZADD', base .. 'failed', unpack(fails)) end
   redis.call('HDEL', KEYS[4], unpack(refs, again + 1, n))
   if HOLDS then
+    -- rule: hold-ends-with-task
     local scopes_, terms = {}, {}
     for i = again + 1, n do
       scopes_[i - again], terms[i - again] = SCOPE_TASK .. refs[i], HELD .. SCOPE_TASK .. refs[i]
@@ -274,6 +284,7 @@ for i = 1, kinds do
       redis.call('LPUSH', base .. 'failures:' .. kind, ms .. failure)
       from = from + 4 + #failure
     end
+    -- rule: failures-kept
     redis.call('LTRIM', base .. 'failures:' .. kind, '0', tostring(FAILURES_KEPT - 1))
   end
 end
@@ -284,9 +295,11 @@ local found = redis.call('MGET', KEYS[10], base .. 'watched')
 local hint = found[1] or ''
 listened = found[2]
 local ms, parked = string.match(hint, '^(%d*)(.*)$')
+-- rule: wakes
 if LOUD and earliest < (tonumber(ms) or math.huge) then
   redis.call('PUBLISH', string.match(base, '^(.-){') .. 'wake', base .. string.format(' %.0f', earliest))
 end
+-- rule: next-due
 local task = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')[2]
 local lease = redis.call('ZRANGE', KEYS[6], '0', '0', 'WITHSCORES')[2]
 if lease and (not task or tonumber(lease) < tonumber(task)) then task = lease end

@@ -28,6 +28,7 @@
 local ODD = { now }
 local CALLER = ARGV[#ARGV]
 local STAMPED = 24 -- longer than a fence alone
+-- rule: repeated-call
 if byte(CALLER) ~= byte('0') then return ODD end -- it may have been carried out before
 local most, few = tonumber(ARGV[1]), tonumber(ARGV[2])
 local agent, id, kind, record = ARGV[3], ARGV[4], ARGV[5], ARGV[7]
@@ -36,25 +37,31 @@ local ref, level = agent .. ':' .. id, byte(record)
 -- 1. What is rare, and could be about this task.
 local waits = false -- whether something is parked
 if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base .. 'limits', base .. 'gone', base .. 'profiles', base .. 'watched') > 0 then
+  -- rule: limits
   if redis.call('EXISTS', base .. 'open', base .. 'limits') > 0 or redis.call('HEXISTS', base .. 'parked', kind) == 1 then return ODD end
   if redis.call('HEXISTS', base .. 'profiles', agent) == 1 then return ODD end -- its hours may be quiet
+  -- rule: holds
   local scopes = { SCOPE_ALL, SCOPE_KIND .. kind, SCOPE_AGENT .. agent, SCOPE_KEY .. ARGV[6], SCOPE_TASK .. ref }
   for _, held in ipairs(redis.call('HMGET', base .. 'holds', unpack(scopes))) do
     -- guard: start-held
     if held then return ODD end
   end
+  -- rule: id-was-dropped
   if redis.call('ZSCORE', base .. 'gone', ref) then return ODD end
   local there = redis.call('EXISTS', base .. 'parked', base .. 'parked', base .. 'watched')
   waits, listened = there > 1, there % 2 == 1
 end
 local lease = redis.call('ZRANGE', KEYS[10], '0', '0', 'WITHSCORES')[2]
+-- rule: expired-lease repeated-nonce
 if lease and tonumber(lease) <= now or redis.call('HEXISTS', KEYS[9], CLAIM_NONCE .. ARGV[8]) == 1 then return ODD end
 
 -- 2. Whether the id is known.
 local value = redis.call('HGET', KEYS[2], agent)
 local form = value and byte(value)
+-- rule: id-is-live
 if value and form ~= byte(INLINE) and redis.call('HEXISTS', KEYS[8], ref) == 1 then return ODD end
 local kept = redis.call('HGET', KEYS[3], agent)
+-- rule: id-has-ended
 if kept == HISTORY then
   if redis.call('HEXISTS', base .. 'history:' .. agent, id) == 1 then return ODD end
 elseif kept and sub(kept, 3, 2 + #id) == id then
@@ -65,6 +72,7 @@ end
 local counters, seen = redis.call('HMGET', KEYS[5], 'clock', 'submitted', 'live', 'running', 'stamps'), ARGV[10]
 if #seen > STAMPED then
   -- guard: stamp-start
+  -- rule: stamp
   if not string.find(counters[5] or '', sub(seen, -STAMPED), 1, true) then return ODD end
   seen = sub(seen, 1, -STAMPED - 1)
 end
@@ -86,6 +94,7 @@ elseif form == byte(INLINE) then
   value = FEW .. string.char(level, 2, math.floor(long / 256), long % 256) .. sub(value, 2) .. named
 elseif form == byte(FEW) then
   local live, high, low = byte(value, 3, 5)
+  -- rule: few-in-the-agenda most-live-tasks
   if byte(value, 2) ~= level or live >= few or live >= most then return ODD end
   local first = high * 256 + low
   if first > 0 and sub(value, 16, 15 + byte(value, 14) * 256 + byte(value, 15)) == id then return ODD end
@@ -108,6 +117,7 @@ end
 if next_due ~= '' and tonumber(next_due) <= now then return ODD end
 
 -- 4. It is stored and leased.
+-- rule: fence-grows
 local fence = string.format('%.0f', math.max(clock + 1, seen + 1))
 local due, till = string.format('%.0f', now), string.format('%.0f', now + ARGV[9])
 redis.call(
@@ -127,6 +137,7 @@ if not lease or tonumber(lease) > tonumber(till) then lease = till end
 
 -- 5. When the partition is due next; what is parked in it stays so.
 local task = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')[2]
+-- rule: next-due
 local hint = lease
 if task and tonumber(task) < tonumber(lease) then hint = task end
 if waits then hint = hint .. string.match(redis.call('GET', KEYS[6]) or '', '^%d*(.*)$') end

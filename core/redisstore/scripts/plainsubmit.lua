@@ -22,6 +22,7 @@ local PER_KIND = 2
 local PER_TASK = 4
 local ODD = { now }
 local CALLER = ARGV[#ARGV]
+-- rule: repeated-call
 if byte(CALLER) ~= byte('0') then return ODD end -- it may have been carried out before
 local most, few = tonumber(ARGV[1]), tonumber(ARGV[2])
 local tasks_at = FIRST + PER_KIND * tonumber(ARGV[3])
@@ -34,6 +35,7 @@ for i, value in ipairs(redis.call('HMGET', KEYS[2], unpack(names))) do
   values[names[i]] = value
   if value and byte(value) ~= byte(INLINE) then others[#others + 1] = names[i] .. ':' .. ARGV[tasks_at + PER_TASK * i - 2] end
 end
+-- rule: id-is-live
 if #others > 0 and redis.call('EXISTS', base .. 'bytes') == 1 then -- one that is there may be large
   for _, ref in ipairs(others) do
     if redis.call('HEXISTS', KEYS[8], ref) == 1 then return ODD end
@@ -46,6 +48,7 @@ end
 for i, kept in ipairs(redis.call('HMGET', KEYS[3], unpack(names))) do
   -- guard: plain-submit-history
   local id = ARGV[tasks_at + PER_TASK * i - 2]
+  -- rule: id-has-ended
   if kept == HISTORY then
     if redis.call('HEXISTS', base .. 'history:' .. names[i], id) == 1 then return ODD end
     -- guard: plain-submit-finished
@@ -53,6 +56,7 @@ for i, kept in ipairs(redis.call('HMGET', KEYS[3], unpack(names))) do
     return ODD
   end
 end
+-- rule: id-was-dropped
 if redis.call('EXISTS', base .. 'gone') == 1 then
   for i = 1, n do refs[i] = names[i] .. ':' .. ARGV[tasks_at + PER_TASK * i - 2] end
   for _, gone in ipairs(redis.call('ZMSCORE', base .. 'gone', unpack(refs))) do
@@ -71,6 +75,7 @@ for i = 1, n do
   local due = dues[asked]
   if not due then -- many are due at the same time: now, mostly
     local ms = tonumber(asked)
+    -- rule: not-before-now
     ms = ms <= 0 and now - ms or math.max(ms, now) -- nobody gets ahead of others by a time long past
     if ms < first then first = ms end
     due = string.format('%.0f', ms)
@@ -109,6 +114,7 @@ for i = 1, n do
       elseif form == byte(FEW) then
         local live, high, low = byte(value, 3, 5)
         -- guard: plain-limit
+        -- rule: few-in-the-agenda most-live-tasks
         if byte(value, 2) ~= level or live >= few or live >= most then return ODD end
         at_id = 14
         -- guard: plain-first
@@ -149,11 +155,13 @@ local found = redis.call('MGET', KEYS[6], base .. 'watched')
 local hint = found[1] or ''
 local ms = tonumber(hint) or tonumber(string.match(hint, '^%d*'))
 -- guard: plain-submit-hint
+-- rule: wakes
 if not ms or ms > first then
   local due = string.format('%.0f', first)
   redis.call('SET', KEYS[6], due .. string.match(hint, '^%d*(.*)$'))
   redis.call('PUBLISH', string.match(base, '^(.-){') .. 'wake', base .. ' ' .. due)
 end
+-- rule: profiles
 if redis.call('EXISTS', base .. 'profiles') == 1 then
   local profiles = {}
   for agent in pairs(changed) do

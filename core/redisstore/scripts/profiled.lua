@@ -3,6 +3,7 @@
 
 -- profiles_of lists those of some agents that have a profile, each once and with it; names has one at every `step`-th place. False if the
 -- partition has none.
+-- rule: profiles
 local function profiles_of(names, step)
   if #names == 0 or redis.call('EXISTS', base .. 'profiles') == 0 then return false end
   local found, seen_ = {}, {}

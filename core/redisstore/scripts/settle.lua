@@ -34,6 +34,7 @@ local FAILURES_KEPT = 20 -- of a kind
 local retention, most = tonumber(ARGV[1]), ARGV[2]
 local n = (#ARGV - FIRST) / FIELDS
 -- guard: out-of-memory
+-- rule: first-write
 redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
 
 local fences, names, refs = {}, {}, {}
@@ -114,6 +115,7 @@ end
 -- 4. A task that has not ended is due again, as its settlement says, or as an order says that came meanwhile.
 local function again(verb, agent, id, ref, live, member, order, due, state, extra)
   due = tonumber(due)
+  -- rule: due-again
   if due <= 0 then due = now - due end
   local whole = state ~= '' and verb == AGAIN and byte(state) == 0
   if state ~= '' then
@@ -157,6 +159,7 @@ local function again(verb, agent, id, ref, live, member, order, due, state, extr
 end
 
 -- 5. The statistics of its kind get what the run adds.
+-- rule: statistics
 local function counted_run(kind, tally, extra)
   local s = stats[kind]
   if not s then
@@ -170,6 +173,7 @@ local function counted_run(kind, tally, extra)
     s.failures = s.failures + 1
     local _, _, _, failure = struct.unpack('>I4c0I4c0I4c0I4c0', extra)
     redis.call('LPUSH', base .. 'failures:' .. kind, string.format('%013.0f', now) .. failure)
+    -- rule: failures-kept
     redis.call('LTRIM', base .. 'failures:' .. kind, 0, FAILURES_KEPT - 1)
   end
 end
@@ -187,6 +191,7 @@ end
 
 -- 6. Each run in turn, if it holds its task still.
 -- stands says whether a settlement takes an order for its task into account; else it returns what to answer.
+-- rule: orders
 local function stands(verb, order, extra)
   if byte(order) == byte(ORDER_CANCEL) and verb ~= CANCELLED then return false, order end
   if byte(order) == byte(ORDER_REPLACE) and sub(extra, 1, 5) ~= '\0\0\0\1\49' then return false, REPLACED end
@@ -200,6 +205,7 @@ for i = 1, n do
   index = tonumber(index) + 1
   local mark = marks[fence] and index <= #marks[fence] - 16 and byte(marks[fence], index)
   reply[i + 1] = mark == byte(SETTLED) and 1 or 0
+  -- rule: holds-its-task
   if mark == byte(RUNNING) then
     local ref = refs[i]
     local live, member = lives[ref], nil

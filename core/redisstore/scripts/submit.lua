@@ -60,6 +60,7 @@ for i = 1, n do
   current[names[i]] = value
   if value and byte(value) ~= byte(INLINE) then refs[#refs + 1] = names[i] .. ':' .. ids[i] end
 end
+-- rule: id-is-live
 if #refs > 0 and redis.call('EXISTS', base .. 'bytes') == 0 then
   for i, live in ipairs(redis.call('HMGET', KEYS[3], unpack(refs))) do stored[refs[i]] = live end
 elseif #refs > 0 then -- what may be large is read only if it is to be replaced; of others it matters that they exist
@@ -281,6 +282,7 @@ local function store(i, rule)
   local against
   if value or GONE or finished[i] or rule ~= KEEP then against = verdict(i, rule, live) end
   -- guard: callback-owed-on-redis
+  -- rule: most-live-tasks
   if not against and not live and live_count >= most and rule.name ~= RULE_OWED then against = OVER end
   if not against then against = full(rule) end
   if not against and heavier(agent, values[i], record, live, rule.name == RULE_OWED) then against = HEAVY end
@@ -298,6 +300,7 @@ local function store(i, rule)
     return
   end
   due = tonumber(due)
+  -- rule: not-before-now
   due = due <= 0 and now - due or math.max(due, now) -- nobody gets ahead of others by a time long past
   local runs = false
   if live then

@@ -63,4 +63,5 @@ function suspect.took(ref)
 end
 
 -- suspect.lease_of is how long tasks of a kind are held; suspect.leases has the kinds that are held for another time than usual.
+-- rule: leases-of-kinds
 function suspect.lease_of(kind, usual) return suspect.leases and suspect.leases[kind] or usual end

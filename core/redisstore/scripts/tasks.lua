@@ -3,6 +3,7 @@
 
 -- ticks takes n numbers of the partition's hybrid clock: they only grow, and n // 1024 is the time in ms. They are larger
 -- than one that a caller has seen, which this server may have lost in a failover.
+-- rule: fence-grows
 local function ticks(n, seen)
   local last = tonumber(redis.call('HGET', base .. 'counters', 'clock')) or 0
   local first = math.max(last + 1, now * 1024, (seen or 0) + 1)
@@ -219,6 +220,7 @@ end
 
 -- added is the value of an agent that has one more task, which is stored, and the member of that in the agenda; false if it waits
 -- in a queue. An agent has up to `few` tasks in the agenda.
+-- rule: few-in-the-agenda
 local function added(agent, value, live, id, few)
   local small, level = heft(live, 7) == 0, sub(live, 8, 8)
   if not value and small then return INLINE .. live, agent end
@@ -237,6 +239,7 @@ end
 
 -- removed is the value of an agent that has a task no more; false if it was the last one. The caller takes it out of tasks, if it
 -- was not held inline.
+-- rule: leaves-its-agent
 local function removed(agent, value, id, live)
   if byte(value) == byte(INLINE) then return false end
   if byte(value) == byte(QUEUED) then
@@ -281,6 +284,7 @@ local function wake(due)
 end
 
 -- announce keeps `due` no later than what was placed and wakes whoever sleeps past it, unless its caller knows.
+-- rule: wakes
 local function announce(due, known)
   local found = redis.call('MGET', base .. 'due', base .. 'watched')
   local hint = found[1] or ''
@@ -368,6 +372,7 @@ local state_ = {}
 function state_.opaque(state) return sub(state, sub(state, 2, 3) == SINCE .. '\6' and 10 or 2) end
 
 -- of_now is a state, behind its crashes, of a task that has changed now.
+-- rule: state-since
 function state_.of_now(state) return sub(state, 1, 1) .. SINCE .. struct.pack('>BI6', 6, now) .. state_.opaque(state) end
 
 -- touch notes that a task has changed now in what its state does not say.
