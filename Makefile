@@ -135,7 +135,7 @@ guards: ## take each guard of a promise out of a copy of duly, and see its test 
 
 .PHONY: guarantees
 guarantees: ## run the tests that docs/guarantees.md names, and print how each promise fares
-	@$(WITH_REDIS) go run ./internal/guarantees
+	@$(WITH_REDIS) go run ./internal/proof/guarantees
 
 FOR ?= 100s
 SEED ?= 1
