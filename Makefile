@@ -207,7 +207,7 @@ site-test: ## look at the website: each link and anchor, each page found from th
 
 .PHONY: pictures
 pictures: ## draw docs/pictures out of what schedulers do
-	@go test -count=1 -run '^TestThePicturesFollowFromTheCode$$' ./internal/pictures -update
+	@go test -count=1 -run '^TestThePicturesFollowFromTheCode$$' ./internal/proof/pictures -update
 
 .PHONY: bench-test
 bench-test: ## see that the benchmarks work, with small sizes

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/dulytest"
-	"github.com/seed-6f6f2c11/duly/internal/pictures"
+	"github.com/seed-6f6f2c11/duly/internal/proof/pictures"
 )
 
 // changes are those of the status of tasks that meet everything: each outcome, the operator's commands, a stop and a crash.

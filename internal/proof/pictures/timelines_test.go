@@ -18,7 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest/spy"
 	"github.com/seed-6f6f2c11/duly/dulytest"
-	"github.com/seed-6f6f2c11/duly/internal/pictures"
+	"github.com/seed-6f6f2c11/duly/internal/proof/pictures"
 )
 
 // claim is a process that takes what is due and never says anything again; recovery takes nothing, and finds what that has left.

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/seed-6f6f2c11/duly/internal/pictures"
+	"github.com/seed-6f6f2c11/duly/internal/proof/pictures"
 )
 
 var update = flag.Bool("update", false, "draw the pictures instead of comparing them")
@@ -31,7 +31,7 @@ func TestThePicturesFollowFromTheCode(t *testing.T) {
 	life, err := pictures.Life(statuses(t), changes(t))
 	require.NoError(t, err)
 	for name, drawn := range map[string]string{"life.svg": life, "pull.svg": pictures.Pull(steps(t)), "bounds.svg": pictures.Lines(lines(t)), "quiet.svg": quiet(t)} {
-		file := filepath.Join("../../docs/pictures", name)
+		file := filepath.Join("../../../docs/pictures", name)
 		if *update {
 			require.NoError(t, os.WriteFile(file, []byte(drawn), 0o600))
 		}
@@ -72,7 +72,7 @@ func TestTheStoriesHaveEveryStatus(t *testing.T) {
 // statuses are the constants of store.Status, in the order of the code.
 func statuses(t *testing.T) (out []string) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../../core/store/status.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "../../../core/store/status.go", nil, 0)
 	require.NoError(t, err)
 	ast.Inspect(file, func(n ast.Node) bool {
 		if spec, ok := n.(*ast.ValueSpec); ok {
