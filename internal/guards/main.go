@@ -15,8 +15,8 @@ import (
 	"syscall"
 
 	"github.com/seed-6f6f2c11/duly/internal/proof"
-	"github.com/seed-6f6f2c11/duly/internal/sow"
-	"github.com/seed-6f6f2c11/duly/internal/sow/faults"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sow"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sow/faults"
 )
 
 func main() {

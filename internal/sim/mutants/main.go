@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/internal/proof"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sow"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sow/faults"
 	"github.com/seed-6f6f2c11/duly/internal/sim/world"
-	"github.com/seed-6f6f2c11/duly/internal/sow"
-	"github.com/seed-6f6f2c11/duly/internal/sow/faults"
 )
 
 func main() {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/internal/sow"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sow"
 )
 
 // The document gets a row for each mutant, between its marks.

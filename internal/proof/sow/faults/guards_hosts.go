@@ -2,7 +2,7 @@ package faults
 
 // The guards of alarms, signals and callbacks.
 
-import "github.com/seed-6f6f2c11/duly/internal/sow"
+import "github.com/seed-6f6f2c11/duly/internal/proof/sow"
 
 // hostGuards are those of promises 40 to 42.
 var hostGuards = []Guard{

@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-6f6f2c11/duly/internal/proof/sow"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sow/faults"
 	"github.com/seed-6f6f2c11/duly/internal/sim/world"
-	"github.com/seed-6f6f2c11/duly/internal/sow"
-	"github.com/seed-6f6f2c11/duly/internal/sow/faults"
 )
 
 // root is the folder of the module.
-const root = "../../.."
+const root = "../../../.."
 
 // all are the faults of both lists.
 func all() []*sow.Fault {
@@ -50,7 +50,7 @@ func TestFaultsAndAnchorsBelongTogether(t *testing.T) {
 		require.NoError(t, err)
 		delete(unused, f.Anchor())
 	}
-	assert.Empty(t, unused, "anchors that no fault has: write one in internal/sow/faults, or delete them")
+	assert.Empty(t, unused, "anchors that no fault has: write one in internal/proof/sow/faults, or delete them")
 }
 
 func TestFaultsHaveNames(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/internal/sow"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sow"
 )
 
 // sown is what a change makes of a statement in the middle of a file.

@@ -3,7 +3,7 @@ package faults
 import (
 	"slices"
 
-	"github.com/seed-6f6f2c11/duly/internal/sow"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sow"
 )
 
 // Mutants are all faults that the simulation has to find.

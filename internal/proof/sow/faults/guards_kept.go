@@ -2,7 +2,7 @@ package faults
 
 // The guards of what is kept for runs under way, and for a store that comes back empty.
 
-import "github.com/seed-6f6f2c11/duly/internal/sow"
+import "github.com/seed-6f6f2c11/duly/internal/proof/sow"
 
 // keptGuards are those of promises 38 and 44.
 var keptGuards = []Guard{

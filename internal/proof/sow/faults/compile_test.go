@@ -23,8 +23,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/internal/luapack"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sow"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
-	"github.com/seed-6f6f2c11/duly/internal/sow"
 )
 
 // built is a package as go list describes it.

@@ -1,6 +1,6 @@
 package faults
 
-import "github.com/seed-6f6f2c11/duly/internal/sow"
+import "github.com/seed-6f6f2c11/duly/internal/proof/sow"
 
 // The sown faults: real ones of earlier versions, those that users of other schedulers report, and what a slip would make.
 
