@@ -131,7 +131,7 @@ proof: ## try all that docs/proof.md tells of, whole, and write its figures; abo
 
 .PHONY: guards
 guards: ## take each guard of a promise out of a copy of duly, and see its test fail; writes the table of docs/proof.md
-	@$(WITH_REDIS) DULY_TEST_KILLS=all go run ./internal/guards -write
+	@$(WITH_REDIS) DULY_TEST_KILLS=all go run ./internal/proof/guards -write
 
 .PHONY: guarantees
 guarantees: ## run the tests that docs/guarantees.md names, and print how each promise fares
