@@ -142,15 +142,15 @@ SEED ?= 1
 
 .PHONY: sim
 sim: ## play histories in virtual time for FOR=100s from SEED=1 on, and tell the first that breaks a promise
-	go run ./internal/sim -seed "$(SEED)" -n 100000000 -for "$(FOR)"
+	go run ./internal/proof/sim -seed "$(SEED)" -n 100000000 -for "$(FOR)"
 
 .PHONY: mutants
 mutants: ## sow faults into copies of duly, and see that the simulation finds each; writes the table of docs/proof.md
-	@$(WITH_REDIS) go run ./internal/sim/mutants -write
+	@$(WITH_REDIS) go run ./internal/proof/sim/mutants -write
 
 .PHONY: proof-docs
 proof-docs: ## write the table of invariants in docs/proof.md after a change of the register
-	@go test -count=1 -run '^TestTheDocumentHasTheRegister$$' ./internal/sim/world -update
+	@go test -count=1 -run '^TestTheDocumentHasTheRegister$$' ./internal/proof/sim/world -update
 
 .PHONY: kills
 kills: ## kill a move to other partitions at each of its commands, where `make test` tries some

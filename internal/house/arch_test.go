@@ -354,7 +354,7 @@ func TestRulesFindABreach(t *testing.T) {
 		},
 		{
 			rule: "suites are for tests", importer: "internal/cli",
-			breaks: []string{module + "/core/storetest", module + "/adapters/adaptertest", module + "/internal/runtimeapi", module + "/internal/sim/world", "testing"},
+			breaks: []string{module + "/core/storetest", module + "/adapters/adaptertest", module + "/internal/runtimeapi", module + "/internal/proof/sim/world", "testing"},
 			keeps:  []string{module + "/core/memstore", module + "/adapters/daemon"},
 		},
 		{
@@ -533,7 +533,7 @@ func store(path string) bool { return under("core/memstore", "core/redisstore")(
 // testSupport is code that is built for tests only, without being in _test files.
 func testSupport(path string) bool {
 	return is("core/storetest", "core/storetest/spy", "dulytest", "adapters/adaptertest", "internal/redistest", "internal/runtimeapi",
-		"internal/verify", "internal/sim", "internal/sim/world", "internal/sim/mutants")(path)
+		"internal/verify", "internal/proof/sim", "internal/proof/sim/world", "internal/proof/sim/mutants")(path)
 }
 
 func is(paths ...string) func(string) bool {

@@ -30,27 +30,27 @@ const (
 )
 
 var (
-	filesBeyond   = map[string]int{"core": 51, "core/redisstore": 63, "internal/cli": 60, "core/storetest": 50, "internal/sim/world": 50}
+	filesBeyond   = map[string]int{"core": 51, "core/redisstore": 63, "internal/cli": 60, "core/storetest": 50, "internal/proof/sim/world": 50}
 	namesBeyond   = map[string]int{"core/model": 209, "core/store": 266}
 	methodsBeyond = map[string]int{
-		"adapters/http.api":             78,
-		"core.Scheduler":                111,
-		"core/internal/decide.Decision": 60,
-		"core.pull":                     92,
-		"core/operate.Desk":             50,
-		"core/memstore.Store":           62,
-		"core/memstore.partition":       115,
-		"core/redisstore.Store":         151,
-		"core/redisstore.mover":         43,
-		"core/storetest.bench":          76,
-		"core/storetest.driver":         53,
-		"core/storetest/spy.Store":      43,
-		"internal/cli.process":          86,
-		"internal/cli/remote.Client":    46,
-		"internal/sim/world.World":      60,
-		"internal/sim/world.auditor":    112,
-		"internal/sim/world.bus":        41,
-		"internal/sim/world.outside":    42,
+		"adapters/http.api":                78,
+		"core.Scheduler":                   111,
+		"core/internal/decide.Decision":    60,
+		"core.pull":                        92,
+		"core/operate.Desk":                50,
+		"core/memstore.Store":              62,
+		"core/memstore.partition":          115,
+		"core/redisstore.Store":            151,
+		"core/redisstore.mover":            43,
+		"core/storetest.bench":             76,
+		"core/storetest.driver":            53,
+		"core/storetest/spy.Store":         43,
+		"internal/cli.process":             86,
+		"internal/cli/remote.Client":       46,
+		"internal/proof/sim/world.World":   60,
+		"internal/proof/sim/world.auditor": 112,
+		"internal/proof/sim/world.bus":     41,
+		"internal/proof/sim/world.outside": 42,
 	}
 	exportedBeyond = map[string]int{
 		"adapters/http/metrics.countedStore": 38,
@@ -60,8 +60,8 @@ var (
 		"core/redisstore.Store":              55,
 		"core/storetest/spy.Store":           43,
 		"internal/cli/remote.Client":         42,
-		"internal/sim/world.bus":             41,
-		"internal/sim/world.outside":         41,
+		"internal/proof/sim/world.bus":       41,
+		"internal/proof/sim/world.outside":   41,
 	}
 )
 

@@ -21,5 +21,5 @@ var ways = []way{
 		[]string{"./core/redisstore", "./adapters/daemon"},
 	},
 	{"crashes", "^(TestRandomKillsKillNoTask|TestPoisonousTasksDieAlone)$", []string{"./core"}}, // TestCrashes measures: make test runs it
-	{"simulation", ".", []string{"./internal/sim/world"}},
+	{"simulation", ".", []string{"./internal/proof/sim/world"}},
 }

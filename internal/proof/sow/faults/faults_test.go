@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/world"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sow"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sow/faults"
-	"github.com/seed-6f6f2c11/duly/internal/sim/world"
 )
 
 // root is the folder of the module.

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
-	"github.com/seed-6f6f2c11/duly/internal/sim/world"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/world"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

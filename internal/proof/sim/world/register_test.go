@@ -12,14 +12,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/internal/sim/world"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/world"
 )
 
 var update = flag.Bool("update", false, "write the table of docs/proof.md instead of comparing it")
 
 // The document with the table, and the marks between which it stands.
 const (
-	document    = "../../../docs/proof.md"
+	document    = "../../../../docs/proof.md"
 	tableBegins = "<!-- invariants: written by make proof-docs -->\n"
 	tableEnds   = "<!-- end of invariants -->\n"
 )

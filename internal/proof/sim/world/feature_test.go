@@ -11,7 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
-	"github.com/seed-6f6f2c11/duly/internal/sim/world"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/world"
 )
 
 // without are the fields of tasks and the verbs of stores that no row generates, and why.

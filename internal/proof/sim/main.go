@@ -1,4 +1,4 @@
-// Command sim plays histories of duly from seeds: go run ./internal/sim -seed 7 -n 1000 -trace.
+// Command sim plays histories of duly from seeds: go run ./internal/proof/sim -seed 7 -n 1000 -trace.
 package main
 
 import (
@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/internal/sim/world"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/world"
 )
 
 // The histories run inside of testing.Main, since a bubble of testing/synctest needs a test. It exits

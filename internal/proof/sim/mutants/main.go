@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/internal/proof"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/world"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sow"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sow/faults"
-	"github.com/seed-6f6f2c11/duly/internal/sim/world"
 )
 
 func main() {
@@ -118,7 +118,7 @@ func try(ctx context.Context, tree *sow.Tree, m *sow.Fault, dir string, n int) (
 		return found{}, err
 	}
 	program := dir + "/sim"
-	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", program, "./internal/sim")
+	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", program, "./internal/proof/sim")
 	if out, err := build.CombinedOutput(); err != nil {
 		return found{}, fmt.Errorf("it does not compile: %w\n%s", err, out)
 	}

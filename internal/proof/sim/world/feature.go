@@ -29,7 +29,7 @@ type feature struct {
 	watch func(a *auditor, m *storeModel) watcher
 }
 
-// held is an invariant with the sown fault that only it finds: its name in the list of internal/sim/mutants.
+// held is an invariant with the sown fault that only it finds: its name in the list of internal/proof/sim/mutants.
 type held struct {
 	*Invariant
 
