@@ -148,10 +148,6 @@ sim: ## play histories in virtual time for FOR=100s from SEED=1 on, and tell the
 mutants: ## sow faults into copies of duly, and see that the simulation finds each; writes the table of docs/proof.md
 	@$(WITH_REDIS) go run ./internal/proof/sim/mutants -write
 
-.PHONY: proof-docs
-proof-docs: ## write the table of invariants in docs/proof.md after a change of the register
-	@go test -count=1 -run '^TestTheDocumentHasTheRegister$$' ./internal/proof/sim/world -update
-
 .PHONY: kills
 kills: ## kill a move to other partitions at each of its commands, where `make test` tries some
 	@$(WITH_REDIS) DULY_TEST_KILLS=all go test -count=1 -timeout 20m -run 'TestRepartition(SurvivesKills|IsTakenOver)' -v ./core/redisstore
@@ -189,13 +185,15 @@ bench-json: ## the same, as JSON
 bench-instructions: ## count redis-server's instructions for each task, and compare them with bench/instructions.txt; UPDATE=1 writes it
 	@$(WITH_REDIS) cd bench && go run . -instructions instructions.txt $(if $(UPDATE),-update)
 
-.PHONY: scale-docs
-scale-docs: ## write the tables of docs/scale.md from bench/scale.json and the prices in bench/cost.go
-	@cd bench && go test -count=1 -run '^TestTheDocumentFollowsFromTheFigures$$' . -update
+# One test for each thing that follows from something else: it compares, and writes with -update. The pages are last, as they are about the others.
+GENERATORS := TestTheZonesArePacked|TestTheScriptsArePacked|TestTheDocumentIsPacked|TestThePicturesFollowFromTheCode|TestTheDocumentHasTheRegister|TestDependenciesAreListed
 
-.PHONY: reference
-reference: ## write docs/reference and the dashboard out of the code: the command line, the file, the HTTP API, codes of errors and events
+.PHONY: generate
+generate: ## write all that follows from something else, and is kept: CONTRIBUTING.md lists it
+	@go test -count=1 -run '^($(GENERATORS))$$' \
+		./core/schedule ./core/redisstore ./adapters/http ./internal/proof/pictures ./internal/proof/sim/world ./internal/house -update
 	@go test -count=1 -run '^(TestThePagesFollowFromTheCode|TestTheHandlersAreDescribed)$$' ./internal/cli/reference -update
+	@cd bench && go test -count=1 -run '^TestTheDocumentFollowsFromTheFigures$$' . -update
 
 .PHONY: site
 site: ## write the documents as a website into ./site: HTML and one stylesheet, no JavaScript
@@ -204,10 +202,6 @@ site: ## write the documents as a website into ./site: HTML and one stylesheet, 
 .PHONY: site-test
 site-test: ## look at the website: each link and anchor, each page found from the first, nothing that runs
 	@cd tools/site && go vet ./... && go test -count=1 -timeout 5m ./...
-
-.PHONY: pictures
-pictures: ## draw docs/pictures out of what schedulers do
-	@go test -count=1 -run '^TestThePicturesFollowFromTheCode$$' ./internal/proof/pictures -update
 
 .PHONY: bench-test
 bench-test: ## see that the benchmarks work, with small sizes
@@ -233,21 +227,9 @@ vet: ## run go vet
 tidy-check:
 	@go mod tidy -diff
 
-.PHONY: deps
-deps: ## write deps.txt, the modules that duly is built from
-	@go test -count=1 -run '^TestDependenciesAreListed$$' ./internal/house -update
-
 .PHONY: deps-check
 deps-check:
 	@go test -run '^TestDependenciesAreListed$$' ./internal/house >&2
-
-.PHONY: scripts
-scripts: ## write core/redisstore/scripts.json.gz and scripts.index after a change of its scripts
-	@go test -count=1 -run '^TestTheScriptsArePacked$$' ./core/redisstore -update
-
-.PHONY: openapi
-openapi: ## write adapters/http/openapi.json.gz after a change of openapi.json
-	@go test -count=1 -run '^TestTheDocumentIsPacked$$' ./adapters/http -update
 
 .PHONY: client-test
 client-test: ## generate TypeScript clients from openapi.json and check their types, if npm can be reached
@@ -261,10 +243,6 @@ proto: ## write the Go code of gRPC after a change in adapters/http/rpc/proto; n
 		cd adapters/http/rpc && PATH="$$plugins:$$PATH" protoc -I proto --go_out=. --connect-go_out=. \
 		--go_opt=module=$(MODULE)/adapters/http/rpc --connect-go_opt=module=$(MODULE)/adapters/http/rpc,package_suffix= \
 		duly/scheduler/v1/scheduler.proto duly/agentmemory/v1/agentmemory.proto
-
-.PHONY: zones
-zones: ## write core/schedule/zones.gz from the zones that Go brings, after an update of Go
-	@go test -count=1 -run '^TestTheZonesArePacked$$' ./core/schedule -update
 
 .PHONY: clean
 clean: ## remove what was built here; the cache folder stays

@@ -28,7 +28,7 @@ func TestTheDocumentFollowsFromTheFigures(t *testing.T) {
 	require.NoError(t, err)
 	text := string(data)
 	for name, want := range found.tables() {
-		begins, ends := fmt.Sprintf("<!-- %s: written by make scale-docs -->\n", name), fmt.Sprintf("<!-- end of %s -->\n", name)
+		begins, ends := fmt.Sprintf("<!-- %s: written by make generate -->\n", name), fmt.Sprintf("<!-- end of %s -->\n", name)
 		before, rest, ok := strings.Cut(text, begins)
 		require.True(t, ok, "%s has no place for %s", scaleDocument, name)
 		is, after, ok := strings.Cut(rest, ends)
@@ -37,7 +37,7 @@ func TestTheDocumentFollowsFromTheFigures(t *testing.T) {
 			text = before + begins + want + ends + after
 			continue
 		}
-		assert.Equal(t, want, is, "the figures or the prices have changed: run make scale-docs")
+		assert.Equal(t, want, is, "the figures or the prices have changed: run make generate")
 	}
 	if *update {
 		require.NoError(t, os.WriteFile(scaleDocument, []byte(text), 0o600))

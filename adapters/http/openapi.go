@@ -16,7 +16,7 @@ import (
 // The API's description.
 
 // openapi.json describes the API. A test holds live requests and answers against it, and the routes against its paths. What
-// is in the program is openapi.json.gz, a ninth of it, as a function's cold start loads each byte: `make openapi` writes it.
+// is in the program is openapi.json.gz, a ninth of it, as a function's cold start loads each byte: `make generate` writes it.
 //
 // A description that is wrong would be worse than none.
 //

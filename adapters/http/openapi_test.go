@@ -89,7 +89,7 @@ func TestTheDocumentIsPacked(t *testing.T) {
 	require.NoError(t, err)
 	got, err := io.ReadAll(r)
 	require.NoError(t, err)
-	assert.True(t, string(want) == string(got), "openapi.json has changed: run make openapi")
+	assert.True(t, string(want) == string(got), "openapi.json has changed: run make generate")
 }
 
 func TestTheDocumentIsServed(t *testing.T) {

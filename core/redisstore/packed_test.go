@@ -77,12 +77,12 @@ func TestTheScriptsArePacked(t *testing.T) {
 		require.NoError(t, os.WriteFile("scripts.index", []byte(redisstore.IndexOf(files)), 0o600))
 		return
 	}
-	assert.Equal(t, redisstore.IndexOf(files), redisstore.Index(), "run make scripts")
-	assert.Len(t, redisstore.Packed(), len(files), "a script came or went: run make scripts")
+	assert.Equal(t, redisstore.IndexOf(files), redisstore.Index(), "run make generate")
+	assert.Len(t, redisstore.Packed(), len(files), "a script came or went: run make generate")
 	for name, want := range files {
 		got := redisstore.Packed()[name]
 		assert.True(t, got.Text == want.Text && slices.Equal(got.Keys, want.Keys) && slices.Equal(got.Needs, want.Needs) &&
-			slices.Equal(got.Replace, want.Replace) && slices.Equal(got.Then, want.Then), "%s.lua has changed: run make scripts", name)
+			slices.Equal(got.Replace, want.Replace) && slices.Equal(got.Then, want.Then), "%s.lua has changed: run make generate", name)
 	}
 }
 

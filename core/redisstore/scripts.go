@@ -14,7 +14,7 @@ import (
 	"sync"
 )
 
-// packed are the files of scripts/, each as a source, as JSON by name, compressed: `make scripts` writes it, and a test fails when
+// packed are the files of scripts/, each as a source, as JSON by name, compressed: `make generate` writes it, and a test fails when
 // that was forgotten.
 //
 //go:embed scripts.json.gz
@@ -154,7 +154,7 @@ func load(change func(text string) string) scripts {
 	all.each(func(to *script, name string, f form) {
 		of, ok := known[string(f)+name]
 		if !ok {
-			panic("redisstore: " + name + ".lua is not in the index: run make scripts")
+			panic("redisstore: " + name + ".lua is not in the index: run make generate")
 		}
 		text := sync.OnceValue(func() string { return assemble(sources(), name, f) })
 		*to = script{name: name, sha: of[1], keys: strings.Split(of[2], ","), answers: of[3] == "yes", text: text}

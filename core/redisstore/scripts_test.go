@@ -109,7 +109,7 @@ func TestScriptHeadersMatchTheirBodies(t *testing.T) {
 			t.Parallel()
 			h, body := parseHeader(t, s.Text)
 			assert.True(t, strings.HasPrefix(h.purpose, "-- "+s.Name+": "), "the first line says what the script is for")
-			assert.Equal(t, s.Keys, h.keys, "the keys that the Go call gives it: run make scripts")
+			assert.Equal(t, s.Keys, h.keys, "the keys that the Go call gives it: run make generate")
 			assert.True(t, h.needs, "a line says which parts it is loaded with")
 			assert.NotEmpty(t, h.returns)
 			assert.Equal(t, "agenda", h.keys[0], "layout.lua derives all keys from the first")

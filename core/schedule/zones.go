@@ -16,7 +16,7 @@ import (
 )
 
 // zones.gz holds the rules of all zones, so that they are known wherever the program runs. It says what time/tzdata says in a
-// tenth of the bytes, each of which a function's cold start loads: `make zones` writes it from the database that Go brings.
+// tenth of the bytes, each of which a function's cold start loads: `make generate` writes it from the database that Go brings.
 //
 // Unpacked it is a line for each set of rules, with the names of its zones and its length; an empty line; the rules one after the
 // other, each as in a TZif file but without the times of its transitions; then, for all of them, the time between each

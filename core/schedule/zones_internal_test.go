@@ -96,7 +96,7 @@ func TestTheZonesArePacked(t *testing.T) {
 	got, err := zones()
 	require.NoError(t, err)
 	for name, rules := range want {
-		assert.True(t, got[name] == rules, "the rules of %s have changed since %s: run make zones", name, r.Comment)
+		assert.True(t, got[name] == rules, "the rules of %s have changed since %s: run make generate", name, r.Comment)
 	}
 	assert.Len(t, got, len(want))
 }

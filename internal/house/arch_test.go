@@ -445,7 +445,7 @@ func TestATransitiveRuleSeesDetours(t *testing.T) {
 }
 
 // deps.txt makes each module that duly is built from a line that somebody
-// reviewed. `make deps` writes it.
+// reviewed. `make generate` writes it.
 func TestDependenciesAreListed(t *testing.T) {
 	t.Parallel()
 	listed := dependencies(t)
@@ -455,7 +455,7 @@ func TestDependenciesAreListed(t *testing.T) {
 	want, err := os.ReadFile("deps.txt")
 	require.NoError(t, err)
 	assert.Equal(t, string(want), listed,
-		"the modules in use have changed: run make deps, and give each new one its reason in docs/decisions")
+		"the modules in use have changed: run make generate, and give each new one its reason in docs/decisions")
 }
 
 // dependencies are the modules that the packages built for Linux come from, one

@@ -100,7 +100,7 @@ func Dashboard(with, without string) (string, error) {
 	all, own := scraped(with).metrics, scraped(without).metrics
 	source := map[string]any{"type": "prometheus", "uid": "${source}"}
 	d := dashboard{
-		UID: "duly", Title: "duly", Description: "Written by make reference.", Tags: []string{"duly"}, SchemaVersion: 39, Refresh: "30s",
+		UID: "duly", Title: "duly", Description: "Written by make generate.", Tags: []string{"duly"}, SchemaVersion: 39, Refresh: "30s",
 		Time: map[string]any{"from": "now-6h", "to": "now"},
 		Templating: map[string]any{"list": []any{
 			map[string]any{"name": "source", "label": "Data source", "type": "datasource", "query": "prometheus"},

@@ -69,7 +69,7 @@ func written(t *testing.T, name, text string) {
 	}
 	kept, err := os.ReadFile(file)
 	require.NoError(t, err)
-	assert.Equal(t, string(kept), text, "%s: make reference writes it", file)
+	assert.Equal(t, string(kept), text, "%s: make generate writes it", file)
 }
 
 // scrapes are two of one process: while its store answers, and while it does not.

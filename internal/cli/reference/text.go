@@ -5,7 +5,7 @@ package reference
 import "strings"
 
 // generated opens each page.
-const generated = "<!-- Written by make reference. -->\n"
+const generated = "<!-- Written by make generate. -->\n"
 
 // cell is a text in a table.
 func cell(text string) string {

@@ -37,7 +37,7 @@ func TestThePicturesFollowFromTheCode(t *testing.T) {
 		}
 		kept, err := os.ReadFile(file)
 		require.NoError(t, err)
-		assert.True(t, string(kept) == drawn, "%s: make pictures draws it; now it is\n%s", file, drawn)
+		assert.True(t, string(kept) == drawn, "%s: make generate draws it; now it is\n%s", file, drawn)
 		assert.Less(t, len(drawn), 8<<10, "%s is small", name)
 		assert.NotContains(t, drawn, "<script")
 		for _, part := range []string{`role="img"`, `aria-labelledby="t d"`, `<title id="t">`, `<desc id="d">`, "prefers-color-scheme:dark"} {

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the table of docs/proof.md instea
 // The document with the table, and the marks between which it stands.
 const (
 	document    = "../../../../docs/proof.md"
-	tableBegins = "<!-- invariants: written by make proof-docs -->\n"
+	tableBegins = "<!-- invariants: written by make generate -->\n"
 	tableEnds   = "<!-- end of invariants -->\n"
 )
 
@@ -55,5 +55,5 @@ func TestTheDocumentHasTheRegister(t *testing.T) {
 		require.NoError(t, os.WriteFile(document, []byte(before+tableBegins+want.String()+tableEnds+after), 0o600))
 		return
 	}
-	assert.Equal(t, want.String(), table, "the register has changed: run make proof-docs")
+	assert.Equal(t, want.String(), table, "the register has changed: run make generate")
 }
