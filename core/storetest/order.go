@@ -269,6 +269,25 @@ func testCancelCrash(t *testing.T, b *bench) {
 	}
 }
 
+// testCancelLeft has a process leave a cancelled run without a crash, and its lease taken back by a claim that does not take the task: nothing
+// but the order makes the next claim one that needs more than a glance.
+func testCancelLeft(t *testing.T, b *bench) {
+	b.with(Options{})
+	b.submit(task("a", "1"))
+	c := b.claim(10)
+	require.Equal(t, store.EffectOrdered, b.cancelled(b.cancel()).Code)
+	_, err := b.store.Extend(b.Context(), []store.Extension{{Fence: c.Fence, Lease: lease, Leave: true}})
+	require.NoError(t, err)
+	b.clock.Advance(lease)
+	urgent := b.request(10)
+	urgent.Urgent = true
+	require.Empty(t, b.claimWith(urgent).Tasks)
+	c = b.take("a/1")
+	assert.True(t, c.Tasks[0].Cancelled)
+	assert.Equal(t, []byte("told"), c.Tasks[0].Order)
+	assert.Zero(t, c.Tasks[0].Crashes)
+}
+
 // testCancelCrashLater has the lease of a cancelled run taken back by a claim that does not take the task: the one that does
 // learns of the order, though it asks for nothing special.
 func testCancelCrashLater(t *testing.T, b *bench) {

@@ -233,6 +233,7 @@ var contract = []struct {
 	{"a cancelled run crashes", testCancelCrash},
 	{"a cancelled run crashes, and is claimed later", testCancelCrashLater},
 	{"a cancelled run crashes, and its task is held", testCancelCrashHeld},
+	{"a cancelled run is left by its process", testCancelLeft},
 	{"what is told to end stays so", testEnding},
 	{"orders one after another", testOrders},
 	{"run now ends with the pause", testRunHeldOnce},

@@ -125,7 +125,7 @@ var Guards = append([]Guard{
 	{"12", sow.Fault{
 		Name: "plain-orders", What: "a plain claim does not tell that a task was cancelled during its last run",
 		Change: sow.Drop,
-	}, onRedis, "TestContract$/a_cancelled_run_crashes"},
+	}, onRedis, "TestContract$/a_cancelled_run_is_left"},
 	{"13", sow.Fault{
 		Name: "replace", What: "a replaced task keeps its old payload", Change: sow.Before("sub.Body = t.Body"),
 	}, inMemory, "TestContract$/replace_what_waits"},
