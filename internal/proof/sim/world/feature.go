@@ -29,7 +29,7 @@ type feature struct {
 	watch func(a *auditor, m *storeModel) watcher
 }
 
-// held is an invariant with the sown fault that only it finds: its name in the list of internal/proof/sim/mutants.
+// held is an invariant with the sown fault that only it finds: its name in internal/proof/sow/faults.
 type held struct {
 	*Invariant
 

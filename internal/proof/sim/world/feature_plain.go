@@ -10,7 +10,7 @@ import (
 
 // The rows of plain tasks: what the generator of requests draws by itself, and the files named audit_ hold.
 
-// What of these is sown a fault into was so before there were rows: see the list of internal/proof/sim/mutants.
+// What of these is sown a fault into was so before there were rows: see internal/proof/sow/faults.
 var plainFeatures = []*feature{
 	{
 		name:   "tasks",
