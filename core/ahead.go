@@ -27,8 +27,7 @@ const (
 // early are tasks of an agent that wait for their time.
 type early struct {
 	pull  *pull
-	agent string
-	tasks []Claimed
+	tasks []Claimed // of one agent, and due at the same time
 	begin time.Time // by our clock
 }
 
@@ -63,9 +62,10 @@ func (q *Series) Hears(hears bool) {
 func (q *Series) Withdraw(partition int) {
 	taken := q.waiting.Take(func(e *early) bool { return partition < 0 || e.tasks[0].Partition == partition })
 	q.mu.Lock()
-	q.noneUntil = q.s.config.Clock.Now().Add(noneAhead)
+	q.withdrawn = q.s.config.Clock.Now()
 	q.mu.Unlock()
 	for i := range taken {
+		// guard: ahead-not-withdrawn
 		taken[i].giveBack()
 	}
 }
@@ -112,7 +112,7 @@ func (e *early) start() {
 		n++
 	}
 	if n > 0 {
-		e.pull.tick(e.agent, e.tasks[:n], untilNextClaim)
+		e.pull.tick(e.tasks[0].Agent, e.tasks[:n], untilNextClaim)
 	}
 	if e.tasks = e.tasks[n:]; len(e.tasks) > 0 {
 		e.giveBack()
@@ -127,7 +127,7 @@ func (q *Series) aheadFor(p *pull) time.Duration {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.s.config.Clock.Now().Before(q.noneUntil) {
+	if !q.withdrawn.IsZero() && q.s.config.Clock.Now().Sub(q.withdrawn) < noneAhead {
 		return 0
 	}
 	return q.moment
@@ -174,14 +174,25 @@ func dueOf(c *store.Claim) []Claimed {
 }
 
 // await lets the tasks of an agent that are not due yet wait for their times, and returns the others.
-func (q *Series) await(p *pull, c *store.Claim, t *target, agent string, tasks []Claimed) []Claimed {
+// A command that came while the claim was under way may be about them: then they are given back.
+func (q *Series) await(p *pull, c *store.Claim, t *target, tasks []Claimed, sent time.Time) []Claimed {
 	now := len(dueOf(&store.Claim{Look: c.Look, Ahead: c.Ahead, Tasks: tasks}))
+	if now == len(tasks) {
+		return tasks
+	}
+	q.mu.Lock()
+	late := !q.withdrawn.IsZero() && !q.withdrawn.Before(sent)
+	q.mu.Unlock()
+	if late {
+		p.releaseAll(tasks[now:])
+		return tasks[:now]
+	}
 	for start, end := now, now; start < len(tasks); start = end {
 		for end = start + 1; end < len(tasks) && tasks[end].Due == tasks[start].Due; {
 			end++
 		}
 		begin := t.clock.Reaches(tasks[start].Due)
-		q.waiting.Add(begin, early{pull: p, agent: agent, tasks: tasks[start:end], begin: begin})
+		q.waiting.Add(begin, early{pull: p, tasks: tasks[start:end], begin: begin})
 	}
 	return tasks[:now]
 }

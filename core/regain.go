@@ -27,7 +27,9 @@ func stored(lease time.Duration) time.Duration { return lease - noticeOf(lease) 
 
 // heldUntil is until when the store certainly holds a lease that was asked for by a call which was sent at a time: it counts in whole
 // milliseconds.
-func heldUntil(sent time.Time, lease time.Duration) time.Time { return sent.Add(stored(lease) - time.Millisecond) }
+func heldUntil(sent time.Time, lease time.Duration) time.Time {
+	return sent.Add(stored(lease) - time.Millisecond)
+}
 
 // nonceFor is a nonce of this process: who repeats a call gets the same answer.
 func (s *Scheduler) nonceFor() string { return s.nonce + rand.Text()[:store.NonceLen-len(s.nonce)] }

@@ -333,7 +333,7 @@ func (p *pull) took(t *target, c *store.Claim, sent time.Time) {
 	for agent, tasks := range byAgent(c.Tasks) {
 		p.enter(agent, len(tasks))
 		if p.outlook.asksFor(agent, c.Partition) {
-			if tasks = p.scope.Series.await(p, c, t, agent, tasks); len(tasks) > 0 {
+			if tasks = p.scope.Series.await(p, c, t, tasks, sent); len(tasks) > 0 {
 				p.tick(agent, tasks, delayOf(c))
 			}
 		} else {

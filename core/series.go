@@ -42,7 +42,7 @@ type Series struct {
 	burst     int           // claims that need not wait, as there was a rest before
 	settledAt time.Time     // when outcomes were sent last
 	moment    time.Duration // how far claims look ahead
-	noneUntil time.Time     // until when they do not
+	withdrawn time.Time     // when what they had brought was last withdrawn; zero: never
 }
 
 // NewSeries makes a series whose pulls look again at a partition that has reported nothing for so long: so they find what no process

@@ -60,6 +60,7 @@ func (c *claiming) mayGoAhead(t *task) bool {
 	if _, held := c.p.keptBy(t, c.now); held {
 		return false
 	}
+	// guard: ahead-of-urgent
 	return t.Level != store.LevelHigh && t.order == nil && t.pulse == nil && t.awaits == "" && len(c.p.bucketsOf(t)) == 0 && len(c.p.bounds[t.Agent]) == 0 &&
 		slices.Contains(c.r.Kinds, t.Kind) && !c.heldApart(t.Kind)
 }

@@ -138,7 +138,9 @@ func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
 		return out
 	}
 	if last := c.taken[len(c.taken)-1].due; last > now {
-		c.lease, p.ahead = min(c.lease, r.AheadLease), max(p.ahead, last)
+		p.ahead = max(p.ahead, last)
+		// guard: ahead-short
+		c.lease = min(c.lease, r.AheadLease)
 	}
 	held := p.lease(c.taken, r, c.lease, now)
 	out.Fence = held.fence

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/ahead"
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -71,18 +72,19 @@ func (s *Desk) Pause(ctx context.Context, t store.Target, p model.Pause) error {
 	case effects[0].Code == store.EffectNone:
 		return model.ErrNotFound
 	}
-	s.awaitStarts(ctx, effects[0].Due)
+	// guard: pause-waits
+	awaitStarts(ctx, s.base, effects[0].Due)
 	s.base.ChangedAll(change, s.ends(until))
 	return nil
 }
 
 // awaitStarts waits until no task starts any more that was claimed ahead of its time, by a process that may not have heard of the pause yet.
-func (s *Desk) awaitStarts(ctx context.Context, last store.Millis) {
+func awaitStarts(ctx context.Context, b *base.Base, last store.Millis) {
 	if last == 0 {
 		return
 	}
 	passed := make(chan struct{})
-	stop := s.base.Config.Clock.AfterFunc(max(last.Sub(s.base.StoreNow()), 0)+ahead.StartWithin, func() { close(passed) })
+	stop := b.Config.Clock.AfterFunc(max(last.Sub(b.StoreNow()), 0)+ahead.StartWithin, func() { close(passed) })
 	defer stop()
 	select {
 	case <-passed:

@@ -42,6 +42,7 @@ func (c *Clock) now(ours time.Time) time.Time {
 
 // Reaches is when the store's clock has certainly come to a time, by our clock.
 func (c *Clock) Reaches(at store.Millis) time.Time {
+	// guard: ahead-at-once
 	left := at.Time().Sub(c.shows)
 	return c.at.Add(left + left/drift + time.Nanosecond)
 }

@@ -105,10 +105,10 @@ func (c *call) make() {
 func (w *World) wakeUp(verb string) {
 	switch verb {
 	case "Hold", "Cancel", "Delete", "Profile":
-		w.withdraw()
+		withdraw(w)
 		return
 	case "Submit":
-		w.withdraw()
+		withdraw(w)
 	case "Touch", "Replay", "RunNow", "Unhold", "Signal", "Replan":
 	default:
 		return

@@ -41,16 +41,35 @@ var plainFeatures = []*feature{
 
 var (
 	aheadInTime  = invariant("ahead-starts-in-time", "6", "A task that was claimed ahead of its time starts then: not before, and no more than 50 ms later.")
-	aheadIsPlain = invariant("ahead-is-plain", "11", "No task is claimed ahead of its time that is urgent, or whose due time moves with activity.")
+	aheadIsPlain = invariant("ahead-is-plain", "7", "No task is claimed ahead of its time that is urgent, or whose due time moves with activity.")
+	aheadIsGiven = invariant("ahead-is-withdrawn", "11", "What a process has claimed ahead of its time it gives back when it hears of a command: it starts nothing of that.")
 )
 
 // The row of claims ahead of the time of their tasks.
 var ahead = &feature{
 	name:  "claims ahead",
-	holds: []held{{aheadInTime, "ahead-at-once"}, {aheadIsPlain, "ahead-of-activity"}},
+	holds: []held{{aheadInTime, "ahead-at-once"}, {aheadIsPlain, "ahead-of-urgent"}, {aheadIsGiven, "ahead-not-withdrawn"}},
 	plan: func(g *generator) {
-		if g.in(70) {
-			g.plan.Settings.Ahead = g.span(10*time.Millisecond, 250*time.Millisecond)
+		if g.in(30) {
+			return
+		}
+		g.plan.Settings.Ahead = g.span(10*time.Millisecond, 250*time.Millisecond)
+		for range g.IntN(2) * (2 + g.IntN(6)) { // close to one another
+			agent := one(g.dice, "hal", "ike", "jan")
+			r := Request{At: g.span(0, g.plan.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: agent}
+			def := g.definition(agent, g.id(), false)
+			def.NewTask = core.NewTask{
+				Agent: agent, ID: def.ID, Kind: "plain", Payload: def.Payload, Every: g.span(time.Second, 2*time.Second),
+				Level: one(g.dice, 0, 0, core.LevelHigh), OnConflict: def.OnConflict,
+			}
+			r.Tasks = []*Definition{def}
+			g.plan.Requests = append(g.plan.Requests, r)
+		}
+		for range g.IntN(2) * g.IntN(60) { // each asks for what was claimed ahead, and most are about nothing else
+			r := Request{At: g.span(0, g.plan.Horizon), Process: g.IntN(4), Kind: AskPause, For: g.span(50*time.Millisecond, 500*time.Millisecond)}
+			r.Target = core.Target{Agent: one(g.dice, "hal", "none", "none", "none")}
+			r.Agent = r.Target.Agent
+			g.plan.Requests = append(g.plan.Requests, r)
 		}
 	},
 	config: func(w *World, _ *process, c *core.Config) {
@@ -72,6 +91,7 @@ var ahead = &feature{
 			began: func(r *run) {
 				if l := &r.task.lease; l.due > l.from && !r.later {
 					late := a.now().Sub(l.due)
+					a.must(aheadIsGiven, r.p.withdrew < l.from || l.due <= r.p.withdrew, "%s was claimed at %s, and withdrawn at %s", r.task.ref, ms(l.from), ms(r.p.withdrew))
 					a.must(aheadInTime, late >= 0 && late <= 50*time.Millisecond, "%s starts %s after its time", r.task.ref, late)
 				}
 			},
@@ -80,10 +100,11 @@ var ahead = &feature{
 }
 
 // withdraw tells processes that a command may be about what they have claimed ahead. The world's lock is not held.
-func (w *World) withdraw() {
+func withdraw(w *World) {
 	for _, p := range w.processes {
 		if p.series != nil && !p.deaf && !p.dead && p.frozen <= w.elapsed() {
 			p.series.Withdraw(-1)
+			p.withdrew = store.MillisOf(w.storeTime())
 		}
 	}
 }

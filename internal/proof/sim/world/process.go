@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Fields that the driver alone uses need no lock, as it acts while all else waits; timers, naps and
@@ -31,6 +32,7 @@ type process struct {
 	stopped   int // after so many steps
 	dead      bool
 	deaf      bool          // no wake-up reaches it
+	withdrew  store.Millis  // when it was last asked for what it had claimed ahead
 	frozen    time.Duration // until when
 	cutUntil  time.Duration
 	mute      time.Duration // until when none of its settlements gets through

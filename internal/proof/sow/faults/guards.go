@@ -10,6 +10,7 @@ const (
 	inCore   = "core"
 	inMemory = "core/memstore"
 	onRedis  = "core/redisstore"
+	inDaemon = "adapters/daemon"
 )
 
 // Guard is what keeps a promise: the fault is the promise without it.
@@ -55,6 +56,12 @@ var Guards = append([]Guard{
 	{"5", sow.Fault{
 		Name: "plain-recovery", What: "a plain claim goes on although a lease has ended", Change: sow.Without(1),
 	}, onRedis, "TestContract$/expired_leases"},
+	{"5", sow.Fault{
+		Name: "ahead-short", What: "what a dead process had claimed ahead is late by its whole lease", Change: sow.Drop,
+	}, inDaemon, "TestADeathDelaysWhatHadNotBegunByAMoment$"},
+	{"11", sow.Fault{
+		Name: "pause-waits", What: "a pause returns while another process may still start what it has claimed ahead", Change: sow.Drop,
+	}, inDaemon, "TestAPauseReturnsWhenNothingStartsAnyMore$"},
 	{"6", sow.Fault{
 		Name: "early", What: "an agent is visited half a second early", Change: sow.After("s.visit -= 500"),
 	}, inMemory, "TestContract$/never_before_due"},
@@ -261,7 +268,7 @@ var Guards = append([]Guard{
 	}, inCore, "TestADaysBudgetEndsAtLocalMidnight"},
 	{"39", sow.Fault{
 		Name: "adaptive-probe", What: "after a refusal all ask again at once", Change: sow.Swap("k.probe == probeOut || ", ""),
-	}, "adapters/daemon", "TestAnAdaptiveLimitFindsAQuota"},
+	}, inDaemon, "TestAnAdaptiveLimitFindsAQuota"},
 	{"34", sow.Fault{
 		Name: "limit-turns", What: "an agent keeps its place in a line when it was served",
 		Change: sow.After("b.line.agents = append([]*standing{s}, b.line.agents[:len(b.line.agents)-1]...)"),

@@ -110,6 +110,15 @@ var OfRows = []sow.Fault{
 		At: "limit-line", Change: sow.Swap("|| b.line.tasks > 0 &&", "&&"),
 	},
 	{
+		Name: "ahead-at-once", What: "What is claimed ahead of its time starts as soon as it is claimed.", Change: sow.Swap("at.Time().Sub(c.shows)", "at.Time().Sub(at.Time())"),
+	},
+	{
+		Name: "ahead-of-urgent", What: "Urgent tasks are claimed ahead of their time.", Change: sow.Swap("t.Level != store.LevelHigh && ", ""),
+	},
+	{
+		Name: "ahead-not-withdrawn", What: "A command does not reach what was claimed ahead of its time.", Change: sow.Instead("\t\tq.waiting.Add(taken[i].begin, taken[i])\n"),
+	},
+	{
 		Name: "marks-lost", What: "A handler does not get the tags of its task.",
 		At: "tags", Change: sow.Swap("Tags: b.Tags, ", ""),
 	},
