@@ -16,7 +16,7 @@ import (
 // its key and a dot.
 // A field that is missing here is reported under its Go name, and a test finds it.
 var keys = map[string]string{
-	"Concurrency": "concurrency", "Serial": "serial", "Urgent": "urgent_slots", "MaxCrashes": "max_crashes", "MaxDepth": "max_depth", "MaxSpawned": "max_spawned", "Zone": "zone", "Default.Lease": "lease",
+	"Concurrency": "concurrency", "Serial": "serial", "Urgent": "urgent_slots", "Ahead": "ahead", "MaxCrashes": "max_crashes", "MaxDepth": "max_depth", "MaxSpawned": "max_spawned", "Zone": "zone", "Default.Lease": "lease",
 
 	"Level": "level", "Slots": "slots", "Lease": "lease", "MaxAttempts": "max_attempts", "MaxBackoff": "max_backoff",
 	"Batch": "batch", "BatchWait": "batch_wait", "BatchBy": "batch_by", "Expect": "expect",

@@ -18,7 +18,8 @@ type File struct {
 	Redis        redisstore.Config
 	Name         string // of the process, in the history of tasks
 	Concurrency  int
-	Urgent       int // slots; none if negative
+	Urgent       int           // slots; none if negative
+	Ahead        time.Duration // how long before its time a task may be claimed; never if negative
 	MaxAbandoned int
 	Serial       core.Serial
 	MaxCrashes   int
@@ -79,7 +80,7 @@ func (f *File) read(ctx context.Context, root place, given Defaults) error {
 		"retention": duration(&f.Redis.Retention), "kept": integer(&f.Redis.Kept), "kept_bytes": integer(&f.Redis.KeptBytes),
 		"max_tasks": integer(&f.Redis.MaxTasks), "max_bytes": integer(&f.Redis.MaxBytes),
 		"name": text(&f.Name), "concurrency": integer(&f.Concurrency), "serial": text((*string)(&f.Serial)),
-		"urgent_slots": orNone(&f.Urgent), "max_abandoned": atLeastOne(&f.MaxAbandoned),
+		"urgent_slots": orNone(&f.Urgent), "ahead": durationOrNone(&f.Ahead), "max_abandoned": atLeastOne(&f.MaxAbandoned),
 		"max_crashes": integer(&f.MaxCrashes), "max_depth": whole(&f.MaxDepth), "max_spawned": whole(&f.MaxSpawned), "lease": duration(&f.Lease), "http": text(&f.HTTP), "console": readConsole(&f.Console), "store_share": share(&f.StoreShare),
 		"token_env": text(&f.TokenEnv), "limits": keep(&limits), "budgets": keep(&budgets), "handlers": keep(&handlers), "tasks": keep(&tasks), "bindings": keep(&bindings),
 		"tokens": keep(&tokens), "senders": keep(&senders), "memos": keep(&memos), "approvals": keep(&approvals), "alarm": keep(&alarm), "heat": keep(&busy), "callbacks": keep(&callbacks),
@@ -98,7 +99,7 @@ func (f *File) read(ctx context.Context, root place, given Defaults) error {
 		return root.of("retention").fail("must be at least %s, not %s", redisstore.ShortestRetention, f.Redis.Retention)
 	}
 	if err := check(root, "", core.Config{
-		Concurrency: f.Concurrency, Urgent: f.Urgent, Serial: f.Serial, MaxCrashes: f.MaxCrashes, MaxDepth: f.MaxDepth, MaxSpawned: f.MaxSpawned,
+		Concurrency: f.Concurrency, Urgent: f.Urgent, Ahead: f.Ahead, Serial: f.Serial, MaxCrashes: f.MaxCrashes, MaxDepth: f.MaxDepth, MaxSpawned: f.MaxSpawned,
 		Default: core.KindConfig{Lease: f.Lease}, Zone: f.Defaults.Zone,
 	}); err != nil {
 		return err

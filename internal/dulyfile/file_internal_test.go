@@ -100,6 +100,8 @@ func TestSettingsOfTheProcess(t *testing.T) {
 	for text, want := range map[string]core.Config{
 		"name: worker-7\nconcurrency: 10\nurgent_slots: 3\nmax_abandoned: 4": {Name: "worker-7", Concurrency: 10, Urgent: 3, MaxAbandoned: 4},
 		"urgent_slots: 0": {Urgent: none},
+		"ahead: 50ms":     {Ahead: 50 * time.Millisecond},
+		"ahead: 0s":       {Ahead: none},
 		"urgent_slots:":   {},
 	} {
 		c, err := Parse(t.Context(), "duly.yaml", []byte(text), Defaults{})

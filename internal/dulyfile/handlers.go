@@ -167,7 +167,7 @@ func (f *File) Settings() core.Config {
 	callbacks := f.Callbacks.into(kinds)
 	return core.Config{
 		Callbacks: callbacks,
-		Name:      f.Name, Concurrency: f.Concurrency, Urgent: f.Urgent, Serial: f.Serial, MaxAbandoned: f.MaxAbandoned, MaxCrashes: f.MaxCrashes,
+		Name:      f.Name, Concurrency: f.Concurrency, Urgent: f.Urgent, Ahead: f.Ahead, Serial: f.Serial, MaxAbandoned: f.MaxAbandoned, MaxCrashes: f.MaxCrashes,
 		MaxDepth: f.MaxDepth, MaxSpawned: f.MaxSpawned,
 		Default: core.KindConfig{Lease: f.Lease}, Kinds: kinds, Limits: f.Limits, Budgets: f.Budgets, Zone: f.Defaults.Zone, Bindings: f.bind(), Policy: f.policy(),
 	}
