@@ -17,7 +17,7 @@ const (
 	// aheadOfSlot is how many tasks are claimed ahead of their time for each free slot: most runs are over soon.
 	aheadOfSlot = 4
 	// fewAhead and manyAhead are how many tasks a claim brings for which the moment becomes longer, and shorter.
-	fewAhead, manyAhead = 16, 32
+	fewAhead, manyAhead = 20, 48
 	// shortestAhead is the shortest moment.
 	shortestAhead = 5 * time.Millisecond
 	// noneAhead is how long nothing is claimed ahead of its time once something was withdrawn.
