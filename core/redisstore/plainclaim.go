@@ -3,7 +3,6 @@ package redisstore
 // Claims that the plain script can answer.
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -22,7 +21,7 @@ func (s *Store) claimCall(r *store.ClaimRequest) call {
 }
 
 func plainClaimArgs(r *store.ClaimRequest) []any {
-	args := append(make(arguments, 0, 5+len(r.Kinds)+len(r.Agents)), r.Nonce).number(int64(r.Limit))
+	args := append(make(arguments, 0, 8+len(r.Kinds)+len(r.Agents)), r.Nonce).number(int64(r.Limit))
 	if len(r.Leases) == 0 {
 		args = args.number(r.Lease.Milliseconds())
 	} else {
@@ -31,11 +30,10 @@ func plainClaimArgs(r *store.ClaimRequest) []any {
 	// guard: plain-fence-seen
 	args = args.stamped(r.Fence, r.Stamp)
 	if ahead(r) {
-		args = append(args, fmt.Sprintf("%d %d %d %d", len(r.Kinds), r.Ahead.Milliseconds(), r.AheadMost, r.AheadLease.Milliseconds()))
-	} else {
-		args = args.number(int64(len(r.Kinds)))
+		args = append(args.number(-int64(len(r.Kinds))), r.Kinds...)
+		return args.number(r.Ahead.Milliseconds()).number(int64(r.AheadMost)).number(r.AheadLease.Milliseconds()).pointers()
 	}
-	args = append(args, r.Kinds...)
+	args = append(args.number(int64(len(r.Kinds))), r.Kinds...)
 	for _, agent := range r.Agents {
 		args = append(args, encode(agent))
 	}

@@ -15,9 +15,9 @@
 -- ARGV[2] most tasks
 -- ARGV[3] lease, ms, and for each kind that has another one a line: lease, ms, '|' kind
 -- ARGV[4] the largest fence that the caller has seen, 0: none; behind it the stamp(24) of what it needs to be stored, if any
--- ARGV[5] number of kinds; to take tasks ahead of their time also, with a space between: due within ms, most of them, lease of a claim with some, ms
+-- ARGV[5] number of kinds; behind a - to take tasks ahead of their time too
 -- ARGV[6..] 1 for each kind with a handler: kind
--- ARGV[..] 1 for each agent to visit; none: any agent
+-- ARGV[..] 1 for each agent to visit; none: any agent. Or 3 for tasks ahead of their time: due within ms, most of them, lease of a claim with some, ms
 -- returns {now} if something is out of the ordinary, else {now, next due of these agents or '', next end of a lease or '', fence or '',
 --          {agent of each task}, {due of each}, {live of each; in front of one that is stored inline there is still an S}, {state of
 --          each, or none at all}, {when each agent to visit is due next or ''}, {agent, profile of each that has one} or
@@ -29,9 +29,9 @@ local MOST_TASKS = 50 -- tasks of a claim
 local FIRST_LOOK = 4 -- entries of the agenda
 local ODD = { now }
 local nkinds, within, most_ahead, lease_ahead = tonumber(ARGV[5]), nil, nil, nil
-if not nkinds then
-  nkinds, within, most_ahead, lease_ahead = string.match(ARGV[5], '^(%d+) (%d+) (%d+) (%d+)$')
-  nkinds, lease_ahead = tonumber(nkinds), tonumber(lease_ahead)
+if nkinds < 0 then
+  nkinds = -nkinds
+  within, most_ahead, lease_ahead = unpack(ARGV, 6 + nkinds)
 end
 
 -- 1. What is rare: each is nothing to a claim whose tasks it is not about.
@@ -83,7 +83,7 @@ if lease and tonumber(lease) <= now or redis.call('HEXISTS', KEYS[4], CLAIM_NONC
 -- The first entries tell both what is due, where little is, and what is next.
 local limit, asked, due, task, known = tonumber(ARGV[2]), {}, {}, nil, false
 local early, until_ = {}, within and now + tonumber(within) or 0 -- what is due next, and until when that is looked at
-if #ARGV == 5 + nkinds then
+if within or #ARGV == 5 + nkinds then
   local at = 0
   -- rule: longest-waiting-first
   due = redis.call('ZRANGE', KEYS[1], '0', '3', 'WITHSCORES')
@@ -358,7 +358,7 @@ if n > 0 then
   local running = string.format('%.0f', (tonumber(counters[2]) or 0) + n)
   if not many and n > ndue then
     redis.call('HSET', KEYS[7], 'clock', fence, 'running', running, 'ahead', string.format('%.0f', math.max(tonumber(dues[n]), tonumber(counters[4]) or 0)))
-    lease_of_all = math.min(lease_of_all, lease_ahead)
+    lease_of_all = math.min(lease_of_all, tonumber(lease_ahead))
   else
     redis.call('HSET', KEYS[7], 'clock', fence, 'running', running)
   end
