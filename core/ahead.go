@@ -187,12 +187,14 @@ func (q *Series) await(p *pull, c *store.Claim, t *target, tasks []Claimed, sent
 		p.releaseAll(tasks[now:])
 		return tasks[:now]
 	}
-	for start, end := now, now; start < len(tasks); start = end {
-		for end = start + 1; end < len(tasks) && tasks[end].Due == tasks[start].Due; {
+	for start := now; start < len(tasks); {
+		end := start + 1
+		for end < len(tasks) && tasks[end].Due == tasks[start].Due {
 			end++
 		}
 		begin := t.clock.Reaches(tasks[start].Due)
 		q.waiting.Add(begin, early{pull: p, tasks: tasks[start:end], begin: begin})
+		start = end
 	}
 	return tasks[:now]
 }

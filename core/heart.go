@@ -4,7 +4,6 @@ package core
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -298,21 +297,27 @@ func (h *heart) extensions() ([]store.Extension, []claimKey) {
 			continue
 		}
 		e := store.Extension{Partition: key.partition, Fence: key.fence, Lease: stored(held.lease), Leave: h.leaving}
-		for _, r := range held.runs {
-			// Not started yet, so it has no progress; its lease is extended with the claim.
-			if r.run == nil {
-				continue
-			}
-			if state := r.run.progress(); state != nil {
-				at := store.Run{Partition: key.partition, Fence: key.fence, Index: int(r.index), Agent: r.claimed.Agent, ID: r.claimed.ID, Ref: r.claimed.Ref}
-				e.Progress = append(e.Progress, store.Progress{Run: at, State: state})
-			}
-		}
+		e.Progress = held.progress(key)
 		if len(e.Progress) > 0 || h.leaving && !held.left || held.next.Sub(now) <= held.lease/6 {
 			extensions, keys = append(extensions, e), append(keys, key)
 		}
 	}
 	return extensions, keys
+}
+
+// progress is how far runs of the claim have come since it was last asked for.
+func (c *heldClaim) progress(key claimKey) (all []store.Progress) {
+	for _, r := range c.runs {
+		// Not started yet, so it has no progress; its lease is extended with the claim.
+		if r.run == nil {
+			continue
+		}
+		if state := r.run.progress(); state != nil {
+			at := store.Run{Partition: key.partition, Fence: key.fence, Index: int(r.index), Agent: r.claimed.Agent, ID: r.claimed.ID, Ref: r.claimed.Ref}
+			all = append(all, store.Progress{Run: at, State: state})
+		}
+	}
+	return all
 }
 
 // extend sends a heartbeat, and takes note of each run that is to end and each lease that is lost. It reports whether some of the store
@@ -350,27 +355,6 @@ func (h *heart) extend(extensions []store.Extension, keys []claimKey) (failed bo
 		h.regain(held)
 	}
 	return failed
-}
-
-// answers logs that heartbeats begin to fail, and that they reach the store again, but not each of them.
-func (h *heart) answers(err error) {
-	h.mu.Lock()
-	since, now := h.failing, h.pull.s.config.Clock.Now()
-	switch {
-	case err == nil:
-		h.failing = time.Time{}
-	case since.IsZero():
-		h.failing = now
-	default:
-	}
-	h.mu.Unlock()
-	log, ctx := h.pull.s.config.Logger, h.pull.ctx
-	switch {
-	case err != nil && since.IsZero():
-		log.WarnContext(ctx, "a heartbeat failed: it is tried again until the store answers, and handlers go on meanwhile", slog.Any("err", err))
-	case err == nil && !since.IsZero():
-		log.InfoContext(ctx, "heartbeats reach the store again", slog.Duration("after", now.Sub(since)))
-	}
 }
 
 // told ends the runs of tasks that were cancelled or deleted. One that shares its handler's call with others is not

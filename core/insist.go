@@ -1,6 +1,6 @@
 package core
 
-// How long outcomes are tried to be stored: by a process that lives on, until the store answers.
+// How outcomes reach the store otherwise than in batches of their own: with a claim, or again and again until the store answers.
 
 import (
 	"context"
@@ -121,4 +121,38 @@ func (t *settler) wait(over <-chan struct{}, d time.Duration) bool {
 	case <-over:
 		return false
 	}
+}
+
+// board takes what waits for company, for a claim that begins.
+func (t *settler) board() []*run {
+	if t.series == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	// A batch is already being stored, or one of its runs needs a callback, which takes an extra write.
+	if t.working || slices.ContainsFunc(t.waiting, (*run).tells) {
+		return nil
+	}
+	t.calm()
+	return t.take()
+}
+
+// arrived takes note of how outcomes were settled that have travelled with a claim. Those that the store did not answer for, or
+// that had to be decided a second time, are settled by themselves.
+func (t *settler) arrived(batch []*run, runs []store.Settlement, settled []store.Settled, err error) {
+	if err == nil {
+		batch, runs, err = sortOut(batch, runs, settled)
+	}
+	if len(batch) == 0 {
+		return
+	}
+	go func() {
+		if err == nil {
+			ctx, cancel := t.call(batch)
+			batch, runs, err = t.try(ctx, batch, runs)
+			cancel()
+		}
+		t.insist(batch, runs, err)
+	}()
 }

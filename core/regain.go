@@ -5,6 +5,7 @@ package core
 import (
 	"context"
 	"crypto/rand"
+	"log/slog"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -169,4 +170,25 @@ func (r *run) regained() (bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.at(r.claimed).key != from, nil
+}
+
+// answers logs that heartbeats begin to fail, and that they reach the store again, but not each of them.
+func (h *heart) answers(err error) {
+	h.mu.Lock()
+	since, now := h.failing, h.pull.s.config.Clock.Now()
+	switch {
+	case err == nil:
+		h.failing = time.Time{}
+	case since.IsZero():
+		h.failing = now
+	default:
+	}
+	h.mu.Unlock()
+	log, ctx := h.pull.s.config.Logger, h.pull.ctx
+	switch {
+	case err != nil && since.IsZero():
+		log.WarnContext(ctx, "a heartbeat failed: it is tried again until the store answers, and handlers go on meanwhile", slog.Any("err", err))
+	case err == nil && !since.IsZero():
+		log.InfoContext(ctx, "heartbeats reach the store again", slog.Duration("after", now.Sub(since)))
+	}
 }

@@ -442,37 +442,3 @@ func (p *pull) release(r *run) {
 	r.verdict.Settlement, r.verdict.Released = decide.Release(r.claimed), true
 	p.settler.add(r)
 }
-
-// board takes what waits for company, for a claim that begins.
-func (t *settler) board() []*run {
-	if t.series == nil {
-		return nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	// A batch is already being stored, or one of its runs needs a callback, which takes an extra write.
-	if t.working || slices.ContainsFunc(t.waiting, (*run).tells) {
-		return nil
-	}
-	t.calm()
-	return t.take()
-}
-
-// arrived takes note of how outcomes were settled that have travelled with a claim. Those that the store did not answer for, or
-// that had to be decided a second time, are settled by themselves.
-func (t *settler) arrived(batch []*run, runs []store.Settlement, settled []store.Settled, err error) {
-	if err == nil {
-		batch, runs, err = sortOut(batch, runs, settled)
-	}
-	if len(batch) == 0 {
-		return
-	}
-	go func() {
-		if err == nil {
-			ctx, cancel := t.call(batch)
-			batch, runs, err = t.try(ctx, batch, runs)
-			cancel()
-		}
-		t.insist(batch, runs, err)
-	}()
-}

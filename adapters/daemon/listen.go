@@ -19,13 +19,13 @@ func (l *loop) listen(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
 		woken, err := l.config.Waker.Wakeups(ctx)
 		if err == nil {
-			l.hears(true)
+			l.hears(true) //nolint:contextcheck // what it gives back is stored in the context of its pull
 			// One wake-up at least came through, besides the made-up one: the
 			// subscription works, and its pauses start over.
 			if l.forward(ctx, woken) > 1 {
 				failures = 0
 			}
-			l.hears(false)
+			l.hears(false) //nolint:contextcheck // what it gives back is stored in the context of its pull
 		} else if failures == 0 && ctx.Err() == nil {
 			l.config.Logger.LogAttrs(ctx, slog.LevelWarn, "cannot listen for wake-ups; looking for due work every tick instead", slog.Any("err", err))
 		}

@@ -144,7 +144,7 @@ func (l *loop) turn(ctx context.Context) error {
 				return s.err
 			}
 		case w := <-l.wakeups:
-			l.woken(w)
+			l.woken(w) //nolint:contextcheck // what it gives back is stored in the context of its pull
 		case <-l.series.Earlier():
 		case <-l.timer:
 			l.armed = time.Time{}

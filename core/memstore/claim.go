@@ -303,18 +303,6 @@ func (p *partition) recover(c *claiming) (recovered int, ended []endedRun) {
 	return len(ended), ended
 }
 
-// shortestNotice is the least that a holder is given, unless the caller gives less.
-const shortestNotice = 500 * time.Millisecond
-
-// notice is what the holder of a lease is given: no more than half of what a short lease has lasted, such as that of tasks that were
-// claimed ahead of their time.
-func (t *term) notice(given time.Duration) time.Duration {
-	if lasted := t.end.Sub(store.Millis(t.claim.fence / clockUnit)); lasted > 0 {
-		given = min(given, max(shortestNotice, (lasted/2).Truncate(time.Millisecond)))
-	}
-	return given
-}
-
 // takeBackAll takes the tasks back of a lease that is over, and notes whose they were.
 func (c *claiming) takeBackAll(t *term) []endedRun {
 	var ended []endedRun
