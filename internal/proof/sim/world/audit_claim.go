@@ -49,7 +49,7 @@ func (a *auditor) leasesOver(r *store.ClaimRequest) {
 		if t.lease.noticed || r.Notice == 0 {
 			t.lease.over = true
 		} else {
-			t.lease.noticed, t.lease.end = true, now.Add(noticeOf(r.Notice, t.lease.end.Sub(t.lease.from)))
+			t.lease.noticed, t.lease.end = true, now.Add(noticeOf(r.Notice, t.lease.end.Sub(max(t.lease.from, t.lease.back))))
 		}
 	}
 }

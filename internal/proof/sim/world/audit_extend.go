@@ -120,6 +120,7 @@ func (m *storeModel) regained(p *process, e *store.Extension, old *claimRecord, 
 	m.claims[name].end = end
 	m.claims[name].refs = append(m.claims[name].refs, t.ref)
 	t.phase, t.lease = claimed, t.was
+	t.lease.due, t.lease.back = t.due, end.Add(-e.Lease) // it may have been asked for by hand since
 	t.lease.fence, t.lease.index, t.lease.end = run.Fence, run.Index, end
 	t.lease.over, t.lease.noticed, t.lease.told = false, false, false
 }

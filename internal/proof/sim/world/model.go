@@ -76,6 +76,7 @@ type lease struct {
 	index   int
 	due     store.Millis // as claimed
 	from    store.Millis
+	back    store.Millis // when its process has taken it back; zero: it has not
 	end     store.Millis
 	holder  *process
 	over    bool // it has ended, and a claim has looked for such since: the store may have taken it back
