@@ -139,6 +139,8 @@ tasks:
 `)
 	d := w.start(t, "daemon", "-c", config, "--http", "127.0.0.1:0")
 	c, s := newMemoryClient(t, d.url(t)), w.scheduler(t)
+	// A daemon listens before its first pull has announced it.
+	require.Eventually(t, func() bool { return field(c.call(t, "GetSchedulerStatus", ""), "scheduler_running") == true }, 10*time.Second, 10*time.Millisecond)
 
 	jobs := c.jobs(t)
 	require.Len(t, jobs, 2, "those of another agent are not among them")
