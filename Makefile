@@ -80,7 +80,7 @@ check: fmt-check lint tidy-check deps-check test-all ## all that a change has to
 
 .PHONY: release-check
 release-check: ## what a tag has to pass; RELEASE=1.2.3 also looks for its section in CHANGELOG.md
-	@go test -count=1 -run '^Test(Changelog|ReleaseConfiguration|ContinuousIntegration|DocumentsNameWhatExist)' .
+	@go test -count=1 -run '^Test(Changelog|ReleaseConfiguration|ContinuousIntegration|DocumentsNameWhatExist)' ./internal/house
 	@[ -z "$(RELEASE)" ] || grep -q '^## \[$(RELEASE:v%=%)\] - ' CHANGELOG.md || \
 		{ echo 'CHANGELOG.md has no section "## [$(RELEASE:v%=%)] - YYYY-MM-DD"' >&2; exit 1; }
 	@for platform in $(PLATFORMS); do \

@@ -164,6 +164,18 @@ func (t *target) observe(c *store.Claim, sent, received time.Time) {
 	}
 }
 
+// noteAhead notes which claims have tasks ahead of their time although they do not say that they have looked ahead: the answer to a claim that was
+// repeated, as its first one was lost, is about the tasks alone.
+func noteAhead(requests []store.ClaimRequest, claims []store.Claim) {
+	for i := range claims {
+		c := &claims[i]
+		// guard: ahead-repeated
+		if n := len(c.Tasks); requests[i].Ahead > 0 && n > 0 && c.Tasks[n-1].Due > c.Now {
+			c.Ahead = max(c.Ahead, c.Tasks[n-1].Due)
+		}
+	}
+}
+
 // dueOf are the tasks of a claim that are due.
 func dueOf(c *store.Claim) []Claimed {
 	n := len(c.Tasks)

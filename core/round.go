@@ -142,6 +142,7 @@ func (p *pull) claim(due []*target, g slots.Grant) error {
 		p.s.slots.Keep(g, nil)
 		return p.allAway(due, err)
 	}
+	noteAhead(requests, claims)
 	tasks := dueOf(&claims[0]) // nearly always all there are
 	more := len(due) < all
 	for i := range claims {

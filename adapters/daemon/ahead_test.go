@@ -183,3 +183,35 @@ func TestWhatIsClaimedAheadHoldsNoSlot(t *testing.T) {
 		assert.EqualValues(t, len(tasks), stats.Completed)
 	})
 }
+
+// forgetful is a store whose answers to claims are lost: it asks again by itself, as stores do, and gets the tasks of the first claim.
+type forgetful struct{ *faultyStore }
+
+func (s forgetful) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
+	if claims, err := s.faultyStore.Claim(ctx, requests); err != nil {
+		return claims, err
+	}
+	return s.faultyStore.Claim(ctx, requests)
+}
+
+func (s forgetful) Turn(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) ([]store.Settled, []store.Claim, error) {
+	return store.InTurn(ctx, s, runs, requests)
+}
+
+// A claim whose answer was lost is repeated, and what it has taken ahead starts at its time all the same.
+func TestARepeatedClaimStartsNothingEarly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fixture{store: faulty()}
+		var err error
+		f.scheduler, err = core.New(forgetful{f.store}, core.Config{})
+		require.NoError(t, err)
+		f.daemon, err = daemon.New(f.scheduler, daemon.Config{Waker: f.store})
+		require.NoError(t, err)
+		started := f.stamps()
+		f.start(t)
+		due := f.soon(t)
+		f.claimed(t, started)
+		assert.InDelta(t, 0, (<-started).Sub(due), float64(time.Millisecond))
+	})
+}

@@ -59,6 +59,9 @@ var Guards = append([]Guard{
 	{"5", sow.Fault{
 		Name: "ahead-short", What: "what a dead process had claimed ahead is late by its whole lease", Change: sow.Drop,
 	}, inDaemon, "TestADeathDelaysWhatHadNotBegunByAMoment$"},
+	{"6", sow.Fault{
+		Name: "ahead-repeated", What: "a claim whose answer was lost starts early what it had taken ahead", Change: sow.Never,
+	}, inDaemon, "TestARepeatedClaimStartsNothingEarly$"},
 	{"11", sow.Fault{
 		Name: "pause-waits", What: "a pause returns while another process may still start what it has claimed ahead", Change: sow.Drop,
 	}, inDaemon, "TestAPauseReturnsWhenNothingStartsAnyMore$"},
