@@ -36,7 +36,16 @@ func (f fate) String() string {
 func (w *World) decide(c *call) {
 	c.decided = true
 	p := w.plan
-	if w.kind || w.faults >= p.MaxCallFaults || !w.fates.in(p.CallFaults) {
+	if w.kind || w.faults >= p.MaxCallFaults {
+		return
+	}
+	if c.verb == "Claim" && p.Settings.Ahead > 0 && w.fates.in(8) { // its first answer is lost, with when its tasks are due
+		w.faults++
+		c.fate = fateTwice
+		w.trace("%s  %s: %s", c.p.name, c.label(), c.fate)
+		return
+	}
+	if !w.fates.in(p.CallFaults) {
 		return
 	}
 	// The count is the bound that a smaller history lowers: Shrink cuts the last faults of calls off
