@@ -4,7 +4,9 @@ package memstore
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -39,7 +41,8 @@ func (s *Store) Signal(ctx context.Context, all []store.Signal) ([]store.Signall
 func (p *partition) signal(n *store.Signal, now store.Millis) store.Signalled {
 	name, out := [2]string{n.Agent, n.Key}, store.Signalled{Code: store.SignalResumed}
 	unapproved := false
-	for t := range p.signals.waiting[name] {
+	// In the order of their ids: of more tasks than one signal resumes, the same ones are first each time.
+	for _, t := range slices.SortedFunc(maps.Keys(p.signals.waiting[name]), func(a, b *task) int { return strings.Compare(a.ID, b.ID) }) {
 		// guard: signal-twice
 		if t.told != nil || t.claim != nil || n.ID != "" && (t.ID != n.ID || t.wait.fence != n.Wait) {
 			continue
