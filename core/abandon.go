@@ -110,7 +110,7 @@ func (c *call) abandon(cause error) {
 	n := p.s.slots.Abandon(c.slotted())
 	for _, r := range c.runs {
 		if r.conclude(errors.Join(cause, errIgnores), took, true) {
-			r.tell(model.EventStuck)
+			r.emit(model.EventStuck)
 		}
 		p.s.config.Logger.WarnContext(&c.ctx, "a handler ignores its cancelled context and is abandoned",
 			slog.String("agent", r.info.Agent), slog.String("task", r.info.ID), slog.String("kind", c.handler.kind),

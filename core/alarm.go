@@ -123,7 +123,7 @@ func (s *Scheduler) madeDue(ctx context.Context, due store.Millis) {
 	if due == 0 || s.alarm.Defers(due) {
 		return
 	}
-	err := s.owe(ctx, due)
+	err := s.recordOwed(ctx, due)
 	if s.config.Alarm != nil {
 		err = s.book(ctx, due, booking.WriterWaits)
 	}
@@ -132,9 +132,9 @@ func (s *Scheduler) madeDue(ctx context.Context, due store.Millis) {
 	}
 }
 
-// owe records in the store what is due, for processes with a clock, if its hosts are called by alarms and this process has no clock. It returns an
+// recordOwed records in the store what is due, for processes with a clock, if its hosts are called by alarms and this process has no clock. It returns an
 // error if no alarm is booked for it.
-func (s *Scheduler) owe(ctx context.Context, due store.Millis) error {
+func (s *Scheduler) recordOwed(ctx context.Context, due store.Millis) error {
 	if s.config.Alarm != nil || !s.alarm.Asks(s.config.Clock.Now()) {
 		return nil
 	}

@@ -66,8 +66,8 @@ func (p *pull) gather(h *handler, r *run) {
 	b.runs = append(b.runs, r)
 	// guard: batch
 	full := len(b.runs) >= k.Batch
-	r.rides = len(b.runs) > 1
-	rides := r.rides // read here, as the batch may start once the mutex is free
+	r.sharesSlot = len(b.runs) > 1
+	rides := r.sharesSlot // read here, as the batch may start once the mutex is free
 	q.mu.Unlock()
 	if rides {
 		p.s.slots.Give(r.claimed)

@@ -81,7 +81,7 @@ func (s *Scheduler) bind(ctx context.Context, r *run) error {
 		return nil
 	}
 	var all Values
-	info := r.ask()
+	info := r.gateInfo()
 	for _, binding := range s.config.Bindings {
 		got, err := binding(ctx, info)
 		if err != nil {

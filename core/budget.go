@@ -93,7 +93,7 @@ func (s *Scheduler) crossed(all []store.Crossing) {
 		}
 		e.Reason = fmt.Sprintf("the budget of %s is used up%s, until %s", about, of, inspect.ClockTime(e.Next))
 		s.config.Logger.Warn("a budget is used up", slog.String("budget", about.String()), slog.String("of", c.Of), slog.String("task", c.Task), slog.String("until", inspect.ClockTime(e.Next)))
-		if s.base.Tells() {
+		if s.base.HasListeners() {
 			s.base.Emit(e)
 		}
 	}

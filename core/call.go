@@ -32,7 +32,7 @@ type call struct {
 
 // run makes the call, and does the rest of the work of its goroutine.
 func (c *call) run() {
-	defer c.pull.settler.pay()
+	defer c.pull.settler.storeInline()
 	defer c.close()
 	c.make((*runsContext)(c))
 }
@@ -61,10 +61,10 @@ func (c *call) make(ctx context.Context) {
 		}
 		c.ended(ctx, outcomes)
 	}()
-	if !c.admits() {
+	if !c.needsAdmission() {
 		outcomes = c.pull.s.wrapped(ctx, c.handler, c.runs, outcomes)
 	} else {
-		outcomes = c.pull.admitted(ctx, c)
+		outcomes = c.pull.admitAll(ctx, c)
 	}
 	returned = true
 }
@@ -82,14 +82,14 @@ func (c *call) ended(ctx context.Context, outcomes []error) {
 	took, cause := s.config.Clock.Now().Sub(c.begun), context.Cause(ctx)
 	// guard: learn
 	if cause == nil && c.handler != spawner && slices.Contains(outcomes, nil) {
-		s.usual.Learn(c.handler.kind, took)
+		s.runTimes.Record(c.handler.kind, took)
 	}
 	for i, r := range c.runs {
-		r.owes = true
+		r.settlesInline = true
 		r.conclude(because(outcomes[i], cause), took, true)
 	}
 	for _, r := range c.runs {
-		if !r.rides {
+		if !r.sharesSlot {
 			s.slots.Give(r.claimed)
 		}
 	}
@@ -98,7 +98,7 @@ func (c *call) ended(ctx context.Context, outcomes []error) {
 // slotted are the tasks of a call that have a slot each: those of a batch share the slot of the first.
 func (c *call) slotted() (tasks []*store.Claimed) {
 	for _, r := range c.runs {
-		if !r.rides {
+		if !r.sharesSlot {
 			tasks = append(tasks, r.claimed)
 		}
 	}

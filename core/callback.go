@@ -1,6 +1,6 @@
 package core
 
-// Callbacks: how a task's end is reported to the URL that the task names. foretell.go explains why none is lost.
+// Callbacks: how a task's end is reported to the URL that the task names. callback_outbox.go explains why none is lost.
 
 import (
 	"bytes"

@@ -94,7 +94,7 @@ func (t *RunInfo) SetProgress(v any) error {
 	kept := false
 	err := r.record("progress", v, func(data []byte) { r.state.Progress, r.dirty, kept = data, true, true })
 	if kept && t.run != nil {
-		var h interface{ progressed() } = &t.run.pull.heart // a linter that follows contexts does not have to follow the heart's from each handler
+		var h interface{ progressed() } = &t.run.pull.heartbeat // a linter that follows contexts does not have to follow the heartbeat's from each handler
 		h.progressed()
 	}
 	return err

@@ -12,15 +12,15 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// mostTold is how many reported faults that no repair mends a process remembers.
-const mostTold = 1000
+// mostReported is how many reported faults that no repair mends a process remembers.
+const mostReported = 1000
 
 // patrol is how far a process has come in auditing its store.
 type patrol struct {
-	mu     sync.Mutex
-	at     int    // which of the partitions
-	cursor string // in it
-	told   map[store.Fault]bool
+	mu       sync.Mutex
+	at       int    // which of the partitions
+	cursor   string // in it
+	reported map[store.Fault]bool
 }
 
 // Patrol audits the next page of the store, as [Scheduler.Audit] does, and repairs what it finds, so that a task that would have stopped
@@ -49,7 +49,7 @@ func (s *Scheduler) Patrol(ctx context.Context, partitions []int) error {
 	}
 	page := pages[0]
 	for _, f := range page.Faults {
-		s.tellFault(ctx, f)
+		s.reportFault(ctx, f)
 	}
 	if p.cursor = page.Next; p.cursor == "" {
 		p.at = (p.at + 1) % n
@@ -57,18 +57,18 @@ func (s *Scheduler) Patrol(ctx context.Context, partitions []int) error {
 	return nil
 }
 
-// tellFault reports a fault that was found: each time it was repaired, as it was another one then, otherwise once.
-func (s *Scheduler) tellFault(ctx context.Context, f store.Fault) {
+// reportFault reports a fault that was found: each time it was repaired, as it was another one then, otherwise once.
+func (s *Scheduler) reportFault(ctx context.Context, f store.Fault) {
 	what := "it was repaired"
 	if !f.Code.Repairable() {
 		what = "no repair mends it: see duly audit"
-		if s.patrol.told[f] {
+		if s.patrol.reported[f] {
 			return
 		}
-		if s.patrol.told == nil || len(s.patrol.told) >= mostTold {
-			s.patrol.told = map[store.Fault]bool{}
+		if s.patrol.reported == nil || len(s.patrol.reported) >= mostReported {
+			s.patrol.reported = map[store.Fault]bool{}
 		}
-		s.patrol.told[f] = true
+		s.patrol.reported[f] = true
 	}
 	s.config.Logger.ErrorContext(ctx, "an audit has found a fault", slog.String("fault", string(f.Code)), slog.String("agent", f.Agent),
 		slog.String("task", f.ID), slog.String("repair", what))

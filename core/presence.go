@@ -80,7 +80,7 @@ func (s *Scheduler) announce(ctx context.Context, every, keep time.Duration) {
 // after each pull, so that it is among [Scheduler.Processes] while it is idle too. It costs one command, and does nothing without Config.Presence.
 // The runs counted since the last time are added to what Config.Recent keeps, every five seconds.
 func (s *Scheduler) Announce(ctx context.Context) {
-	s.addTallies(ctx, inspect.TallyEvery)
+	s.flushRunCounters(ctx, inspect.TallyEvery)
 	if s.config.Presence == nil {
 		return
 	}
@@ -92,7 +92,7 @@ func (s *Scheduler) Announce(ctx context.Context) {
 // Retire takes back what this process has announced: a host that has called Announce calls it when it ends, so that the process is not
 // taken for an idle one that leaves work undone. It costs one command, and does nothing where nothing was announced.
 func (s *Scheduler) Retire(ctx context.Context) {
-	s.addTallies(ctx, 0)
+	s.flushRunCounters(ctx, 0)
 	s.presence.mu.Lock()
 	said := !s.presence.said.IsZero()
 	s.presence.said, s.presence.full = time.Time{}, false
@@ -116,7 +116,7 @@ func (p *pull) tellLeft() {
 	}
 	for _, kind := range p.s.handled() {
 		if !p.fits(kind, now) {
-			p.s.presence.left[kind] = model.LeftKind{Usual: p.s.usual.Usually(kind), Had: p.end.Sub(p.begun), At: p.s.base.StoreNow().Time()}
+			p.s.presence.left[kind] = model.LeftKind{Usual: p.s.runTimes.Percentile90(kind), Had: p.end.Sub(p.begun), At: p.s.base.StoreNow().Time()}
 		}
 	}
 	p.s.presence.mu.Unlock()

@@ -30,36 +30,36 @@ type pull struct {
 	timers   []func() bool
 	spent    atomic.Bool // its time was up, rather than its caller's patience
 
-	outlook   outlook
-	left      int          // tasks that the budget still allows
-	claimed   bool         // whether anything was claimed, so that the first look is out of date
-	full      bool         // the last slots were some that are kept for urgent tasks
-	dry       bool         // the last round brought nothing
-	back      atomic.Int64 // partitions that have come back while it ran
-	turn      int          // of partitions, where there is not enough for all
-	lastClaim time.Time
-	noticed   time.Time // when the notice is over that one of its claims has given; zero for none
-	tally     tally
-	open      sync.WaitGroup // runs that are not settled, released or abandoned
-	gaveBack  atomic.Bool    // it has released tasks that it could not start: the host decides when to try again
-	brought   atomic.Bool    // a run made something else due: an occurrence that became a task of its own, a task in line, or one whose signal had come
-	calls     sync.WaitGroup // of handlers that have not returned, or were abandoned
-	asking    sync.WaitGroup // questions to partitions that are away
-	missing   atomic.Bool    // some may be
-	hosted    bool           // it runs tasks that a living process has started at once, and claims nothing
-	leftAlarm atomic.Bool    // it no longer books for tasks that others make due
-	guarded   bool           // an alarm is set in case this process dies
-	ticks     ticks
-	settler   *settler
-	own       settler // its settler, unless it is of a series
-	heart     heart
-	workers   workers
-	openCalls openCalls
-	batches   batches
+	outlook         outlook
+	left            int          // tasks that the budget still allows
+	claimed         bool         // whether anything was claimed, so that the first look is out of date
+	full            bool         // the last slots were some that are kept for urgent tasks
+	dry             bool         // the last round brought nothing
+	recovered       atomic.Int64 // partitions that have come back while it ran
+	turn            int          // of partitions, where there is not enough for all
+	lastClaim       time.Time
+	noticed         time.Time // when the notice is over that one of its claims has given; zero for none
+	tally           tally
+	open            sync.WaitGroup // runs that are not settled, released or abandoned
+	gaveBack        atomic.Bool    // it has released tasks that it could not start: the host decides when to try again
+	madeMoreDue     atomic.Bool    // a run made something else due: an occurrence that became a task of its own, a task in line, or one whose signal had come
+	calls           sync.WaitGroup // of handlers that have not returned, or were abandoned
+	probes          sync.WaitGroup // questions to partitions that are away
+	someUnavailable atomic.Bool    // some may be
+	immediate       bool           // it runs tasks that a living process has started at once, and claims nothing
+	leftAlarm       atomic.Bool    // it no longer books for tasks that others make due
+	guarded         bool           // an alarm is set in case this process dies
+	ticks           ticks
+	settler         *settler
+	own             settler // its settler, unless it is of a series
+	heartbeat       heartbeat
+	workers         workers
+	openCalls       openCalls
+	batches         batches
 
-	doubtsMu sync.Mutex
-	doubts   base.Doubts // about due times
-	moved    []move      // by the policy
+	toReplanMu sync.Mutex
+	toReplan   base.ReplanSet // about due times
+	moved      []move         // by the policy
 }
 
 // newPull is a pull that has claimed nothing yet. Its context ends with the caller's, or when the pull
@@ -71,14 +71,14 @@ func newPull(ctx context.Context, s *Scheduler, scope Scope) *pull {
 	if scope.MaxTasks > 0 {
 		p.left = scope.MaxTasks
 	}
-	p.heart.pull = p
+	p.heartbeat.pull = p
 	if p.settler = &p.own; scope.Series != nil {
 		p.settler = &scope.Series.settler
 	}
 	p.own.s = s
 	p.bound()
 	p.outlook.aim(&p.scope, s.store.Partitions())
-	p.avoid()
+	p.skipUnavailable()
 	s.pulls.add(p)
 	return p
 }
@@ -105,14 +105,14 @@ func (p *pull) bound() {
 		p.timers = append(p.timers, clock.AfterFunc(max(p.end.Sub(p.begun), 0), func() {
 			// Noted first: a run that the cancellation ends asks for it when its outcome is decided.
 			p.spent.Store(true)
-			p.heart.leave()
+			p.heartbeat.leave()
 			stop()
 			p.cancel(ErrStopping)
 		}))
 	}
 	p.timers = append(p.timers,
 		context.AfterFunc(p.ctx, func() {
-			p.heart.leave()
+			p.heartbeat.leave()
 			if p.scope.Grace <= 0 {
 				p.cancel(ErrStopping)
 				return
@@ -144,22 +144,22 @@ func (p *pull) run() (Report, error) {
 	err := p.rounds()
 	follows := p.idle()
 	if err == nil && !follows { // a partition that was away may be back, and no pull follows
-		err = p.catchUp()
+		err = p.claimRecovered()
 	}
 	stop := p.bookWhileRunning()
 	p.open.Wait()
 	// Tasks that its runs have made due are for this pull too, unless another follows it anyway.
-	for err == nil && !follows && p.brought.Swap(false) {
+	for err == nil && !follows && p.madeMoreDue.Swap(false) {
 		err = p.rounds()
 		p.open.Wait()
 	}
 	stop()
 	p.replan()
 	p.move()
-	// The heart stops only when nothing is under lease any more, so that no lease expires while a
+	// The heartbeat stops only when nothing is under lease any more, so that no lease expires while a
 	// handler takes its time to end.
-	p.heart.stop()
-	p.asking.Wait()
+	p.heartbeat.stop()
+	p.probes.Wait()
 	if left, _, _ := p.outlook.missed(); left > 0 {
 		p.tellLeft()
 	}
@@ -192,7 +192,7 @@ func (p *pull) idle() bool {
 // runTick runs tasks that the caller has claimed: it never asks the store for more.
 func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 	p.outlook = outlook{mu: new(sync.Mutex)} // no partition is asked, so none is left to ask
-	p.heart.holdAll(claimed)
+	p.heartbeat.addClaimed(claimed)
 	p.enter(agent, len(claimed))
 	for len(claimed) > 0 {
 		most := len(claimed)
@@ -220,13 +220,13 @@ func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 		}
 	}
 	p.open.Wait()
-	p.heart.stop()
+	p.heartbeat.stop()
 	return p.finish(nil)
 }
 
 // finish makes the report. An error of the caller's context is no error of the pull: it asked for the end.
 func (p *pull) finish(err error) (Report, error) {
-	p.s.addTallies(p.ctx, inspect.TallyEvery)
+	p.s.flushRunCounters(p.ctx, inspect.TallyEvery)
 	next := p.outlook.next()
 	unknown, _ := p.outlook.unknown()
 	p.tally.mu.Lock()
@@ -267,7 +267,7 @@ func (p *pull) fits(kind string, now time.Time) bool {
 	if p.end.IsZero() || p.fresh(now) {
 		return true
 	}
-	return p.s.usual.Usually(kind) <= p.end.Sub(now)
+	return p.s.runTimes.Percentile90(kind) <= p.end.Sub(now)
 }
 
 // fresh reports whether a run that begins at a time has nearly all the time of the pull before it.

@@ -44,7 +44,7 @@ func (p *pull) round() (bool, error) {
 	due, again := p.ready(p.s.slots.Newest())
 	switch {
 	case len(due) == 0 && again.IsZero():
-		return p.lingers() || p.awaitsDue() || p.gathers() || p.awaitsNotice(), nil
+		return p.waitsForDue() || p.awaitsDue() || p.gathers() || p.awaitsNotice(), nil
 	case len(due) == 0: // due tasks wait for slots
 		p.s.slots.Await(p.claiming, p.s.slots.Newest(), again)
 		return true, nil
@@ -140,7 +140,7 @@ func (p *pull) claim(due []*target, g slots.Grant) error {
 	cancel()
 	if err != nil {
 		p.s.slots.Keep(g, nil)
-		return p.allAway(due, err)
+		return p.markAllUnavailable(due, err)
 	}
 	noteAhead(requests, claims)
 	tasks := dueOf(&claims[0]) // nearly always all there are
@@ -161,7 +161,7 @@ func (p *pull) claim(due []*target, g slots.Grant) error {
 	// gives its slot back.
 	p.s.slots.Keep(g, tasks)
 	for i := range claims {
-		p.learn(due[i], &requests[i], &claims[i], sent, g)
+		p.observeClaim(due[i], &requests[i], &claims[i], sent, g)
 		due[i].observe(&claims[i], sent, received)
 		p.took(due[i], &claims[i], sent)
 	}
@@ -171,7 +171,7 @@ func (p *pull) claim(due []*target, g slots.Grant) error {
 
 // claimWith claims. In a series the outcomes that wait for others travel with the claim, from any of its pulls.
 func (p *pull) claimWith(ctx context.Context, requests []store.ClaimRequest) ([]store.Claim, error) {
-	batch := p.settler.board()
+	batch := p.settler.takeForClaim()
 	if len(batch) == 0 {
 		return p.s.store.Claim(ctx, requests)
 	}
@@ -179,7 +179,7 @@ func (p *pull) claimWith(ctx context.Context, requests []store.ClaimRequest) ([]
 	p.settler.series.sends()
 	settled, claims, err := p.s.store.Turn(ctx, runs, requests)
 	// Before anything that was claimed starts: it may be the next run of what has just been settled.
-	p.settler.arrived(batch, runs, settled, err)
+	p.settler.settledWithClaim(batch, runs, settled, err)
 	return claims, err
 }
 
@@ -228,7 +228,7 @@ func (p *pull) requests(due []*target, g slots.Grant) ([]store.ClaimRequest, []*
 			// guard: suspects
 			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.Urgent, Serial: p.serial(), Limit: share, PerAgent: p.scope.PerAgent, Lease: lease, Leases: leases, Notice: notice, Suspects: g.SuspectsFor(p.turn+i, len(due)),
 			MaxCrashes: p.s.config.MaxCrashes,
-			Fence:      p.s.fences.last(t.partition), Tell: p.s.base.Tells(), Stamp: p.s.stamped(), Expect: p.s.expected,
+			Fence:      p.s.fences.last(t.partition), Tell: p.s.base.HasListeners(), Stamp: p.s.stamped(), Expect: p.s.expected,
 		}
 		if ahead > 0 && !g.Urgent {
 			requests[i].Ahead, requests[i].AheadMost, requests[i].AheadLease = ahead, min(aheadOfSlot*share, store.MaxClaim), stored(aheadLease)
@@ -311,23 +311,23 @@ func (p *pull) took(t *target, c *store.Claim, sent time.Time) {
 		r.Recovered += c.Recovered
 	})
 	p.s.crossed(c.Crossed)
-	if c.Parked > 0 && p.s.base.Tells() {
-		p.tellMoved(c)
+	if c.Parked > 0 && p.s.base.HasListeners() {
+		p.emitParked(c)
 	}
 	if c.Recovered > 0 {
-		p.tellRecovered(c)
+		p.reportRecovered(c)
 	}
 	if len(c.Tasks) == 0 {
 		return
 	}
 	p.left -= len(c.Tasks)
-	// Under the heart before anything starts: a handler could outlast the lease before its first
+	// Under the heartbeat before anything starts: a handler could outlast the lease before its first
 	// heartbeat.
 	lease := p.s.base.Kind(c.Tasks[0].Kind).Lease // of all of them
 	if c.Ahead != 0 && c.Tasks[len(c.Tasks)-1].Due > c.Now {
 		lease = min(lease, aheadLease)
 	}
-	p.heart.hold(c, heldUntil(sent, lease), lease)
+	p.heartbeat.add(c, heldUntil(sent, lease), lease)
 	if q := p.scope.Series; q != nil && c.Ahead != 0 {
 		q.brought(len(c.Tasks))
 	}

@@ -23,7 +23,7 @@ func (s *Scheduler) zoneOf(c *Claimed, b *codec.Body) string {
 	if b.Zone != ZoneOfAgent {
 		return b.CronZone()
 	}
-	return cmp.Or(s.base.Habits.Of(c.Profile, s.config.Zone).Zoned(codec.CronSpec{Zone: ZoneOfAgent}, s.config.Zone).Zone, "UTC")
+	return cmp.Or(s.base.Profiles.Of(c.Profile, s.config.Zone).Zoned(codec.CronSpec{Zone: ZoneOfAgent}, s.config.Zone).Zone, "UTC")
 }
 
 // run is one attempt at a claimed task.
@@ -42,10 +42,10 @@ type run struct {
 	self [1]*run // it alone, for that
 
 	// Small fields are kept together: a run is as large as a size class of Go's allocator, and a byte more costs 256.
-	rides bool         // it has no slot: the first of its batch has one for all
-	waits delay        // of its outcome
-	owes  bool         // its goroutine stores its outcome
-	left  *inheritance // of children that have failed; nil for none
+	sharesSlot    bool         // it has no slot: the first of its batch has one for all
+	waits         delay        // of its outcome
+	settlesInline bool         // its goroutine stores its outcome
+	left          *inheritance // of children that have failed; nil for none
 
 	recorder
 }
@@ -68,9 +68,9 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	}
 	r.describe()
 	if len(c.Profile) > 0 {
-		p.met(p.s.base.Habits.Of(c.Profile, p.s.config.Zone), c.Agent)
+		p.checkReplanning(p.s.base.Profiles.Of(c.Profile, p.s.config.Zone), c.Agent)
 	}
-	r.tell(model.EventDequeue)
+	r.emit(model.EventDequeue)
 	switch {
 	// A fault goes first, as nothing else can be read from such a task. Then tasks that need no handler are
 	// settled, so that they do not wait for a process that has one.
@@ -130,9 +130,9 @@ func (r *run) event(t model.EventType) Event {
 	}
 }
 
-// tell reports an event about the run, of a type. It is not even made without listeners.
-func (r *run) tell(t model.EventType) {
-	if s := r.pull.s; s.base.Tells() {
+// emit reports an event about the run, of a type. It is not even made without listeners.
+func (r *run) emit(t model.EventType) {
+	if s := r.pull.s; s.base.HasListeners() {
 		s.base.Emit(r.event(t))
 	}
 }
@@ -144,7 +144,7 @@ func (p *pull) start(h *handler, runs []*run) {
 	}
 	if !p.s.handles(h) { // it was taken out since they were claimed
 		for _, r := range runs {
-			if !r.rides {
+			if !r.sharesSlot {
 				p.s.slots.Give(r.claimed)
 			}
 			p.release(r)
@@ -157,12 +157,12 @@ func (p *pull) start(h *handler, runs []*run) {
 	// them.
 	c.ctx.parent = p.running //nolint:fatcontext // it is the run's own, and none is within it
 	for _, r := range runs {
-		p.heart.watch(r, c)
+		p.heartbeat.watch(r, c)
 	}
 	p.calls.Add(1)
 	p.s.calls.Add(1)
 	// With checks before them, the runs start when they have passed: those that are turned away have never run.
-	if !c.admits() {
+	if !c.needsAdmission() {
 		p.started(h, runs)
 	}
 	if timeout := p.timeout(runs); timeout > 0 && h != spawner { // it is the handler's, and that does not run here
@@ -178,13 +178,13 @@ func (p *pull) start(h *handler, runs []*run) {
 func (p *pull) held(runs []*run) []*run {
 	first := runs[0]
 	runs = slices.DeleteFunc(runs, func(r *run) bool {
-		fence, over, lost := p.heart.lapsed(r.claimed)
+		fence, over, lost := p.heartbeat.lapsed(r.claimed)
 		// guard: frozen
 		if !over {
 			r.info.Fence = fence
 			return false
 		}
-		if r != first && !r.rides {
+		if r != first && !r.sharesSlot {
 			p.s.slots.Give(r.claimed)
 		}
 		if lost {
@@ -196,9 +196,9 @@ func (p *pull) held(runs []*run) []*run {
 	})
 	switch {
 	case len(runs) > 0 && runs[0] == first:
-	case len(runs) > 0 && runs[0].rides: // another run has the slot of the batch now
+	case len(runs) > 0 && runs[0].sharesSlot: // another run has the slot of the batch now
 		p.s.slots.Pass(first.claimed, runs[0].claimed)
-		runs[0].rides = false
+		runs[0].sharesSlot = false
 	default:
 		p.s.slots.Give(first.claimed)
 	}
@@ -211,7 +211,7 @@ func (p *pull) started(h *handler, runs []*run) {
 		return
 	}
 	for _, r := range runs {
-		r.tell(model.EventStart)
+		r.emit(model.EventStart)
 	}
 	p.tally.add(func(rep *Report) { rep.Ran += len(runs) })
 }
@@ -266,7 +266,7 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 	if errors.Is(err, ErrLeaseLost) {
 		// Nothing is written: the task is another process's by now, or will be, and the fence would
 		// refuse it.
-		p.heart.release(r.claimed) // otherwise its lease would be extended while the pull lasts, and no process would run it
+		p.heartbeat.release(r.claimed) // otherwise its lease would be extended while the pull lasts, and no process would run it
 		p.tally.add(func(rep *Report) { rep.Lost++ })
 		e := r.event(model.EventLost)
 		e.Duration, e.Status = took, "" // another process may have it by now
@@ -295,7 +295,7 @@ func (r *run) facts() decide.Facts {
 	return decide.Facts{
 		Now: s.base.StoreNow(), Clock: s.config.Clock.Now(), Claimed: c, ClaimedAt: store.MillisOf(r.info.Claimed), Fence: r.info.Fence, Attempt: r.info.Attempt,
 		Body: &r.body, State: &r.state, Tally: &r.tally, Kind: s.base.Kind(c.Kind), OwnAttempts: s.config.Kinds[c.Kind].MaxAttempts, Process: s.config.Name,
-		Next: s.cron, Random: s.config.Random, Order: r.order.Load(), Habits: s.base.Habits.Of(c.Profile, s.config.Zone), Zone: s.config.Zone, Inherited: from.failed, Failure: from.why, Answer: r.info.answer(), Used: r.used,
+		Next: s.cron, Random: s.config.Random, Order: r.order.Load(), Profile: s.base.Profiles.Of(c.Profile, s.config.Zone), Zone: s.config.Zone, Inherited: from.failed, Failure: from.why, Answer: r.info.answer(), Used: r.used,
 	}
 }
 

@@ -34,26 +34,26 @@ type Scheduler struct {
 	*operate.Desk
 	*inspect.View
 
-	base    *base.Base
-	patrol  patrol
-	store   Store
-	waker   store.Waker // the store, if it is one
-	config  Config
-	slots   *slots.Slots
-	tallies tallies
-	nonce   string                                                              // the beginning of the nonces of this process
-	cron    func(spec codec.CronSpec, after store.Millis) (store.Millis, error) // the calculation of crons, made once
-	calls   atomic.Int64                                                        // of handlers, under way
+	base        *base.Base
+	patrol      patrol
+	store       Store
+	waker       store.Waker // the store, if it is one
+	config      Config
+	slots       *slots.Slots
+	runCounters runCounters
+	nonce       string                                                              // the beginning of the nonces of this process
+	cron        func(spec codec.CronSpec, after store.Millis) (store.Millis, error) // the calculation of crons, made once
+	calls       atomic.Int64                                                        // of handlers, under way
 
 	mu       sync.RWMutex
 	handlers map[string]*handler
 	gates    map[string]gate
-	hosts    []*host // never changed in place
+	hosts    []*immediateHost // never changed in place
 
 	middleware []func(next Handler) Handler
 	submitting []func(next Submitter) Submitter
 	kinds      []string // sorted, and never changed in place
-	usual      slots.Usuals
+	runTimes   slots.RunTimes
 
 	absences absence.Absences
 	fences   fences
@@ -83,8 +83,8 @@ func New(st Store, config Config) (*Scheduler, error) {
 		store: st, config: config, slots: slots.New(config.Clock, config.Concurrency, config.Urgent, config.MaxAbandoned), nonce: rand.Text()[:store.NonceLen/2],
 		handlers: map[string]*handler{}, gates: map[string]gate{}, fences: make(fences, st.Partitions()),
 	}
-	s.store, s.alarm.Turn = &alarmed{Store: &base.Paced{Store: st}, s: s}, make(chan struct{}, 1)
-	s.furnish(s.store)
+	s.store, s.alarm.Turn = &alarmStore{Store: &base.Paced{Store: st}, s: s}, make(chan struct{}, 1)
+	s.wireRooms(s.store)
 	s.waker, _ = st.(store.Waker)
 	s.expected = config.expected()
 	s.cron = s.base.Crons.Next
@@ -139,16 +139,16 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 		return nil, err
 	}
 	codec.HoldNew(ctx, tasks, subs)
-	with := s.foresee(subs)
+	with := s.planByProfiles(subs)
 	var was []Status
-	start, placed, err := s.placeNow(ctx, subs)
+	start, placed, err := s.submitAndStart(ctx, subs)
 	if placed == nil && err == nil {
 		placed, was, err = s.place(ctx, subs)
 	}
 	if err != nil {
 		return nil, s.broken(origin, subs, err)
 	}
-	s.habituate(ctx, subs, placed, with)
+	s.replanSubmitted(ctx, subs, placed, with)
 	out := make([]Submitted, len(subs))
 	for i, p := range placed {
 		out[i] = Submitted{
@@ -156,8 +156,8 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 			Replaced: p.Replaced, NotBooked: s.alarm.Lacks(p.Due),
 		}
 	}
-	if s.base.Tells() {
-		s.tellPlaced(ctx, tasks, out, was)
+	if s.base.HasListeners() {
+		s.emitPlaced(ctx, tasks, out, was)
 	}
 	if start != nil { // its event comes after it was stored
 		go start()

@@ -194,9 +194,9 @@ func (p *pull) paced() {
 	}
 }
 
-// lingers waits for tasks that fall due before the pace would allow the next pull to claim anyway, and reports whether there are
+// waitsForDue waits for tasks that fall due before the pace would allow the next pull to claim anyway, and reports whether there are
 // any: a pull that begins costs more than one that waits.
-func (p *pull) lingers() bool {
+func (p *pull) waitsForDue() bool {
 	q := p.scope.Series
 	if q == nil || p.over() || p.left == 0 {
 		return false

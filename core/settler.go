@@ -43,7 +43,7 @@ func (t *settler) holdBusy(ctx context.Context, batch []*run) {
 		return
 	}
 	for i := range effects {
-		if t.s.base.Tells() && effects[i].Code != store.EffectNone {
+		if t.s.base.HasListeners() && effects[i].Code != store.EffectNone {
 			why := model.DecodeHold(holds[i].Note)
 			t.s.base.Emit(Event{Type: model.EventHold, Key: holds[i].Target.Key, By: why.By, Reason: why.Reason, Next: t.s.base.StoreNow().Add(holds[i].Until.After).Time()})
 		}
@@ -54,14 +54,14 @@ func (t *settler) holdBusy(ctx context.Context, batch []*run) {
 // go with the next: batches grow with the load. In a series an outcome also waits for others, but only where some are to be
 // expected, and hardly longer than the pace: another handler that runs, or a claim that it can travel with.
 type settler struct {
-	s       *Scheduler
-	series  *Series // nil for that of a single pull
-	mu      sync.Mutex
-	waiting []*run // decided, and not stored
-	working bool
-	owed    bool        // the goroutine of a handler that has returned is about to store the waiting outcomes
-	disarm  func() bool // stops the timer of the batch that waits for company; nil if none does
-	until   time.Time   // when that goes off
+	s             *Scheduler
+	series        *Series // nil for that of a single pull
+	mu            sync.Mutex
+	waiting       []*run // decided, and not stored
+	working       bool
+	inlinePending bool        // the goroutine of a handler that has returned is about to store the waiting outcomes
+	disarm        func() bool // stops the timer of the batch that waits for company; nil if none does
+	until         time.Time   // when that goes off
 }
 
 // settleAfter is how long an outcome waits for a claim at the pace, which is left the time to take it along.
@@ -83,7 +83,7 @@ func (t *settler) add(r *run) {
 	case t.working:
 	case len(t.waiting) >= enoughToSettle || wait <= 0:
 		// The goroutine that ran the handler has nothing else to do, and is awake.
-		if t.owed = t.owed || r.owes; !r.owes {
+		if t.inlinePending = t.inlinePending || r.settlesInline; !r.settlesInline {
 			t.begin()
 		}
 	default:
@@ -98,7 +98,7 @@ func (t *settler) patience(r *run) time.Duration {
 	if t.series == nil || s.Verb == store.VerbRelease || r.pull.over() || r.pull.serial() || r.verdict.Busy != nil {
 		return 0
 	}
-	if !r.tells() && (r.waits == untilNextClaim || r.waits == ifDueAgain && s.Verb == store.VerbAgain) {
+	if !r.endsWithCallback() && (r.waits == untilNextClaim || r.waits == ifDueAgain && s.Verb == store.VerbAgain) {
 		if d := t.series.untilClaim(); d > 0 {
 			return d
 		}
@@ -115,7 +115,7 @@ func (t *settler) within(d time.Duration) {
 	if t.disarm != nil && !at.Before(t.until) {
 		return
 	}
-	t.calm()
+	t.stopTimer()
 	t.until, t.disarm = at, t.s.config.Clock.AfterFunc(d, t.due)
 }
 
@@ -128,15 +128,15 @@ func (t *settler) flush() {
 	}
 }
 
-// pay stores the waiting outcomes if that is to happen at once. The goroutine of a handler calls it when it has returned its slots.
-func (t *settler) pay() {
+// storeInline stores the waiting outcomes if that is to happen at once. The goroutine of a handler calls it when it has returned its slots.
+func (t *settler) storeInline() {
 	t.mu.Lock()
-	if !t.owed || t.working {
+	if !t.inlinePending || t.working {
 		t.mu.Unlock()
 		return
 	}
-	t.calm()
-	t.owed, t.working = false, true
+	t.stopTimer()
+	t.inlinePending, t.working = false, true
 	t.mu.Unlock()
 	t.work()
 }
@@ -152,13 +152,13 @@ func (t *settler) due() {
 
 // begin stores the waiting outcomes, in a goroutine of its own. The mutex is held.
 func (t *settler) begin() {
-	t.calm()
-	t.owed, t.working = false, true
+	t.stopTimer()
+	t.inlinePending, t.working = false, true
 	go t.work()
 }
 
-// calm stops the timer of the batch. The mutex is held.
-func (t *settler) calm() {
+// stopTimer stops the timer of the batch. The mutex is held.
+func (t *settler) stopTimer() {
 	if t.disarm != nil {
 		t.disarm()
 		t.disarm = nil
@@ -203,7 +203,7 @@ func (t *settler) store(batch []*run) {
 	batch, runs, err := t.try(ctx, batch, runs)
 	cancel()
 	if len(batch) > 0 {
-		go t.insist(batch, runs, err)
+		go t.retryUntilStored(batch, runs, err)
 	}
 }
 
@@ -212,7 +212,7 @@ func settlements(batch []*run) []store.Settlement {
 	runs := make([]store.Settlement, len(batch))
 	for i, r := range batch {
 		runs[i] = r.verdict.Settlement
-		runs[i].Run = r.pull.heart.runOf(r.claimed)
+		runs[i].Run = r.pull.heartbeat.runOf(r.claimed)
 		runs[i].BodyLen = len(r.claimed.Body)
 		runs[i].Quiet = r.quiet()
 	}
@@ -233,7 +233,7 @@ func (t *settler) try(ctx context.Context, batch []*run, runs []store.Settlement
 	var lost error
 	for len(batch) > 0 {
 		// A callback's delivery is stored before the end that it reports.
-		now, err := t.s.foretell(ctx, batch)
+		now, err := t.s.storeDeliveries(ctx, batch)
 		if err != nil {
 			var of []store.Settlement
 			batch, runs, of = without(batch, runs, now)
@@ -266,8 +266,8 @@ func sortOut(batch []*run, runs []store.Settlement, results []store.Settled) ([]
 		}
 		// Another process has taken the lease while the store was out of reach, and has not begun the task.
 		if errors.Is(results[i].Err, ErrLeaseLost) {
-			regained, failed := batch[i].regained()
-			if regained || failed != nil {
+			reclaimed, failed := batch[i].reclaimed()
+			if reclaimed || failed != nil {
 				again, left, err = append(again, batch[i]), append(left, settlements(batch[i:i+1])...), cmp.Or(failed, err)
 				continue
 			}
@@ -299,7 +299,7 @@ func (r *run) stored(result store.Settled) {
 	p, v, c := r.pull, &r.verdict, r.claimed
 	defer p.leave(c.Agent)
 	// guard: given-up
-	p.heart.release(c)
+	p.heartbeat.release(c)
 	typ := model.EventFinish
 	switch {
 	case result.Err != nil:
@@ -326,35 +326,35 @@ func (r *run) stored(result store.Settled) {
 		p.s.crossed(result.Crossed.Budgets)
 	}
 	if result.Err == nil {
-		p.settledBy(r)
+		p.checkSettledDue(r)
 		p.s.countRun(v.Settlement.Tally)
 		p.again(c, result.Due)
-		r.bring(result)
+		r.noteMadeDue(result)
 	}
 	if result.Freed && !v.Released { // a task that was released would come again, and again
-		p.brought.Store(true)
+		p.madeMoreDue.Store(true)
 		p.again(c, p.s.base.StoreNow())
 		p.outlook.freed(c.Partition)
 	}
 	for _, partition := range result.Opened {
-		p.brought.Store(true)
+		p.madeMoreDue.Store(true)
 		p.outlook.settle(partition, p.s.base.StoreNow())
 		p.outlook.freed(partition)
 	}
-	if p.s.base.Tells() {
+	if p.s.base.HasListeners() {
 		r.tellStored(typ, result)
 	}
 }
 
-// bring notes what the end of the run has made due besides its task: for a signal that came before, or the delivery of a callback.
-func (r *run) bring(result store.Settled) {
+// noteMadeDue notes what the end of the run has made due besides its task: for a signal that came before, or the delivery of a callback.
+func (r *run) noteMadeDue(result store.Settled) {
 	p, s := r.pull, &r.verdict.Settlement
 	if a := s.Await; a != nil && a.Key != "" && result.Due < s.Due.At {
-		p.brought.Store(true)
+		p.madeMoreDue.Store(true)
 		p.outlook.freed(r.claimed.Partition)
 	}
-	if r.tells() {
-		p.brought.Store(true)
+	if r.endsWithCallback() {
+		p.madeMoreDue.Store(true)
 		p.again(r.claimed, p.s.base.StoreNow())
 	}
 }

@@ -55,7 +55,7 @@ func (r *run) spawn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if placed[0].Created && s.base.Tells() {
+	if placed[0].Created && s.base.HasListeners() {
 		s.base.Emit(Event{
 			Type: model.EventEnqueue, Agent: sub.Agent, ID: id, Kind: sub.Kind, Group: sub.Group, TraceID: child.TraceID, Due: placed[0].Due.Time(),
 			SessionID: child.SessionID, Labels: child.AllLabels(),
@@ -63,7 +63,7 @@ func (r *run) spawn(ctx context.Context) error {
 		})
 	}
 	r.pull.outlook.settle(r.claimed.Partition, placed[0].Due)
-	r.pull.brought.Store(true)
+	r.pull.madeMoreDue.Store(true)
 	if r.body.OverlapPolicy() == OverlapCancelRunning {
 		for _, other := range r.state.Children {
 			if _, err := operate.CancelBySelf(ctx, s.Desk, r.claimed.Agent, other, Order{By: check.ByDuly, Reason: "overlap: the next occurrence is due"}); err != nil && CodeOf(err) == CodeUnavailable {

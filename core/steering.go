@@ -167,19 +167,19 @@ func (p *pull) moves(e *Ended, next *Placement) {
 		m.fields["limit_key"] = next.LimitKey
 	}
 	if len(m.fields) > 0 {
-		p.doubtsMu.Lock()
+		p.toReplanMu.Lock()
 		p.moved = append(p.moved, m)
-		p.doubtsMu.Unlock()
+		p.toReplanMu.Unlock()
 	}
 }
 
 // move carries out the placements that the policy returned for the tasks whose runs have ended. One that runs again, or is gone, is not moved: the
 // policy is called after its next run too.
 func (p *pull) move() {
-	p.doubtsMu.Lock()
+	p.toReplanMu.Lock()
 	all := p.moved
 	p.moved = nil
-	p.doubtsMu.Unlock()
+	p.toReplanMu.Unlock()
 	for i := range all {
 		m := &all[i]
 		change, err := json.Marshal(m.fields)

@@ -156,8 +156,8 @@ func (s *Scheduler) takeOverAll(ctx context.Context, subs []store.Submission, re
 	return nil
 }
 
-// tellPlaced reports what a submit has stored. was are the statuses of tasks that were to be replaced.
-func (s *Scheduler) tellPlaced(ctx context.Context, tasks []NewTask, out []Submitted, was []Status) {
+// emitPlaced reports what a submit has stored. was are the statuses of tasks that were to be replaced.
+func (s *Scheduler) emitPlaced(ctx context.Context, tasks []NewTask, out []Submitted, was []Status) {
 	by := model.OrderOf(ctx, Order{})
 	for i := range out {
 		e := Event{
@@ -206,7 +206,7 @@ func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned
 			return "", err
 		}
 		stored = rec.State
-		if err := s.sureOf(ctx, t); err != nil {
+		if err := s.ensureDelivery(ctx, t); err != nil {
 			return "", err
 		}
 	}

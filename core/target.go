@@ -39,7 +39,7 @@ type target struct {
 	rest        search        // of claims that leave some kinds
 	urgent      search        // of claims for urgent tasks
 	urgentAsked time.Time     // when the last of these was made that found none
-	barren      time.Time     // until when nothing in it is for this pull, by the last claim
+	emptyUntil  time.Time     // until when nothing in it is for this pull, by the last claim
 	because     uint64        // if not zero: unless slots have come free since, see slots.news
 }
 
@@ -221,11 +221,11 @@ func (o *outlook) ready(now time.Time, storeNow store.Millis, news uint64) (due 
 		at := t.due()
 		switch {
 		case t.away != nil || !t.room && (at == 0 || at > storeNow && !t.overdue):
-		case now.Before(t.barren) && (t.because == 0 || t.because == news):
+		case now.Before(t.emptyUntil) && (t.because == 0 || t.because == news):
 			// Only tasks that wait for slots are worth another look in this pull; those left for lack of
 			// time are not.
-			if t.because != 0 && (again.IsZero() || t.barren.Before(again)) {
-				again = t.barren
+			if t.because != 0 && (again.IsZero() || t.emptyUntil.Before(again)) {
+				again = t.emptyUntil
 			}
 		default:
 			due = append(due, t)
@@ -345,7 +345,7 @@ func (o *outlook) freed(partition int) {
 	}
 	t.room = true
 	if t.because == 0 && t.left == 0 {
-		t.barren = time.Time{}
+		t.emptyUntil = time.Time{}
 	}
 }
 

@@ -44,7 +44,7 @@ func (p *pull) enter(agent string, n int) {
 			p.ticks.open = map[string]*openTick{}
 		}
 		p.ticks.open[agent] = t
-		p.tellTick(Tick{Agent: agent, Tasks: n})
+		p.reportTick(Tick{Agent: agent, Tasks: n})
 	}
 	t.tasks, t.left = t.tasks+n, t.left+n
 }
@@ -60,15 +60,15 @@ func (p *pull) leave(agent string) {
 	t := p.ticks.open[agent]
 	if t.left--; t.left == 0 {
 		delete(p.ticks.open, agent)
-		p.tellTick(Tick{Agent: agent, Ended: true, Tasks: t.tasks, Duration: p.s.config.Clock.Now().Sub(t.begun)})
+		p.reportTick(Tick{Agent: agent, Ended: true, Tasks: t.tasks, Duration: p.s.config.Clock.Now().Sub(t.begun)})
 	}
 }
 
 // ticking reports whether OnTick is set.
 func (p *pull) ticking() bool { return p.scope.OnTick != nil || p.s.config.OnTick != nil }
 
-// tellTick reports a tick, to the caller of the pull and to the program.
-func (p *pull) tellTick(t Tick) {
+// reportTick reports a tick, to the caller of the pull and to the program.
+func (p *pull) reportTick(t Tick) {
 	if p.scope.OnTick != nil {
 		p.scope.OnTick(t)
 	}

@@ -91,7 +91,7 @@ func (l *List) place() store.Place {
 func (s *View) tasksOfAll(ctx context.Context, l List) (out []model.TaskInfo, next string, err error) {
 	place := l.place()
 	if place == 0 {
-		return s.walkAgents(ctx, l)
+		return s.listAllAgents(ctx, l)
 	}
 	q := store.Find{Place: place, Since: store.MillisOf(l.Since), Until: store.MillisOf(l.Until), After: l.Cursor, Limit: l.Limit}
 	if l.searches() {

@@ -101,7 +101,7 @@ func (s *Desk) runNow(ctx context.Context, t *store.Stored) (time.Time, error) {
 
 // passQuiet lets a task that waits start although its agent has quiet hours now. It reports whether it has changed the task for that.
 func (s *Desk) passQuiet(ctx context.Context, t *store.Stored, b *codec.Body) (passes bool, err error) {
-	h, err := s.base.HabitsOf(ctx, t.Agent)
+	h, err := s.base.ProfileOf(ctx, t.Agent)
 	stopped := slices.ContainsFunc(t.Holds, func(h store.Held) bool { return h.Target == store.Target{} })
 	if err != nil || t.Status != store.StatusWaiting || stopped { // it is about to be refused
 		return false, err
@@ -180,7 +180,7 @@ func (s *Desk) tryCancel(
 	rec := record.Finished{
 		Kind: t.Kind, Level: t.Level, Submitted: t.Submitted, Due: t.Due, Reason: codec.CancelReason(by), Group: b.Group, State: t.State, Origin: b.Origin,
 	}
-	delivery, err := s.engine.ForetellCancel(ctx, t, &b, &rec)
+	delivery, err := s.engine.StoreCancelDelivery(ctx, t, &b, &rec)
 	if err != nil {
 		return "", err
 	}
@@ -213,7 +213,7 @@ func (s *Desk) Delete(ctx context.Context, agent, id string) error {
 		if err := s.base.Allow(ctx, change); err != nil {
 			return err
 		}
-		if err := s.engine.SureOf(ctx, t); err != nil {
+		if err := s.engine.EnsureDelivery(ctx, t); err != nil {
 			return err
 		}
 		effects, err := s.base.Store.Delete(ctx, []store.Deletion{{Agent: agent, ID: id, Group: b.Group}})
@@ -262,7 +262,7 @@ func (s *Desk) replay(ctx context.Context, t *store.Stored) (time.Time, error) {
 	if err := s.base.Allow(ctx, change); err != nil {
 		return time.Time{}, err
 	}
-	if err := s.engine.SureOf(ctx, t); err != nil {
+	if err := s.engine.EnsureDelivery(ctx, t); err != nil {
 		return time.Time{}, err
 	}
 	kept := old.Carry()

@@ -18,10 +18,10 @@ import (
 type Engine interface {
 	Submit(ctx context.Context, tasks ...model.NewTask) ([]model.Submitted, error)
 	Kinds() []string // that have a handler in this process
-	// SureOf makes sure of the callback for the end of a task, before the task is deleted or replayed.
-	SureOf(ctx context.Context, t *store.Stored) error
-	// ForetellCancel stores the callback delivery for a cancel, before the cancel is ordered; ConfirmCancel says that the cancel was carried out.
-	ForetellCancel(ctx context.Context, t *store.Stored, b *codec.Body, rec *record.Finished) (*store.Submission, error)
+	// EnsureDelivery makes sure of the callback for the end of a task, before the task is deleted or replayed.
+	EnsureDelivery(ctx context.Context, t *store.Stored) error
+	// StoreCancelDelivery stores the callback delivery for a cancel, before the cancel is ordered; ConfirmCancel says that the cancel was carried out.
+	StoreCancelDelivery(ctx context.Context, t *store.Stored, b *codec.Body, rec *record.Finished) (*store.Submission, error)
 	ConfirmCancel(ctx context.Context, t *store.Stored, delivery *store.Submission)
 }
 

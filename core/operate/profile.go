@@ -47,14 +47,14 @@ func (s *Desk) Profile(ctx context.Context, agent string) (model.Profile, error)
 	if err := check.ValidID("agent_id", agent); err != nil {
 		return model.Profile{}, err
 	}
-	h, err := s.base.HabitsOf(ctx, agent)
+	h, err := s.base.ProfileOf(ctx, agent)
 	switch {
 	case err != nil:
 		return model.Profile{}, err
 	case h == nil || h.Stored.Deleted:
 		return model.Profile{}, model.ErrNotFound
 	default:
-		return h.Profile(agent), nil
+		return h.Model(agent), nil
 	}
 }
 
@@ -71,8 +71,8 @@ func (s *Desk) Profiles(ctx context.Context, cursor string, limit int) ([]model.
 	}
 	var out []model.Profile
 	for i := range page.Profiles {
-		if h := s.base.Habits.Of(page.Profiles[i].Profile, s.base.Config.Zone); h != nil && !h.Stored.Deleted {
-			out = append(out, h.Profile(page.Profiles[i].Agent))
+		if h := s.base.Profiles.Of(page.Profiles[i].Profile, s.base.Config.Zone); h != nil && !h.Stored.Deleted {
+			out = append(out, h.Model(page.Profiles[i].Agent))
 		}
 	}
 	return out, page.Next, nil
@@ -98,11 +98,11 @@ func (s *Desk) changeProfile(ctx context.Context, agent string, next record.Prof
 		case err != nil:
 			return model.Profile{}, err
 		}
-		h := s.base.Habits.Of(data, s.base.Config.Zone)
+		h := s.base.Profiles.Of(data, s.base.Config.Zone)
 		if h.Stored.Replanning != 0 {
 			err = s.base.Replan(ctx, agent, data)
 		}
-		return h.Profile(agent), err
+		return h.Model(agent), err
 	}
 	return model.Profile{}, store.ErrChanged
 }

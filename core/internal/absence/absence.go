@@ -21,9 +21,9 @@ const (
 
 // Absences are the partitions that are away, for all pulls of a process.
 type Absences struct {
-	N    atomic.Int64 // how many; while it is zero, callers skip the lock
-	mu   sync.Mutex
-	away map[int]*absence
+	Count atomic.Int64 // how many; while it is zero, callers skip the lock
+	mu    sync.Mutex
+	away  map[int]*absence
 }
 
 // absence is what is known of a partition that does not answer: why, since when, and when it is asked
@@ -48,7 +48,7 @@ func (a *Absences) Failed(partition int, err error, now time.Time) bool {
 	if news {
 		p = &absence{since: now, pause: firstAwayPause / 2}
 		a.away[partition] = p
-		a.N.Add(1)
+		a.Count.Add(1)
 	}
 	p.err, p.asking = err, false
 	p.pause = min(2*p.pause, lastAwayPause)
@@ -58,7 +58,7 @@ func (a *Absences) Failed(partition int, err error, now time.Time) bool {
 
 // Back records that a partition has answered. It reports whether that is news.
 func (a *Absences) Back(partition int) bool {
-	if a.N.Load() == 0 {
+	if a.Count.Load() == 0 {
 		return false
 	}
 	a.mu.Lock()
@@ -67,13 +67,13 @@ func (a *Absences) Back(partition int) bool {
 		return false
 	}
 	delete(a.away, partition)
-	a.N.Add(-1)
+	a.Count.Add(-1)
 	return true
 }
 
 // Of is why a partition is away; nil if it is not.
 func (a *Absences) Of(partition int) error {
-	if a.N.Load() == 0 {
+	if a.Count.Load() == 0 {
 		return nil
 	}
 	a.mu.Lock()
@@ -84,9 +84,9 @@ func (a *Absences) Of(partition int) error {
 	return nil
 }
 
-// Turn reports whether it is time to ask a partition that is away, and no other caller does. The caller reports the result
+// TakeProbe reports whether it is time to ask a partition that is away, and no other caller does. The caller reports the result
 // with Failed or Back.
-func (a *Absences) Turn(partition int, now time.Time) bool {
+func (a *Absences) TakeProbe(partition int, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := a.away[partition]

@@ -32,19 +32,19 @@ type Config struct {
 
 // Base is shared by the packages of a scheduler. It is safe for concurrent use; its fields are not changed once it is used.
 type Base struct {
-	Store   store.Store
-	Config  Config
-	Crons   plan.Crons
-	Habits  plan.KeptHabits
-	Unnamed model.KindConfig             // the settings of kinds that have none of their own
-	OfKind  map[string]*model.KindConfig // the settings of the other kinds
+	Store    store.Store
+	Config   Config
+	Crons    plan.Crons
+	Profiles plan.ProfileCache
+	Unnamed  model.KindConfig             // the settings of kinds that have none of their own
+	OfKind   map[string]*model.KindConfig // the settings of the other kinds
 
 	// Set by the part of this process that runs tasks.
 	Tag     string
 	Handled func() []string // the kinds that have a handler, not to be changed
 	Self    func() model.Process
 
-	Offset  atomic.Int64 // the store's clock minus ours, ms, as of the last answer
-	known   atomic.Bool  // the store has answered
-	telling Telling
+	Offset atomic.Int64 // the store's clock minus ours, ms, as of the last answer
+	known  atomic.Bool  // the store has answered
+	queue  EventQueue
 }

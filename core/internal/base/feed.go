@@ -18,8 +18,8 @@ const (
 	tellWithin  = 500 * time.Millisecond // as a function may wait for it
 )
 
-// Telling are the events that wait for the store, in order. A goroutine publishes them, and ends when there are none.
-type Telling struct {
+// EventQueue are the events that wait for the store, in order. A goroutine publishes them, and ends when there are none.
+type EventQueue struct {
 	mu     sync.Mutex
 	events [][]byte      // as JSON
 	front  int           // how many were lost before them
@@ -27,8 +27,8 @@ type Telling struct {
 	idle   chan struct{} // closed when the goroutine has ended; nil while there is none
 }
 
-// Tells reports whether events are worth making: there is a listener, in this process or through the store.
-func (s *Base) Tells() bool {
+// HasListeners reports whether events are worth making: there is a listener, in this process or through the store.
+func (s *Base) HasListeners() bool {
 	return s.Config.OnEvent != nil || s.heard()
 }
 
@@ -37,7 +37,7 @@ func (s *Base) heard() bool { return s.Config.Feed != nil && s.Config.Feed.Liste
 
 // publish queues an event for the store: no caller waits for listeners.
 func (s *Base) publish(e model.Event) {
-	t := &s.telling
+	t := &s.queue
 	data, _ := json.Marshal(e) // no field of an event can fail
 	t.mu.Lock()
 	if t.behind > 0 || len(t.events) >= mostTelling {
@@ -54,7 +54,7 @@ func (s *Base) publish(e model.Event) {
 
 // tellAll publishes the waiting events until none is left, there is no listener, or the store fails; after a failure the rest waits for the next event.
 func (s *Base) tellAll() {
-	t := &s.telling
+	t := &s.queue
 	t.mu.Lock()
 	for {
 		n := min(len(t.events), tellAtOnce)
@@ -88,9 +88,9 @@ func (s *Base) tellAll() {
 // that does not answer. A host whose process is frozen between calls, such as a function, calls it at the end of each, and a
 // program before it ends. It costs nothing while there are no listeners.
 func (s *Base) FlushEvents(ctx context.Context) {
-	s.telling.mu.Lock()
-	idle := s.telling.idle
-	s.telling.mu.Unlock()
+	s.queue.mu.Lock()
+	idle := s.queue.idle
+	s.queue.mu.Unlock()
 	if idle == nil {
 		return
 	}

@@ -59,7 +59,7 @@ func (s *Base) firstDue(t *model.NewTask) (store.Millis, error) {
 	if t.Cron == "" {
 		return s.StoreNow().Add(t.Delay), nil
 	}
-	return s.Crons.Next(s.Habits.LastOf(t.Agent).Zoned(codec.CronOf(t), s.Config.Zone), s.StoreNow())
+	return s.Crons.Next(s.Profiles.LastOf(t.Agent).Zoned(codec.CronOf(t), s.Config.Zone), s.StoreNow())
 }
 
 // Prepare checks tasks and turns them into submissions, without asking the store.
@@ -74,7 +74,7 @@ func (s *Base) Prepare(tasks []model.NewTask, origin *model.Origin) ([]store.Sub
 			err = &model.DisabledError{Kind: sub.Kind}
 		}
 		if err == nil && tasks[i].Cron != "" {
-			var none *plan.Habits
+			var none *plan.Profile
 			_, err = s.Crons.Next(none.Zoned(codec.CronOf(&tasks[i]), s.Config.Zone), s.StoreNow())
 		}
 		if err == nil {

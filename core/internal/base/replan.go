@@ -26,13 +26,13 @@ func (s *Base) ProfileChange(agent string, was []byte, next *record.Profile) sto
 	return c
 }
 
-// HabitsOf reads the profile of an agent; nil if it has none.
-func (s *Base) HabitsOf(ctx context.Context, agent string) (*plan.Habits, error) {
+// ProfileOf reads the profile of an agent; nil if it has none.
+func (s *Base) ProfileOf(ctx context.Context, agent string) (*plan.Profile, error) {
 	data, err := s.Store.ProfileOf(ctx, agent)
 	if err != nil {
 		return nil, err
 	}
-	return s.Habits.Of(data, s.Config.Zone), nil
+	return s.Profiles.Of(data, s.Config.Zone), nil
 }
 
 // replanPage is how many tasks are planned again in one step, and replanAfter how long a plan may take until other processes consider it abandoned.
@@ -42,7 +42,7 @@ const (
 )
 
 // Planned is how a profile, which may be nil, changes a waiting task; false if it does not.
-func (s *Base) Planned(t *store.Stored, h *plan.Habits, now store.Millis) (store.Replan, bool) {
+func (s *Base) Planned(t *store.Stored, h *plan.Profile, now store.Millis) (store.Replan, bool) {
 	b, err1 := codec.DecodeBody(t.Body)
 	st, err2 := record.DecodeState(t.State)
 	claimed := store.Claimed{Due: t.Due}
@@ -80,7 +80,7 @@ func (s *Base) Planned(t *store.Stored, h *plan.Habits, now store.Millis) (store
 // planning begins again: the last plan counts.
 func (s *Base) Replan(ctx context.Context, agent string, data []byte) error {
 	for {
-		h := s.Habits.Of(data, s.Config.Zone)
+		h := s.Profiles.Of(data, s.Config.Zone)
 		if err := s.replanAll(ctx, agent, h); err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (s *Base) Replan(ctx context.Context, agent string, data []byte) error {
 }
 
 // replanAll plans all waiting tasks of an agent by a profile, page by page.
-func (s *Base) replanAll(ctx context.Context, agent string, h *plan.Habits) error {
+func (s *Base) replanAll(ctx context.Context, agent string, h *plan.Profile) error {
 	q := store.List{Agent: agent, Statuses: []store.Status{store.StatusWaiting}, Limit: replanPage, Brief: true}
 	for {
 		page, err := s.Store.List(ctx, q)
@@ -123,7 +123,7 @@ func (s *Base) replanAll(ctx context.Context, agent string, h *plan.Habits) erro
 
 // ReplanSome plans some tasks of an agent by a profile. One that has changed meanwhile is read again; one that runs by then is checked when
 // it is claimed next.
-func (s *Base) ReplanSome(ctx context.Context, agent string, ids []string, h *plan.Habits) error {
+func (s *Base) ReplanSome(ctx context.Context, agent string, ids []string, h *plan.Profile) error {
 	for range MostTries {
 		changes, err := s.replans(ctx, agent, ids, h)
 		if err != nil || len(changes) == 0 {
@@ -144,7 +144,7 @@ func (s *Base) ReplanSome(ctx context.Context, agent string, ids []string, h *pl
 }
 
 // replans are the changes that a profile makes to some tasks of an agent, without those that stay unchanged.
-func (s *Base) replans(ctx context.Context, agent string, ids []string, h *plan.Habits) ([]store.Replan, error) {
+func (s *Base) replans(ctx context.Context, agent string, ids []string, h *plan.Profile) ([]store.Replan, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -164,6 +164,6 @@ func (s *Base) replans(ctx context.Context, agent string, ids []string, h *plan.
 	return changes, nil
 }
 
-// Doubts are the tasks of a pull that may have been planned by an old profile: by agent, their ids, or none if all tasks of the agent are to be
+// ReplanSet are the tasks of a pull that may have been planned by an old profile: by agent, their ids, or none if all tasks of the agent are to be
 // planned.
-type Doubts map[string][]string
+type ReplanSet map[string][]string

@@ -94,7 +94,7 @@ func Unasked(context.Context, *model.Transition) error { return nil }
 
 // Changed reports a stored change of a task, with its body, and when it is due; zero for never.
 func (s *Base) Changed(t *model.Transition, b *codec.Body, due store.Millis) {
-	if !s.Tells() {
+	if !s.HasListeners() {
 		return
 	}
 	e := t.Event()
@@ -104,7 +104,7 @@ func (s *Base) Changed(t *model.Transition, b *codec.Body, due store.Millis) {
 
 // ChangedAll reports a pause, or its end.
 func (s *Base) ChangedAll(t *model.Transition, until time.Time) {
-	if !s.Tells() {
+	if !s.HasListeners() {
 		return
 	}
 	e := t.Event()

@@ -37,10 +37,10 @@ type Facts struct {
 	// Of the run that has ended:
 	Ran       bool // its handler was called
 	Took      time.Duration
-	Order     *[]byte      // the order that cancelled the task; nil if there was none
-	Habits    *plan.Habits // of its agent; nil if it has no profile
-	Zone      string       // the default one
-	Inherited int          // children that had failed, and why the last did
+	Order     *[]byte       // the order that cancelled the task; nil if there was none
+	Profile   *plan.Profile // of its agent; nil if it has no profile
+	Zone      string        // the default one
+	Inherited int           // children that had failed, and why the last did
 	Failure   string
 	Answer    *model.GateAnswer // of its gate; nil if it has none, or it has not answered
 	Used      model.Usage       // what its handler reported as used
@@ -166,7 +166,7 @@ func (d *Decision) DecideEarly(v *Verdict) bool {
 	case d.Body.Activity != nil && d.State.Retire != 0 && d.Claimed.Due == d.State.Retire:
 		v.Quiet = true
 		d.finish(v, store.VerbComplete, store.StatusCompleted, "rested")
-	case d.hushed(v):
+	case d.settleInQuiet(v):
 	default:
 		if !d.misfired(v) {
 			return false

@@ -93,7 +93,7 @@ func (d *Decision) after(at store.Millis, interval time.Duration) store.Millis {
 			return store.Millis(schedule.Slot(int64(grid), int64(at), d.interval()))
 		}
 	}
-	next, err := d.Next(d.Habits.Zoned(d.Body.Spec(), d.Zone), at)
+	next, err := d.Next(d.Profile.Zoned(d.Body.Spec(), d.Zone), at)
 	if err != nil {
 		return 0
 	}
@@ -202,7 +202,7 @@ func (d *Decision) misfired(v *Verdict) bool {
 	v.Outcome, v.Status = model.OutcomeSnoozed, store.StatusWaiting
 	d.sameOccurrence()
 	d.State.Spread = true
-	v.Settlement.Verb, v.Settlement.Due = store.VerbAgain, d.hush(store.When{At: d.ClaimedAt.Add(time.Duration(wait) * time.Millisecond)})
+	v.Settlement.Verb, v.Settlement.Due = store.VerbAgain, d.delayPastQuiet(store.When{At: d.ClaimedAt.Add(time.Duration(wait) * time.Millisecond)})
 	v.Settlement.State = d.State.Encode()
 	return true
 }

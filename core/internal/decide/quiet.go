@@ -7,10 +7,10 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// hush puts a due time off to the end of the quiet hours that it is in.
-func (d *Decision) hush(due store.When) store.When {
+// delayPastQuiet puts a due time off to the end of the quiet hours that it is in.
+func (d *Decision) delayPastQuiet(due store.When) store.When {
 	d.State.PutOff, d.State.Hand = nil, false
-	if d.Habits == nil {
+	if d.Profile == nil {
 		return due
 	}
 	at := due.At
@@ -27,14 +27,14 @@ func (d *Decision) hush(due store.When) store.When {
 
 // quietUntil is the end of the quiet time that contains a time, for the task; the time itself if there is none.
 func (d *Decision) quietUntil(at store.Millis) store.Millis {
-	return d.Habits.Until(at, d.Claimed.Level, d.Body.Urgent)
+	return d.Profile.Until(at, d.Claimed.Level, d.Body.Urgent)
 }
 
-// hushed settles a task that was claimed in quiet hours of its agent before it starts: it waited too long to be in time, was made due
+// settleInQuiet settles a task that was claimed in quiet hours of its agent before it starts: it waited too long to be in time, was made due
 // without regard to them, or its profile has just changed. One that an operator runs by hand starts.
-func (d *Decision) hushed(v *Verdict) bool {
+func (d *Decision) settleInQuiet(v *Verdict) bool {
 	// guard: quiet-hours
-	if d.Habits == nil || d.State.Hand || d.byHand() {
+	if d.Profile == nil || d.State.Hand || d.byHand() {
 		return false
 	}
 	until := d.quietUntil(d.ClaimedAt)
@@ -52,7 +52,7 @@ func (d *Decision) hushed(v *Verdict) bool {
 // answered is the time up to which an occurrence covers others: those that fall due in the quiet hours whose end it waits for become
 // one run with it.
 func (d *Decision) answered(nominal store.Millis) store.Millis {
-	if d.Habits == nil {
+	if d.Profile == nil {
 		return nominal
 	}
 	// guard: quiet-runs-once

@@ -185,7 +185,7 @@ func (d *Decision) putOff(v *Verdict, o model.Outcome, wait time.Duration) {
 // again lets the task wait until it is due, but not before it may start again.
 func (d *Decision) again(v *Verdict, due store.When) {
 	v.Status = store.StatusWaiting
-	due = d.hush(d.Delay(v, due))
+	due = d.delayPastQuiet(d.Delay(v, due))
 	v.Settlement.Verb, v.Settlement.Due, v.Settlement.State = store.VerbAgain, due, d.State.Encode()
 }
 

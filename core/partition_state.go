@@ -15,16 +15,16 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// learn notes what a claim reports about its target.
-func (p *pull) learn(t *target, r *store.ClaimRequest, c *store.Claim, sent time.Time, g slots.Grant) {
+// observeClaim notes what a claim reports about its target.
+func (p *pull) observeClaim(t *target, r *store.ClaimRequest, c *store.Claim, sent time.Time, g slots.Grant) {
 	p.outlook.mu.Lock()
 	defer p.outlook.mu.Unlock()
 	if c.Err != nil {
-		p.isAway(t, c.Err)
+		p.markUnavailable(t, c.Err)
 		return
 	}
 	// Any answer shows that the partition is available, even one without a task.
-	p.isBack(t)
+	p.markAvailable(t)
 	p.s.fences.seen(t.partition, c.Fence)
 	before, now := t.due(), t.atNow
 	t.answered(sent, r.Agents, &c.Look)
@@ -41,7 +41,7 @@ func (p *pull) learn(t *target, r *store.ClaimRequest, c *store.Claim, sent time
 	if c.Noticed > 0 {
 		p.noticed = sent.Add(r.Notice)
 	}
-	t.barren = time.Time{}
+	t.emptyUntil = time.Time{}
 	t.doubted = p.outlook.series != nil && !g.Urgent && len(c.Tasks)+c.Parked+c.Recovered == 0
 	// The claim may not have seen tasks that a settlement made due, or made room for, while it was under way: that is no reason to
 	// stay away.
@@ -85,14 +85,14 @@ func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.T
 	case moved && !full && len(r.Leave) == 0:
 	case t.room && t.left == 0: // the claim may not have seen it
 	case full:
-		t.barren, t.because = sent.Add(cmp.Or(t.nextSort, lookEvery)), g.News
+		t.emptyUntil, t.because = sent.Add(cmp.Or(t.nextSort, lookEvery)), g.News
 	default:
-		t.barren, t.because = sent.Add(leftFor), 0
+		t.emptyUntil, t.because = sent.Add(leftFor), 0
 	}
 }
 
-// tellMoved reports what a claim did with tasks that it did not take: which it has parked, up to a bound and then how many more.
-func (p *pull) tellMoved(c *store.Claim) {
+// emitParked reports what a claim did with tasks that it did not take: which it has parked, up to a bound and then how many more.
+func (p *pull) emitParked(c *store.Claim) {
 	for _, a := range c.Aside {
 		p.s.base.Emit(Event{Type: model.EventPark, Agent: a.Agent, ID: a.ID, From: StatusWaiting, Status: StatusWaiting, By: check.ByDuly, Reason: base.Aside(a.Why), Count: 1})
 	}
@@ -123,7 +123,7 @@ func (p *pull) refresh(age time.Duration) error {
 	if p.scope.Join != nil && p.scope.Agents != nil {
 		p.join()
 	}
-	p.askAway()
+	p.probeUnavailable()
 	now := p.s.config.Clock.Now()
 	old := p.outlook.old(now, p.s.base.StoreNow(), age)
 	if len(old) == 0 {
@@ -172,17 +172,17 @@ func (p *pull) look(targets []*target, now time.Time) error {
 		return err
 	}
 	if err != nil {
-		return p.allAway(targets, err)
+		return p.markAllUnavailable(targets, err)
 	}
 	p.s.base.Observe(base.LatestOf(looks, func(l *store.Look) *store.Look { return l }))
 	p.outlook.mu.Lock()
 	defer p.outlook.mu.Unlock()
 	for i, t := range targets {
 		if looks[i].Err != nil {
-			p.isAway(t, looks[i].Err)
+			p.markUnavailable(t, looks[i].Err)
 			continue
 		}
-		p.isBack(t)
+		p.markAvailable(t)
 		t.answered(now, requests[i].Agents, &looks[i])
 		t.looked = true
 	}

@@ -22,12 +22,14 @@ var (
 	_ inspect.Engine = engine{}
 )
 
-// SureOf is for the desk.
-func (e engine) SureOf(ctx context.Context, t *store.Stored) error { return e.sureOf(ctx, t) }
+// EnsureDelivery is for the desk.
+func (e engine) EnsureDelivery(ctx context.Context, t *store.Stored) error {
+	return e.ensureDelivery(ctx, t)
+}
 
-// ForetellCancel is for the desk.
-func (e engine) ForetellCancel(ctx context.Context, t *store.Stored, b *codec.Body, rec *record.Finished) (*store.Submission, error) {
-	return e.foretellCancel(ctx, t, b, rec)
+// StoreCancelDelivery is for the desk.
+func (e engine) StoreCancelDelivery(ctx context.Context, t *store.Stored, b *codec.Body, rec *record.Finished) (*store.Submission, error) {
+	return e.storeCancelDelivery(ctx, t, b, rec)
 }
 
 // ConfirmCancel is for the desk.
@@ -46,8 +48,8 @@ func (e engine) ExplainAlarm(ctx context.Context, to *inspect.Explanation, t *st
 	e.explainAlarm(ctx, to, t)
 }
 
-// furnish gives a scheduler the base of its rooms, and the rooms.
-func (s *Scheduler) furnish(st Store) {
+// wireRooms gives a scheduler the base of its rooms, and the rooms.
+func (s *Scheduler) wireRooms(st Store) {
 	c := &s.config
 	s.base = &base.Base{
 		Store: st, Tag: s.nonce, Handled: s.handled, Self: s.self,

@@ -14,28 +14,28 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Habits are a parsed profile. They never change.
-type Habits struct {
+// Profile are a parsed profile. They never change.
+type Profile struct {
 	Stored record.Profile
 	Data   string // as it is stored
 	zone   string // an IANA name; empty for UTC
 	quiet  *schedule.Quiet
 }
 
-// KeptHabits are the profiles that a process has read, by their stored bytes, and by the agents that it has submitted for: the next submit for an
+// ProfileCache are the profiles that a process has read, by their stored bytes, and by the agents that it has submitted for: the next submit for an
 // agent is planned with the profile of the last.
-type KeptHabits struct {
+type ProfileCache struct {
 	mu   sync.Mutex
-	all  map[string]*Habits
-	last map[string]*Habits
+	all  map[string]*Profile
+	last map[string]*Profile
 }
 
-// mostHabits bounds each cache; when it is reached the cache is cleared, and fills again with use.
-const mostHabits = 4096
+// mostProfiles bounds each cache; when it is reached the cache is cleared, and fills again with use.
+const mostProfiles = 4096
 
-// Of returns the habits of a stored profile, for a default zone; nil without one. One that cannot be read has no quiet hours: a task that
+// Of returns the parsed form of a stored profile, for a default zone; nil without one. One that cannot be read has no quiet hours: a task that
 // starts is better than one that never does.
-func (k *KeptHabits) Of(data []byte, zone string) *Habits {
+func (k *ProfileCache) Of(data []byte, zone string) *Profile {
 	if len(data) == 0 {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (k *KeptHabits) Of(data []byte, zone string) *Habits {
 	if h := k.all[string(data)]; h != nil {
 		return h
 	}
-	h := &Habits{Data: string(data), zone: zone}
+	h := &Profile{Data: string(data), zone: zone}
 	var err error
 	if h.Stored, err = record.DecodeProfile(data); err == nil && !h.Stored.Deleted {
 		if h.Stored.Zone != "" {
@@ -52,36 +52,36 @@ func (k *KeptHabits) Of(data []byte, zone string) *Habits {
 		}
 		h.quiet, _ = schedule.ParseQuiet(h.hours(), h.zone) // it was accepted when it was set
 	}
-	if k.all == nil || len(k.all) >= mostHabits {
-		k.all = map[string]*Habits{}
+	if k.all == nil || len(k.all) >= mostProfiles {
+		k.all = map[string]*Profile{}
 	}
 	k.all[h.Data] = h
 	return h
 }
 
-// Saw records the profile that an agent has, and LastOf returns what was recorded last.
-func (k *KeptHabits) Saw(agent string, h *Habits) {
+// SetLast records the profile that an agent has, and LastOf returns what was recorded last.
+func (k *ProfileCache) SetLast(agent string, h *Profile) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
 	case h == nil:
 		delete(k.last, agent)
 		return
-	case k.last == nil || len(k.last) >= mostHabits:
-		k.last = map[string]*Habits{}
+	case k.last == nil || len(k.last) >= mostProfiles:
+		k.last = map[string]*Profile{}
 	}
 	k.last[agent] = h
 }
 
-// LastOf are the habits that an agent had when it last submitted; nil if that is not known.
-func (k *KeptHabits) LastOf(agent string) *Habits {
+// LastOf is the profile that an agent had when it last submitted; nil if that is not known.
+func (k *ProfileCache) LastOf(agent string) *Profile {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.last[agent]
 }
 
 // hours are the quiet hours as they were set.
-func (h *Habits) hours() []model.QuietHours {
+func (h *Profile) hours() []model.QuietHours {
 	var out []model.QuietHours
 	for _, line := range h.Stored.Quiet {
 		parts := strings.SplitN(line, "\x00", 3)
@@ -97,8 +97,8 @@ func (h *Habits) hours() []model.QuietHours {
 	return out
 }
 
-// Profile is the profile as it was set.
-func (h *Habits) Profile(agent string) model.Profile {
+// Model is the profile as it was set.
+func (h *Profile) Model(agent string) model.Profile {
 	p := model.Profile{Agent: agent, Zone: h.Stored.Zone, Quiet: h.hours(), Urgent: h.Stored.Urgent, Revision: h.Stored.Revision}
 	for _, l := range h.Stored.Labels {
 		name, value, _ := strings.Cut(l, "\x00")
@@ -117,7 +117,7 @@ func (h *Habits) Profile(agent string) model.Profile {
 }
 
 // Until is the end of the quiet time that contains a time, for a task, or the time itself.
-func (h *Habits) Until(at store.Millis, level store.Level, urgent bool) store.Millis {
+func (h *Profile) Until(at store.Millis, level store.Level, urgent bool) store.Millis {
 	if h == nil || h.quiet == nil || at >= store.Never || h.Stored.Urgent && (urgent || level == store.LevelHigh) {
 		return at
 	}
@@ -125,7 +125,7 @@ func (h *Habits) Until(at store.Millis, level store.Level, urgent bool) store.Mi
 }
 
 // Zoned is a cron schedule in the zone that it has for an agent; zone is the default.
-func (h *Habits) Zoned(spec codec.CronSpec, zone string) codec.CronSpec {
+func (h *Profile) Zoned(spec codec.CronSpec, zone string) codec.CronSpec {
 	if spec.Zone != model.ZoneOfAgent {
 		return spec
 	}

@@ -29,12 +29,12 @@ type AgentFigures struct {
 
 // Bounds of figures.
 const (
-	figuresAge  = time.Second // of those of the store
-	figuresWait = 500 * time.Millisecond
-	heatHalf    = time.Minute
-	mostHeats   = 10_000 // agents
-	coldest     = 0.05   // runs and submits: such an agent is forgotten when there are too many
-	newest      = 0.25   // the share of the last run in an average
+	figuresAge     = time.Second // of those of the store
+	figuresWait    = 500 * time.Millisecond
+	loadHalfLife   = time.Minute
+	mostAgentLoads = 10_000 // agents
+	idleLoad       = 0.05   // runs and submits: such an agent is forgotten when there are too many
+	newest         = 0.25   // the share of the last run in an average
 )
 
 // figures are those of one process.
@@ -45,11 +45,11 @@ type figures struct {
 	asked  time.Time
 	store  store.Counters
 	kinds  map[string]store.KindCounters
-	agents map[string]*heat
+	agents map[string]*agentLoad
 }
 
-// heat is how busy an agent is.
-type heat struct {
+// agentLoad is how busy an agent is.
+type agentLoad struct {
 	AgentFigures
 
 	at time.Time // the time of the counts
@@ -91,7 +91,7 @@ func (f *figures) of(now time.Time, agent, kind string) Figures {
 	out := Figures{Store: f.store, Kind: f.kinds[kind]}
 	out.Kind.Kind = kind
 	if h := f.agents[agent]; h != nil {
-		h.fade(now)
+		h.decay(now)
 		out.Agent = h.AgentFigures
 	}
 	return out
@@ -101,14 +101,14 @@ func (f *figures) of(now time.Time, agent, kind string) Figures {
 func (f *figures) submitted(now time.Time, agent string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.heat(now, agent).Submitted++
+	f.load(now, agent).Submitted++
 }
 
 // ran counts a run with the verdict on it, which was claimed so late.
 func (f *figures) ran(now time.Time, agent string, v *decide.Verdict, lag time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	h := f.heat(now, agent)
+	h := f.load(now, agent)
 	share := newest
 	if h.Took == 0 && h.Lag == 0 {
 		share = 1
@@ -121,42 +121,42 @@ func (f *figures) ran(now time.Time, agent string, v *decide.Verdict, lag time.D
 	}
 }
 
-// heat is the current heat of an agent. The mutex is held.
-func (f *figures) heat(now time.Time, agent string) *heat {
+// load is the current heat of an agent. The mutex is held.
+func (f *figures) load(now time.Time, agent string) *agentLoad {
 	h := f.agents[agent]
 	if h == nil {
 		f.makeRoom(now)
-		h = &heat{at: now}
+		h = &agentLoad{at: now}
 		f.agents[agent] = h
 	}
-	h.fade(now)
+	h.decay(now)
 	return h
 }
 
 // makeRoom forgets the cold agents when too many are known; any one if none is cold. The mutex is held.
 func (f *figures) makeRoom(now time.Time) {
 	if f.agents == nil {
-		f.agents = map[string]*heat{}
+		f.agents = map[string]*agentLoad{}
 	}
-	if len(f.agents) < mostHeats {
+	if len(f.agents) < mostAgentLoads {
 		return
 	}
 	for agent, h := range f.agents {
-		if h.fade(now); h.Submitted+h.Runs < coldest {
+		if h.decay(now); h.Submitted+h.Runs < idleLoad {
 			delete(f.agents, agent)
 		}
 	}
 	for agent := range f.agents {
-		if len(f.agents) < mostHeats*9/10 { // so that not each new agent looks at all others
+		if len(f.agents) < mostAgentLoads*9/10 { // so that not each new agent looks at all others
 			return
 		}
 		delete(f.agents, agent)
 	}
 }
 
-// fade lets the counts fade until now.
-func (h *heat) fade(now time.Time) {
-	if left := math.Exp2(-float64(now.Sub(h.at)) / float64(heatHalf)); left < 1 {
+// decay lets the counts fade until now.
+func (h *agentLoad) decay(now time.Time) {
+	if left := math.Exp2(-float64(now.Sub(h.at)) / float64(loadHalfLife)); left < 1 {
 		h.Submitted, h.Runs, h.Failures, h.at = h.Submitted*left, h.Runs*left, h.Failures*left, now
 	}
 }

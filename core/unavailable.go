@@ -10,10 +10,10 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// avoid leaves out the targets that are known to be away, unless all are: then each is asked, as no other work would wait
+// skipUnavailable leaves out the targets that are known to be away, unless all are: then each is asked, as no other work would wait
 // for it.
-func (p *pull) avoid() {
-	if p.s.absences.N.Load() == 0 {
+func (p *pull) skipUnavailable() {
+	if p.s.absences.Count.Load() == 0 {
 		return
 	}
 	p.outlook.mu.Lock()
@@ -23,7 +23,7 @@ func (p *pull) avoid() {
 		t.away = p.s.absences.Of(t.partition)
 		here = here || t.away == nil
 	}
-	p.missing.Store(here)
+	p.someUnavailable.Store(here)
 	for _, t := range p.outlook.targets {
 		if !here {
 			t.away = nil
@@ -31,10 +31,10 @@ func (p *pull) avoid() {
 	}
 }
 
-// isAway leaves a target out that did not answer while others did. The mutex of the outlook is held.
-func (p *pull) isAway(t *target, err error) {
+// markUnavailable leaves a target out that did not answer while others did. The mutex of the outlook is held.
+func (p *pull) markUnavailable(t *target, err error) {
 	t.away = err
-	p.missing.Store(true)
+	p.someUnavailable.Store(true)
 	if p.outlook.series != nil {
 		*t.seen = seen{} // its earlier answer is no reason to wake for it
 	}
@@ -44,17 +44,17 @@ func (p *pull) isAway(t *target, err error) {
 	}
 }
 
-// isBack notes that a target has answered. The mutex of the outlook is held.
-func (p *pull) isBack(t *target) {
+// markAvailable notes that a target has answered. The mutex of the outlook is held.
+func (p *pull) markAvailable(t *target) {
 	t.away = nil
 	if p.s.absences.Back(t.partition) {
 		p.s.config.Logger.InfoContext(p.ctx, "a partition of the store answers again", slog.Int("partition", t.partition))
 	}
 }
 
-// allAway leaves targets out that a call has failed for as a whole. It fails if no other target is left: then the store is
+// markAllUnavailable leaves targets out that a call has failed for as a whole. It fails if no other target is left: then the store is
 // away, not a part of it.
-func (p *pull) allAway(targets []*target, err error) error {
+func (p *pull) markAllUnavailable(targets []*target, err error) error {
 	p.outlook.mu.Lock()
 	defer p.outlook.mu.Unlock()
 	for _, t := range targets {
@@ -63,7 +63,7 @@ func (p *pull) allAway(targets []*target, err error) error {
 	for _, t := range p.outlook.targets {
 		if t.away == nil && !t.asked.IsZero() {
 			for _, t := range targets {
-				p.isAway(t, err)
+				p.markUnavailable(t, err)
 			}
 			return nil
 		}
@@ -74,10 +74,10 @@ func (p *pull) allAway(targets []*target, err error) error {
 	return err
 }
 
-// askAway asks the targets that are away whether they are back, each in a goroutine of its own, so that one that hangs delays
+// probeUnavailable asks the targets that are away whether they are back, each in a goroutine of its own, so that one that hangs delays
 // nothing. Those that are back, as this or another pull of the process has found, are looked at next.
-func (p *pull) askAway() {
-	if !p.missing.Load() {
+func (p *pull) probeUnavailable() {
+	if !p.someUnavailable.Load() {
 		return
 	}
 	now := p.s.config.Clock.Now()
@@ -91,36 +91,36 @@ func (p *pull) askAway() {
 		case p.s.absences.Of(t.partition) == nil:
 			t.away, t.asked = nil, time.Time{}
 			continue
-		case p.s.absences.Turn(t.partition, now):
-			p.asking.Go(func() { p.askOne(t) })
+		case p.s.absences.TakeProbe(t.partition, now):
+			p.probes.Go(func() { p.probe(t) })
 		}
 		missing = true
 	}
-	p.missing.Store(missing)
+	p.someUnavailable.Store(missing)
 }
 
-// askOne asks a partition that was away, concurrently with the pull's other work. If it answers, the next round
+// probe asks a partition that was away, concurrently with the pull's other work. If it answers, the next round
 // claims from it.
-func (p *pull) askOne(t *target) {
+func (p *pull) probe(t *target) {
 	ctx, cancel := p.call(longestLook / 2)
 	defer cancel()
 	err := p.s.lookAt(ctx, t.partition)
 	p.outlook.mu.Lock()
 	defer p.outlook.mu.Unlock()
 	if err != nil {
-		p.isAway(t, err)
+		p.markUnavailable(t, err)
 		return
 	}
-	p.isBack(t)
+	p.markAvailable(t)
 	t.asked = time.Time{}
-	p.back.Add(1)
+	p.recovered.Add(1)
 }
 
-// catchUp claims from partitions that have come back since the last rounds, until no question to one is under way.
-func (p *pull) catchUp() error {
+// claimRecovered claims from partitions that have come back since the last rounds, until no question to one is under way.
+func (p *pull) claimRecovered() error {
 	for served := int64(0); ; {
-		p.asking.Wait()
-		back := p.back.Load()
+		p.probes.Wait()
+		back := p.recovered.Load()
 		if back == served {
 			return nil
 		}

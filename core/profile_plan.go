@@ -12,28 +12,28 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// foreseen are the profiles that some submissions were planned with; nil for all of them without one.
-type foreseen []*plan.Habits
+// plannedWith are the profiles that some submissions were planned with; nil for all of them without one.
+type plannedWith []*plan.Profile
 
-func (f foreseen) of(i int) *plan.Habits {
+func (f plannedWith) of(i int) *plan.Profile {
 	if f == nil {
 		return nil
 	}
 	return f[i]
 }
 
-// foresee plans submissions with the profiles that their agents had when this process last submitted for them, as most still have them. It
+// planByProfiles plans submissions with the profiles that their agents had when this process last submitted for them, as most still have them. It
 // returns the profile that each was planned with.
-func (s *Scheduler) foresee(subs []store.Submission) foreseen {
-	var with foreseen
+func (s *Scheduler) planByProfiles(subs []store.Submission) plannedWith {
+	var with plannedWith
 	for i := range subs {
 		sub := &subs[i]
-		h := s.base.Habits.LastOf(sub.Agent)
+		h := s.base.Profiles.LastOf(sub.Agent)
 		if h == nil || sub.Conflict == store.ConflictReplace {
 			continue
 		}
 		if with == nil {
-			with = make(foreseen, len(subs))
+			with = make(plannedWith, len(subs))
 		}
 		with[i] = h
 		now := s.base.StoreNow()
@@ -49,9 +49,9 @@ func (s *Scheduler) foresee(subs []store.Submission) foreseen {
 	return with
 }
 
-// habituate plans tasks that were just stored by the profiles that their agents turned out to have. The tasks stay stored if that fails,
+// replanSubmitted plans tasks that were just stored by the profiles that their agents turned out to have. The tasks stay stored if that fails,
 // and no claim starts one in quiet hours, so the submit does not fail.
-func (s *Scheduler) habituate(ctx context.Context, subs []store.Submission, placed []store.Submitted, with foreseen) {
+func (s *Scheduler) replanSubmitted(ctx context.Context, subs []store.Submission, placed []store.Submitted, with plannedWith) {
 	ids := map[string][]string(nil)
 	for i := range placed {
 		p := &placed[i]
@@ -68,7 +68,7 @@ func (s *Scheduler) habituate(ctx context.Context, subs []store.Submission, plac
 		}
 	}
 	for agent, some := range ids {
-		if err := s.base.ReplanSome(ctx, agent, some, s.base.Habits.LastOf(agent)); err != nil {
+		if err := s.base.ReplanSome(ctx, agent, some, s.base.Profiles.LastOf(agent)); err != nil {
 			s.config.Logger.WarnContext(ctx, "new tasks could not be planned around quiet hours: the first claim does it",
 				slog.String("agent", agent), slog.Any("err", err))
 		}
@@ -76,9 +76,9 @@ func (s *Scheduler) habituate(ctx context.Context, subs []store.Submission, plac
 }
 
 // adapted is when a task that was stored is to be due by the profile that its agent turned out to have; false if it was planned by that.
-func (s *Scheduler) adapted(sub *store.Submission, p *store.Submitted, used *plan.Habits) (store.Millis, bool) {
-	h := s.base.Habits.Of(p.Profile, s.config.Zone)
-	s.base.Habits.Saw(sub.Agent, h)
+func (s *Scheduler) adapted(sub *store.Submission, p *store.Submitted, used *plan.Profile) (store.Millis, bool) {
+	h := s.base.Profiles.Of(p.Profile, s.config.Zone)
+	s.base.Profiles.SetLast(sub.Agent, h)
 	if h == used {
 		return 0, false
 	}
@@ -87,47 +87,47 @@ func (s *Scheduler) adapted(sub *store.Submission, p *store.Submitted, used *pla
 	return r.Due, moves
 }
 
-// met notes what the profile of a claimed task shows of others: that a process has begun to plan them and has not finished.
-func (p *pull) met(h *plan.Habits, agent string) {
+// checkReplanning notes what the profile of a claimed task shows of others: that a process has begun to plan them and has not finished.
+func (p *pull) checkReplanning(h *plan.Profile, agent string) {
 	if h == nil || h.Stored.Replanning == 0 || p.s.base.StoreNow().Sub(h.Stored.Replanning) < base.ReplanAfter {
 		return
 	}
-	p.doubtsMu.Lock()
-	defer p.doubtsMu.Unlock()
-	p.doubt(agent, nil)
+	p.toReplanMu.Lock()
+	defer p.toReplanMu.Unlock()
+	p.markReplan(agent, nil)
 }
 
-// settledBy notes a task whose due time follows from a profile that may have changed while it ran. The call that changed it has planned the
+// checkSettledDue notes a task whose due time follows from a profile that may have changed while it ran. The call that changed it has planned the
 // tasks that waited then.
-func (p *pull) settledBy(r *run) {
+func (p *pull) checkSettledDue(r *run) {
 	if r.verdict.Settlement.Verb != store.VerbAgain || r.state.PutOff == nil && r.body.Zone != ZoneOfAgent {
 		return
 	}
-	p.doubtsMu.Lock()
-	defer p.doubtsMu.Unlock()
-	if ids, known := p.doubts[r.claimed.Agent]; !known || ids != nil {
-		p.doubt(r.claimed.Agent, append(ids, r.claimed.ID))
+	p.toReplanMu.Lock()
+	defer p.toReplanMu.Unlock()
+	if ids, known := p.toReplan[r.claimed.Agent]; !known || ids != nil {
+		p.markReplan(r.claimed.Agent, append(ids, r.claimed.ID))
 	}
 }
 
-func (p *pull) doubt(agent string, ids []string) {
-	if p.doubts == nil {
-		p.doubts = base.Doubts{}
+func (p *pull) markReplan(agent string, ids []string) {
+	if p.toReplan == nil {
+		p.toReplan = base.ReplanSet{}
 	}
-	p.doubts[agent] = ids
+	p.toReplan[agent] = ids
 }
 
-// replan removes the doubts of a pull that ends. Tasks that it fails for are found again by the next claim.
+// replan plans the tasks again that a pull has marked, when it ends. Tasks that it fails for are found again by the next claim.
 func (p *pull) replan() {
-	p.doubtsMu.Lock()
-	all := p.doubts
-	p.doubts = nil
-	p.doubtsMu.Unlock()
+	p.toReplanMu.Lock()
+	all := p.toReplan
+	p.toReplan = nil
+	p.toReplanMu.Unlock()
 	for agent, ids := range all {
 		if p.ctx.Err() != nil {
 			return
 		}
-		h, err := p.s.base.HabitsOf(p.ctx, agent)
+		h, err := p.s.base.ProfileOf(p.ctx, agent)
 		switch {
 		case err != nil:
 		case ids == nil && h != nil && h.Stored.Replanning != 0:

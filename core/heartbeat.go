@@ -13,23 +13,23 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// heart keeps the leases of a pull's claims alive: it extends all of them in one call, three times in a lease. Where the store does not
+// heartbeat keeps the leases of a pull's claims alive: it extends all of them in one call, three times in a lease. Where the store does not
 // answer it asks again, for as long as that takes: handlers continue, as the store may be away for every process. Only a store that reports a
 // lease as lost ends its runs, and only those that another process has begun meanwhile.
-type heart struct {
+type heartbeat struct {
 	pull *pull
 
-	mu      sync.Mutex
-	claims  map[claimKey]*heldClaim
-	moved   map[*Claimed]leasePlace // runs that were leased again under another fence
-	stopAt  func() bool             // stops the timer of the next beat
-	nextAt  time.Time               // when that is
-	halted  bool
-	beating bool
-	news    bool      // a run has come further since the beat under way began
-	leaving bool      // the process is about to end, and reports it
-	failing time.Time // since when the store has not answered; zero while it does
-	beats   sync.WaitGroup
+	mu           sync.Mutex
+	claims       map[claimKey]*heldClaim
+	moved        map[*Claimed]leasePlace // runs that were leased again under another fence
+	stopAt       func() bool             // stops the timer of the next beat
+	nextAt       time.Time               // when that is
+	halted       bool
+	beating      bool
+	progressNews bool      // a run has come further since the beat under way began
+	leaving      bool      // the process is about to end, and reports it
+	failing      time.Time // since when the store has not answered; zero while it does
+	beats        sync.WaitGroup
 }
 
 // leasePlace is where the lease of a run is.
@@ -44,16 +44,16 @@ type claimKey struct {
 	fence     store.Fence
 }
 
-// heldClaim is a claim whose lease the heart keeps.
+// heldClaim is a claim whose lease the heartbeat keeps.
 type heldClaim struct {
-	lease    time.Duration // the longest of its runs'; as claimed until they are known
-	known    bool
-	given    bool      // it is lost, and its runs have been notified
-	left     bool      // the store knows that the process leaves
-	deadline time.Time // by our clock, counted from before the claim was sent
-	next     time.Time // when it is extended at the latest
-	runs     []heldRun
-	open     int // of them, not settled
+	lease     time.Duration // the longest of its runs'; as claimed until they are known
+	known     bool
+	lost      bool      // it is lost, and its runs have been notified
+	leaveSent bool      // the store knows that the process leaves
+	deadline  time.Time // by our clock, counted from before the claim was sent
+	next      time.Time // when it is extended at the latest
+	runs      []heldRun
+	open      int // of them, not settled
 }
 
 // heldRun is one of its runs, and the call of its handler.
@@ -77,8 +77,8 @@ func (c *heldClaim) of(index int) *heldRun {
 	return &c.runs[i]
 }
 
-// hold adds a claim that was just made.
-func (h *heart) hold(c *store.Claim, deadline time.Time, lease time.Duration) {
+// add adds a claim that was just made.
+func (h *heartbeat) add(c *store.Claim, deadline time.Time, lease time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.claims == nil {
@@ -96,8 +96,8 @@ func (h *heart) hold(c *store.Claim, deadline time.Time, lease time.Duration) {
 	h.plan(lease / 3)
 }
 
-// holdAll adds tasks that were claimed elsewhere; how much of their lease is left is not known.
-func (h *heart) holdAll(tasks []Claimed) {
+// addClaimed adds tasks that were claimed elsewhere; how much of their lease is left is not known.
+func (h *heartbeat) addClaimed(tasks []Claimed) {
 	byClaim := map[claimKey]*store.Claim{}
 	for i := range tasks {
 		key := claimKey{tasks[i].Partition, tasks[i].Fence}
@@ -108,7 +108,7 @@ func (h *heart) holdAll(tasks []Claimed) {
 	}
 	for _, c := range byClaim {
 		lease := h.pull.s.config.Default.Lease
-		h.hold(c, h.pull.begun.Add(lease), lease)
+		h.add(c, h.pull.begun.Add(lease), lease)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,7 +120,7 @@ func (h *heart) holdAll(tasks []Claimed) {
 
 // plan makes sure that the next beat comes within d. The mutex is held. A beat under way plans the next one itself, from
 // all claims.
-func (h *heart) plan(d time.Duration) {
+func (h *heartbeat) plan(d time.Duration) {
 	at := h.pull.s.config.Clock.Now().Add(d)
 	switch {
 	case h.halted || h.beating:
@@ -133,10 +133,10 @@ func (h *heart) plan(d time.Duration) {
 }
 
 // watch sets the run of a task, and the call that is cancelled when its lease is lost.
-func (h *heart) watch(r *run, call *call) {
+func (h *heartbeat) watch(r *run, call *call) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	at := h.at(r.claimed)
+	at := h.leaseOf(r.claimed)
 	held := h.claims[at.key]
 	if held == nil {
 		return
@@ -156,8 +156,8 @@ func (h *heart) watch(r *run, call *call) {
 	}
 }
 
-// at is where the lease of a task is. The mutex is held.
-func (h *heart) at(c *Claimed) leasePlace {
+// leaseOf is where the lease of a task is. The mutex is held.
+func (h *heartbeat) leaseOf(c *Claimed) leasePlace {
 	if to, moved := h.moved[c]; moved {
 		return to
 	}
@@ -174,20 +174,20 @@ func (p *pull) lease(r *run) time.Duration {
 
 // lapsed reports whether the lease of a task is over by our clock, so that others may have taken it, and whether it is known to be lost;
 // fence is that of the lease, which is another one than the claim's if the task was taken back.
-func (h *heart) lapsed(c *Claimed) (fence store.Fence, over, lost bool) {
+func (h *heartbeat) lapsed(c *Claimed) (fence store.Fence, over, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	at := h.at(c).key
+	at := h.leaseOf(c).key
 	held := h.claims[at]
-	lost = held == nil || held.given
+	lost = held == nil || held.lost
 	return at.fence, lost || !h.pull.s.config.Clock.Now().Before(held.deadline), lost
 }
 
 // release forgets a task that is settled.
-func (h *heart) release(c *Claimed) {
+func (h *heartbeat) release(c *Claimed) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	at := h.at(c)
+	at := h.leaseOf(c)
 	delete(h.moved, c)
 	held := h.claims[at.key]
 	if held == nil {
@@ -206,17 +206,17 @@ func (h *heart) release(c *Claimed) {
 const ProgressWithin = time.Second
 
 // progressed makes sure that the store soon knows how far a run has come. A run that reports progress all the time costs one call in each such time.
-func (h *heart) progressed() {
+func (h *heartbeat) progressed() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.news = true
+	h.progressNews = true
 	if len(h.claims) > 0 {
 		h.plan(ProgressWithin)
 	}
 }
 
 // leave notifies the store that the process is about to end: a run that it cannot end by then is no suspect.
-func (h *heart) leave() {
+func (h *heartbeat) leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.leaving = true
@@ -226,7 +226,7 @@ func (h *heart) leave() {
 }
 
 // schedule plans the next beat. The mutex is held.
-func (h *heart) schedule(d time.Duration) {
+func (h *heartbeat) schedule(d time.Duration) {
 	h.nextAt = h.pull.s.config.Clock.Now().Add(d)
 	h.stopAt = h.pull.s.config.Clock.AfterFunc(d, func() {
 		h.mu.Lock()
@@ -251,7 +251,7 @@ const (
 )
 
 // beat extends all leases and plans the next beat.
-func (h *heart) beat() {
+func (h *heartbeat) beat() {
 	extensions, keys := h.extensions()
 	failed := false
 	if len(extensions) > 0 {
@@ -266,12 +266,12 @@ func (h *heart) beat() {
 	}
 	next, retry, tell, now := check.MaxLease, check.MaxLease, false, h.pull.s.config.Clock.Now()
 	for _, held := range h.claims {
-		if !held.given {
+		if !held.lost {
 			next, retry = min(next, max(held.next.Sub(now), 0)), min(retry, held.lease/10)
-			tell = tell || h.leaving && !held.left
+			tell = tell || h.leaving && !held.leaveSent
 		}
 	}
-	if h.news {
+	if h.progressNews {
 		next = min(next, ProgressWithin)
 	}
 	switch {
@@ -285,20 +285,20 @@ func (h *heart) beat() {
 
 // extensions are what one heartbeat sends: the claims whose time has come, or comes soon, and those of whose runs there is progress since
 // the last one.
-func (h *heart) extensions() ([]store.Extension, []claimKey) {
+func (h *heartbeat) extensions() ([]store.Extension, []claimKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.news = false
+	h.progressNews = false
 	now := h.pull.s.config.Clock.Now()
 	var extensions []store.Extension
 	var keys []claimKey
 	for key, held := range h.claims {
-		if held.given {
+		if held.lost {
 			continue
 		}
 		e := store.Extension{Partition: key.partition, Fence: key.fence, Lease: stored(held.lease), Leave: h.leaving}
 		e.Progress = held.progress(key)
-		if len(e.Progress) > 0 || h.leaving && !held.left || held.next.Sub(now) <= held.lease/6 {
+		if len(e.Progress) > 0 || h.leaving && !held.leaveSent || held.next.Sub(now) <= held.lease/6 {
 			extensions, keys = append(extensions, e), append(keys, key)
 		}
 	}
@@ -322,7 +322,7 @@ func (c *heldClaim) progress(key claimKey) (all []store.Progress) {
 
 // extend sends a heartbeat, and takes note of each run that is to end and each lease that is lost. It reports whether some of the store
 // did not answer.
-func (h *heart) extend(extensions []store.Extension, keys []claimKey) (failed bool) {
+func (h *heartbeat) extend(extensions []store.Extension, keys []claimKey) (failed bool) {
 	p := h.pull
 	sent := p.s.config.Clock.Now()
 	// The leases are needed until the last run is settled, also when the caller has gone.
@@ -343,23 +343,23 @@ func (h *heart) extend(extensions []store.Extension, keys []claimKey) (failed bo
 			failed, err = true, one
 		case alive[i].Held:
 			// From when it was sent, as for the claim: the store's lease is never over before ours.
-			held.deadline, held.next, held.left = heldUntil(sent, held.lease), sent.Add(held.lease/3), extensions[i].Leave
-			held.told(alive[i].Ended)
+			held.deadline, held.next, held.leaveSent = heldUntil(sent, held.lease), sent.Add(held.lease/3), extensions[i].Leave
+			held.cancelEnded(alive[i].Ended)
 		default:
 			lost = append(lost, held)
 		}
 	}
 	h.mu.Unlock()
-	h.answers(err)
+	h.logFailing(err)
 	for _, held := range lost {
-		h.regain(held)
+		h.recoverLease(held)
 	}
 	return failed
 }
 
-// told ends the runs of tasks that were cancelled or deleted. One that shares its handler's call with others is not
+// cancelEnded ends the runs of tasks that were cancelled or deleted. One that shares its handler's call with others is not
 // interrupted, as they would be too: it ends with the call.
-func (c *heldClaim) told(ended []store.Ended) {
+func (c *heldClaim) cancelEnded(ended []store.Ended) {
 	for _, e := range ended {
 		r := c.of(e.Index)
 		if r == nil || r.call == nil {
@@ -379,7 +379,7 @@ func (c *heldClaim) told(ended []store.Ended) {
 
 // patience is how long a beat may take: a third of the shortest lease, and no longer than a look, so that one that hangs is not waited
 // for when the store is back.
-func (h *heart) patience(keys []claimKey) time.Duration {
+func (h *heartbeat) patience(keys []claimKey) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	patience := longestLook
@@ -392,12 +392,12 @@ func (h *heart) patience(keys []claimKey) time.Duration {
 }
 
 // longestOf is the longest lease of some runs.
-func (h *heart) longestOf(runs []*run) time.Duration {
+func (h *heartbeat) longestOf(runs []*run) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	longest := check.MinLease
 	for _, r := range runs {
-		if held := h.claims[h.at(r.claimed).key]; held != nil {
+		if held := h.claims[h.leaseOf(r.claimed).key]; held != nil {
 			longest = max(longest, held.lease)
 		} else {
 			longest = max(longest, h.pull.s.config.Default.Lease)
@@ -407,7 +407,7 @@ func (h *heart) longestOf(runs []*run) time.Duration {
 }
 
 // stop ends the heartbeats and waits for one that is under way.
-func (h *heart) stop() {
+func (h *heartbeat) stop() {
 	h.mu.Lock()
 	h.halted = true
 	if h.stopAt != nil {

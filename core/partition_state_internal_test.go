@@ -28,7 +28,7 @@ func TestRoomThatAClaimHasNotSeen(t *testing.T) {
 		if during {
 			p.outlook.settle(0, now)
 		}
-		p.learn(of, &store.ClaimRequest{}, &store.Claim{Look: store.Look{Now: now}}, sent, slots.Grant{})
+		p.observeClaim(of, &store.ClaimRequest{}, &store.Claim{Look: store.Look{Now: now}}, sent, slots.Grant{})
 		due, _ := p.outlook.ready(sent, now, 0)
 		assert.Equal(t, during, len(due) == 1, name)
 		p.close()
@@ -61,7 +61,7 @@ func TestRoomAfterAClaimThatFoundNothing(t *testing.T) {
 		if c.during {
 			p.outlook.freed(0)
 		}
-		p.learn(of, &store.ClaimRequest{Leave: c.leave}, &store.Claim{Look: store.Look{Now: now, NextDue: c.due}, Left: len(c.leave)}, sent, slots.Grant{})
+		p.observeClaim(of, &store.ClaimRequest{Leave: c.leave}, &store.Claim{Look: store.Look{Now: now, NextDue: c.due}, Left: len(c.leave)}, sent, slots.Grant{})
 		if c.after {
 			p.outlook.freed(0)
 		}

@@ -13,7 +13,7 @@ import (
 
 // starting are tasks of one kind and partition that a submit has stored and that may start here.
 type starting struct {
-	host   *host
+	host   *immediateHost
 	grants []slots.Grant // a slot for each
 	claim  store.ClaimRequest
 }
@@ -76,7 +76,7 @@ func (st *starting) keep(c *store.Claim) {
 func (s *Scheduler) hasHostOfLists() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return slices.ContainsFunc(s.hosts, func(h *host) bool { return !h.Alone })
+	return slices.ContainsFunc(s.hosts, func(h *immediateHost) bool { return !h.Alone })
 }
 
 // startable are the tasks of a submit that may start here and have a slot, with room made in their host for the runs of each claim.

@@ -34,15 +34,15 @@ type AtOnce struct {
 //
 // It is for hosts: a daemon calls it while it runs, a function for each request.
 func (s *Scheduler) AtOnce(ctx context.Context, o AtOnce) (end func()) {
-	h := &host{s: s, ctx: ctx, AtOnce: o}
+	h := &immediateHost{s: s, ctx: ctx, AtOnce: o}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hosts = append(slices.Clip(s.hosts), h)
 	return h.end
 }
 
-// host is where tasks start that are submitted in this process.
-type host struct {
+// immediateHost is where tasks start that are submitted in this process.
+type immediateHost struct {
 	AtOnce
 
 	s   *Scheduler
@@ -54,9 +54,9 @@ type host struct {
 }
 
 // end lets nothing more start, and waits for the runs that have.
-func (h *host) end() {
+func (h *immediateHost) end() {
 	h.s.mu.Lock()
-	h.s.hosts = slices.DeleteFunc(slices.Clone(h.s.hosts), func(other *host) bool { return other == h })
+	h.s.hosts = slices.DeleteFunc(slices.Clone(h.s.hosts), func(other *immediateHost) bool { return other == h })
 	h.s.mu.Unlock()
 	h.mu.Lock()
 	h.ended = true
@@ -65,7 +65,7 @@ func (h *host) end() {
 }
 
 // enter makes room for a run; false if the host has ended.
-func (h *host) enter() bool {
+func (h *immediateHost) enter() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ended || h.ctx.Err() != nil {
@@ -76,7 +76,7 @@ func (h *host) enter() bool {
 }
 
 // hostOf is where a task may start, with room made for its run; nil if it may not start here.
-func (s *Scheduler) hostOf(sub *store.Submission) *host {
+func (s *Scheduler) hostOf(sub *store.Submission) *immediateHost {
 	if sub.Level != LevelHigh || sub.Due != (store.When{}) || sub.Conflict == store.ConflictReplace || sub.Hold != nil || s.config.Serial == SerialAgent {
 		return nil
 	}
@@ -94,8 +94,8 @@ func (s *Scheduler) hostOf(sub *store.Submission) *host {
 	return nil
 }
 
-// placeNow stores the only task of a submit and leases it; start runs it. Without an answer the task is to be stored as any other.
-func (s *Scheduler) placeNow(ctx context.Context, subs []store.Submission) (start func(), placed []store.Submitted, err error) {
+// submitAndStart stores the only task of a submit and leases it; start runs it. Without an answer the task is to be stored as any other.
+func (s *Scheduler) submitAndStart(ctx context.Context, subs []store.Submission) (start func(), placed []store.Submitted, err error) {
 	if len(subs) != 1 {
 		return nil, nil, nil
 	}
@@ -143,7 +143,7 @@ func (s *Scheduler) placeNow(ctx context.Context, subs []store.Submission) (star
 }
 
 // run runs the tasks of a start: a pull that claims nothing more.
-func (h *host) run(c *store.Claim, deadline time.Time, lease time.Duration) {
+func (h *immediateHost) run(c *store.Claim, deadline time.Time, lease time.Duration) {
 	defer h.runs.Done()
 	var agents []string
 	for agent := range byAgent(c.Tasks) {
@@ -151,16 +151,16 @@ func (h *host) run(c *store.Claim, deadline time.Time, lease time.Duration) {
 	}
 	p := newPull(h.ctx, h.s, Scope{Agents: agents, Grace: h.Grace, OnDue: h.OnDue, OnTick: h.OnTick})
 	defer p.close()
-	p.hosted = true
+	p.immediate = true
 	p.outlook = outlook{mu: new(sync.Mutex)} // no partition is asked, so none is left to ask
-	p.heart.hold(c, deadline, lease)
+	p.heartbeat.add(c, deadline, lease)
 	for agent, tasks := range byAgent(c.Tasks) {
 		p.enter(agent, len(tasks))
 		p.tick(agent, tasks, atOnce)
 	}
 	p.startAll() // its kind may have a handler of batches since the start was granted
 	p.open.Wait()
-	p.heart.stop()
+	p.heartbeat.stop()
 	report, err := p.finish(nil)
 	if h.Done != nil {
 		h.Done(report, err)
@@ -181,7 +181,7 @@ func (s *Scheduler) pullNow(agent string) {
 }
 
 // pull is a pull for one agent.
-func (h *host) pull(agent string) {
+func (h *immediateHost) pull(agent string) {
 	defer h.runs.Done()
 	report, err := h.s.RunDue(h.ctx, Scope{Agents: []string{agent}, Grace: h.Grace, OnDue: h.OnDue, OnTick: h.OnTick})
 	if h.Done != nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// asks reports whether the runs of a handler need a check before they start, other than a gate. The handler that turns occurrences into
+// needsAdmission reports whether the runs of a handler need a check before they start, other than a gate. The handler that turns occurrences into
 // tasks of their own runs no user code: those tasks are checked when they run themselves.
-func (s *Scheduler) asks(h *handler) bool {
+func (s *Scheduler) needsAdmission(h *handler) bool {
 	return (len(s.config.Bindings) > 0 || s.config.Authorizer != nil) && h != spawner
 }
 
-// admits reports whether the runs of a call need a check before they start.
-func (c *call) admits() bool {
-	return c.gate != nil || c.pull.s.asks(c.handler) || slices.ContainsFunc(c.runs, func(r *run) bool { return r.state.Await != nil })
+// needsAdmission reports whether the runs of a call need a check before they start.
+func (c *call) needsAdmission() bool {
+	return c.gate != nil || c.pull.s.needsAdmission(c.handler) || slices.ContainsFunc(c.runs, func(r *run) bool { return r.state.Await != nil })
 }
 
-// admitted makes every check that is due before each run, and hands the runs that pass to the handler.
-func (p *pull) admitted(ctx context.Context, c *call) []error {
+// admitAll makes every check that is due before each run, and hands the runs that pass to the handler.
+func (p *pull) admitAll(ctx context.Context, c *call) []error {
 	outcomes := make([]error, len(c.runs))
 	var through []*run
 	var at []int
@@ -51,7 +51,7 @@ func (p *pull) admitted(ctx context.Context, c *call) []error {
 
 // admit is the outcome of a run that is kept from its handler; nil for one that is not.
 func (p *pull) admit(ctx context.Context, c *call, r *run) error {
-	if p.s.asks(c.handler) {
+	if p.s.needsAdmission(c.handler) {
 		if err := p.s.authorizeRun(ctx, &r.info); err != nil {
 			return &outcome.HeldError{By: "authorizer", Err: err}
 		}
@@ -67,7 +67,7 @@ func (p *pull) admit(ctx context.Context, c *call, r *run) error {
 	if c.gate == nil || waited != nil {
 		return nil
 	}
-	answer, err := c.gate(ctx, r.ask())
+	answer, err := c.gate(ctx, r.gateInfo())
 	if err == nil {
 		err = answer.Check()
 	}
@@ -88,7 +88,7 @@ func (p *pull) admit(ctx context.Context, c *call, r *run) error {
 
 // stillHeld postpones a run whose lease expired because the checks before it took too long: another process may have begun it.
 func (p *pull) stillHeld(r *run) error {
-	fence, over, _ := p.heart.lapsed(r.claimed)
+	fence, over, _ := p.heartbeat.lapsed(r.claimed)
 	if over {
 		return &outcome.SnoozeError{After: hearAgain}
 	}
@@ -98,8 +98,8 @@ func (p *pull) stillHeld(r *run) error {
 	return nil
 }
 
-// ask is the run as its bindings and its gate get it.
-func (r *run) ask() *RunInfo {
+// gateInfo is the run as its bindings and its gate get it.
+func (r *run) gateInfo() *RunInfo {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	info := r.info // a copy, as the run may be given up, and read, during the checks

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// hosted is a world in which urgent tasks start at once, and run until they are let go.
-func hosted(t *testing.T, config core.Config, o core.AtOnce, test func(w *world, ran chan string, let chan struct{}, end func())) {
+// immediateWorld is a world in which urgent tasks start at once, and run until they are let go.
+func immediateWorld(t *testing.T, config core.Config, o core.AtOnce, test func(w *world, ran chan string, let chan struct{}, end func())) {
 	t.Helper()
 	virtual(t, config, func(w *world) {
 		ran, let := make(chan string, 100), make(chan struct{})
@@ -41,7 +41,7 @@ func hosted(t *testing.T, config core.Config, o core.AtOnce, test func(w *world,
 func TestAnUrgentTaskStartsWhereItIsSubmitted(t *testing.T) {
 	var done core.Report
 	o := core.AtOnce{Done: func(r core.Report, _ error) { done = r }}
-	hosted(t, core.Config{}, o, func(w *world, ran chan string, let chan struct{}, end func()) {
+	immediateWorld(t, core.Config{}, o, func(w *world, ran chan string, let chan struct{}, end func()) {
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "ask", Level: core.LevelHigh})
 		assert.Equal(t, "a/1", <-ran)
 		assert.Equal(t, core.StatusInProgress, w.task("a", "1").Status)
@@ -61,7 +61,7 @@ func TestAnUrgentTaskStartsWhereItIsSubmitted(t *testing.T) {
 // The level of a kind is that of its tasks that name none; what is not urgent or not due waits for a pull.
 func TestWhatDoesNotStartAtOnceWaits(t *testing.T) {
 	config := core.Config{Kinds: map[string]core.KindConfig{"ask": {Level: core.LevelHigh}}}
-	hosted(t, config, core.AtOnce{Agents: func(agent string) bool { return agent != "elsewhere" }}, func(w *world, ran chan string, let chan struct{}, end func()) {
+	immediateWorld(t, config, core.AtOnce{Agents: func(agent string) bool { return agent != "elsewhere" }}, func(w *world, ran chan string, let chan struct{}, end func()) {
 		close(let)
 		w.submit(core.NewTask{Agent: "a", ID: "urgent", Kind: "ask"})
 		assert.Equal(t, "a/urgent", <-ran)
@@ -82,7 +82,7 @@ func TestWhatDoesNotStartAtOnceWaits(t *testing.T) {
 
 // With all slots taken an urgent task has to wait, but for those that are kept for such tasks; pulls that wait come first.
 func TestAtOnceNeedsAFreeSlot(t *testing.T) {
-	hosted(t, core.Config{Concurrency: 5, Urgent: 2}, core.AtOnce{}, func(w *world, ran chan string, let chan struct{}, _ func()) {
+	immediateWorld(t, core.Config{Concurrency: 5, Urgent: 2}, core.AtOnce{}, func(w *world, ran chan string, let chan struct{}, _ func()) {
 		for i := range 6 {
 			w.submit(core.NewTask{Agent: fmt.Sprint("usual", i), Kind: "ask"})
 		}
@@ -129,7 +129,7 @@ func TestAtOnceEnds(t *testing.T) {
 
 // An urgent task starts at once in quiet hours only if the profile of its agent lets urgent tasks pass; else it is due when they end.
 func TestAtOnceKeepsQuietHours(t *testing.T) {
-	hosted(t, core.Config{}, core.AtOnce{}, func(w *world, ran chan string, let chan struct{}, _ func()) {
+	immediateWorld(t, core.Config{}, core.AtOnce{}, func(w *world, ran chan string, let chan struct{}, _ func()) {
 		close(let)
 		quiet := []core.QuietHours{{From: "00:00", To: "12:00"}} // virtual time begins at midnight UTC
 		for agent, urgent := range map[string]bool{"sleeps": false, "wakes": true} {
@@ -163,7 +163,7 @@ func TestUrgentTasksOfAListStartAtOnce(t *testing.T) {
 		want  []string
 	}{{"all", 10, false, []string{"a/1", "a/2", "b/1", "e/1"}}, {"slots", 2, false, []string{"a/1", "a/2"}}, {"alone", 10, true, nil}} {
 		t.Run(c.name, func(t *testing.T) {
-			hosted(t, core.Config{Concurrency: c.slots}, core.AtOnce{Alone: c.alone}, func(w *world, ran chan string, let chan struct{}, end func()) {
+			immediateWorld(t, core.Config{Concurrency: c.slots}, core.AtOnce{Alone: c.alone}, func(w *world, ran chan string, let chan struct{}, end func()) {
 				w.submit(list...)
 				w.submit(list...) // again: they are there
 				synctest.Wait()

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// tallies are the counts of this process that were not added yet.
-type tallies struct {
+// runCounters are the counts of this process that were not added yet.
+type runCounters struct {
 	adding sync.Mutex // held by the one that calls the store
 
 	mu      sync.Mutex
@@ -32,7 +32,7 @@ func (s *Scheduler) countRun(r *store.RunStat) {
 	if r == nil || s.config.Recent == nil {
 		return
 	}
-	t := &s.tallies
+	t := &s.runCounters
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.kinds[r.Kind]
@@ -51,7 +51,7 @@ func (s *Scheduler) countRun(r *store.RunStat) {
 }
 
 // next is the tally to add now; nil if it is empty, or it is too early.
-func (t *tallies) next(process string, now time.Time, every time.Duration) *store.Tally {
+func (t *runCounters) next(process string, now time.Time, every time.Duration) *store.Tally {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now.Sub(t.added) < every && !t.added.IsZero() || t.unknown == nil && len(t.kinds)+len(t.dead) == 0 {
@@ -70,13 +70,13 @@ func (t *tallies) next(process string, now time.Time, every time.Duration) *stor
 	return t.unknown
 }
 
-// addTallies adds the counts, unless it did so a moment ago. Without Config.Recent it does nothing.
-func (s *Scheduler) addTallies(ctx context.Context, every time.Duration) {
-	if s.config.Recent == nil || !s.tallies.adding.TryLock() {
+// flushRunCounters adds the counts, unless it did so a moment ago. Without Config.Recent it does nothing.
+func (s *Scheduler) flushRunCounters(ctx context.Context, every time.Duration) {
+	if s.config.Recent == nil || !s.runCounters.adding.TryLock() {
 		return
 	}
-	defer s.tallies.adding.Unlock()
-	tally := s.tallies.next(s.nonce, s.config.Clock.Now(), every)
+	defer s.runCounters.adding.Unlock()
+	tally := s.runCounters.next(s.nonce, s.config.Clock.Now(), every)
 	if tally == nil {
 		return
 	}
@@ -86,14 +86,14 @@ func (s *Scheduler) addTallies(ctx context.Context, every time.Duration) {
 		s.config.Logger.DebugContext(ctx, "cannot add to the counters of the last hours", slog.Any("err", err))
 		return
 	}
-	s.tallies.mu.Lock()
-	s.tallies.unknown = nil
-	s.tallies.mu.Unlock()
+	s.runCounters.mu.Lock()
+	s.runCounters.unknown = nil
+	s.runCounters.mu.Unlock()
 }
 
-// tellRecovered counts, logs and reports the runs that a claim has taken back, with the processes that they were of. Their names are known
+// reportRecovered counts, logs and reports the runs that a claim has taken back, with the processes that they were of. Their names are known
 // as long as their announcements are kept.
-func (p *pull) tellRecovered(c *store.Claim) {
+func (p *pull) reportRecovered(c *store.Claim) {
 	s := p.s
 	ctx, cancel := p.call(longestLook)
 	known := s.base.Processes(ctx)
@@ -105,16 +105,16 @@ func (p *pull) tellRecovered(c *store.Claim) {
 		}
 		n := c.From[tag]
 		if s.config.Recent != nil {
-			s.tallies.mu.Lock()
-			if s.tallies.dead == nil {
-				s.tallies.dead = map[string]int64{}
+			s.runCounters.mu.Lock()
+			if s.runCounters.dead == nil {
+				s.runCounters.dead = map[string]int64{}
 			}
-			s.tallies.dead[name] += int64(n)
-			s.tallies.mu.Unlock()
+			s.runCounters.dead[name] += int64(n)
+			s.runCounters.mu.Unlock()
 		}
 		s.config.Logger.WarnContext(p.ctx, "runs of a process that died, or that left them behind, wait to be run again",
 			slog.Int("runs", n), slog.String("process", name))
 		s.base.Emit(Event{Type: model.EventRecover, From: StatusInProgress, Status: StatusWaiting, By: check.ByDuly, Count: n, Reason: "of process " + name})
 	}
-	s.addTallies(p.ctx, 0) // its runs may take long: who looks meanwhile is to see it
+	s.flushRunCounters(p.ctx, 0) // its runs may take long: who looks meanwhile is to see it
 }

@@ -23,9 +23,9 @@ const (
 // is no reason to lose an outcome.
 func (t *settler) call(batch []*run) (context.Context, context.CancelFunc) {
 	p := batch[0].pull
-	longest := min(longestCall, max(p.heart.longestOf(batch[:1]), shortestTry))
+	longest := min(longestCall, max(p.heartbeat.longestOf(batch[:1]), shortestTry))
 	if !p.end.IsZero() {
-		longest = min(longest, max(p.lastCall().Sub(t.s.config.Clock.Now()), time.Millisecond))
+		longest = min(longest, max(p.settleBy().Sub(t.s.config.Clock.Now()), time.Millisecond))
 	}
 	return context.WithTimeout(context.WithoutCancel(p.ctx), longest)
 }
@@ -39,9 +39,9 @@ func patienceFor(batch []*run) time.Duration {
 		for to < len(batch) && batch[to].pull == p {
 			to++
 		}
-		lease := p.heart.longestOf(batch[from:to])
+		lease := p.heartbeat.longestOf(batch[from:to])
 		if !p.end.IsZero() {
-			lease = min(lease, max(p.lastCall().Sub(p.s.config.Clock.Now()), 0))
+			lease = min(lease, max(p.settleBy().Sub(p.s.config.Clock.Now()), 0))
 		}
 		longest = max(longest, lease)
 		from = to
@@ -49,52 +49,52 @@ func patienceFor(batch []*run) time.Duration {
 	return longest
 }
 
-// lastCall is by when outcomes have to be stored of a pull that has an end. A host that stops the process at its limit leaves no time for
+// settleBy is by when outcomes have to be stored of a pull that has an end. A host that stops the process at its limit leaves no time for
 // more; a part of the margin is for the report.
-func (p *pull) lastCall() time.Time { return p.end.Add(p.s.config.Margin * 3 / 4) }
+func (p *pull) settleBy() time.Time { return p.end.Add(p.s.config.Margin * 3 / 4) }
 
 // livesOn reports whether the pull of a run belongs to a host that pulls repeatedly, and is not to end, or has other runs under way:
 // while it keeps a lease for these, no other process could take over a run that it gives up.
 func (r *run) livesOn() bool {
 	p := r.pull
-	if (p.scope.Series != nil || p.hosted) && !p.over() {
+	if (p.scope.Series != nil || p.immediate) && !p.over() {
 		return true
 	}
-	return p.calling() && (p.end.IsZero() || p.s.config.Clock.Now().Before(p.lastCall()))
+	return p.calling() && (p.end.IsZero() || p.s.config.Clock.Now().Before(p.settleBy()))
 }
 
-// ending is the time that outcomes have left whose process is about to end; none while it lives on. It is the machine's time, as a process
+// settleTimeout is the time that outcomes have left whose process is about to end; none while it lives on. It is the machine's time, as a process
 // ends by it, regardless of the clock of the configuration.
-type ending struct {
+type settleTimeout struct {
 	over <-chan struct{}
 	stop context.CancelFunc
 }
 
-// begin lets the time of a batch run, if it does not yet.
-func (e *ending) begin(batch []*run) {
+// start lets the time of a batch run, if it does not yet.
+func (e *settleTimeout) start(batch []*run) {
 	if e.stop == nil {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(batch[0].pull.ctx), patienceFor(batch))
 		e.over, e.stop = ctx.Done(), stop
 	}
 }
 
-// off notes that the process lives on.
-func (e *ending) off() {
+// clear notes that the process lives on.
+func (e *settleTimeout) clear() {
 	if e.stop != nil {
 		e.stop()
 		e.over, e.stop = nil, nil
 	}
 }
 
-// insist tries again until a batch is stored. One whose pulls are about to end is given up after a lease: others run its tasks then.
-func (t *settler) insist(batch []*run, runs []store.Settlement, err error) {
-	var end ending
-	defer end.off()
+// retryUntilStored tries again until a batch is stored. One whose pulls are about to end is given up after a lease: others run its tasks then.
+func (t *settler) retryUntilStored(batch []*run, runs []store.Settlement, err error) {
+	var end settleTimeout
+	defer end.clear()
 	for pause := firstSettlePause; len(batch) > 0; pause = min(2*pause, lastSettlePause) {
 		if slices.ContainsFunc(batch, (*run).livesOn) {
-			end.off()
+			end.clear()
 		} else {
-			end.begin(batch)
+			end.start(batch)
 		}
 		if !t.wait(end.over, pause) {
 			t.s.config.Logger.ErrorContext(batch[0].pull.ctx, "outcomes could not be stored before their process ended: the tasks run again",
@@ -123,24 +123,24 @@ func (t *settler) wait(over <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// board takes what waits for company, for a claim that begins.
-func (t *settler) board() []*run {
+// takeForClaim takes what waits for company, for a claim that begins.
+func (t *settler) takeForClaim() []*run {
 	if t.series == nil {
 		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	// A batch is already being stored, or one of its runs needs a callback, which takes an extra write.
-	if t.working || slices.ContainsFunc(t.waiting, (*run).tells) {
+	if t.working || slices.ContainsFunc(t.waiting, (*run).endsWithCallback) {
 		return nil
 	}
-	t.calm()
+	t.stopTimer()
 	return t.take()
 }
 
-// arrived takes note of how outcomes were settled that have travelled with a claim. Those that the store did not answer for, or
+// settledWithClaim takes note of how outcomes were settled that have travelled with a claim. Those that the store did not answer for, or
 // that had to be decided a second time, are settled by themselves.
-func (t *settler) arrived(batch []*run, runs []store.Settlement, settled []store.Settled, err error) {
+func (t *settler) settledWithClaim(batch []*run, runs []store.Settlement, settled []store.Settled, err error) {
 	if err == nil {
 		batch, runs, err = sortOut(batch, runs, settled)
 	}
@@ -153,6 +153,6 @@ func (t *settler) arrived(batch []*run, runs []store.Settlement, settled []store
 			batch, runs, err = t.try(ctx, batch, runs)
 			cancel()
 		}
-		t.insist(batch, runs, err)
+		t.retryUntilStored(batch, runs, err)
 	}()
 }

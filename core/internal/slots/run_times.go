@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// usualRuns is from how many of the last completed runs of a kind the usual time is computed: enough for a high percentile, few
+// sampledRuns is from how many of the last completed runs of a kind the usual time is computed: enough for a high percentile, few
 // enough to forget a bad day.
-const usualRuns = 32
+const sampledRuns = 32
 
-// usual is how long runs of a kind take.
-type usual struct {
+// kindRunTimes is how long runs of a kind take.
+type kindRunTimes struct {
 	mu    sync.Mutex
-	last  [usualRuns]time.Duration
+	last  [sampledRuns]time.Duration
 	n     int           // runs so far
 	known time.Duration // the usual time when n was at
 	at    int
@@ -24,43 +24,43 @@ type usual struct {
 
 // add records a run that its handler completed. One that was cut off, timed out or failed does not show how long the
 // work takes.
-func (u *usual) add(took time.Duration) {
+func (u *kindRunTimes) add(took time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.last[u.n%usualRuns] = took
+	u.last[u.n%sampledRuns] = took
 	u.n++
 }
 
-// take is the 90th percentile of the last runs; zero if none is known.
-func (u *usual) take() time.Duration {
+// percentile90 is the 90th percentile of the last runs; zero if none is known.
+func (u *kindRunTimes) percentile90() time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.n != u.at {
-		last := slices.Clone(u.last[:min(u.n, usualRuns)])
+		last := slices.Clone(u.last[:min(u.n, sampledRuns)])
 		sort.Slice(last, func(i, k int) bool { return last[i] < last[k] }) //nolint:modernize // a sort of durations would be code of its own
 		u.known, u.at = last[(len(last)*9-1)/10], u.n
 	}
 	return u.known
 }
 
-// Usuals are how long runs take, by kind.
-type Usuals struct {
+// RunTimes are how long runs take, by kind.
+type RunTimes struct {
 	mu sync.RWMutex
-	of map[string]*usual
+	of map[string]*kindRunTimes
 }
 
-// Learn records how long a completed run of a kind took.
-func (all *Usuals) Learn(kind string, took time.Duration) {
+// Record records how long a completed run of a kind took.
+func (all *RunTimes) Record(kind string, took time.Duration) {
 	all.mu.RLock()
 	u := all.of[kind]
 	all.mu.RUnlock()
 	if u == nil {
 		all.mu.Lock()
 		if all.of == nil {
-			all.of = map[string]*usual{}
+			all.of = map[string]*kindRunTimes{}
 		}
 		if u = all.of[kind]; u == nil {
-			u = &usual{}
+			u = &kindRunTimes{}
 			all.of[kind] = u
 		}
 		all.mu.Unlock()
@@ -68,13 +68,13 @@ func (all *Usuals) Learn(kind string, took time.Duration) {
 	u.add(took)
 }
 
-// Usually is how long runs of a kind usually take; zero if that is not known.
-func (all *Usuals) Usually(kind string) time.Duration {
+// Percentile90 is how long runs of a kind usually take; zero if that is not known.
+func (all *RunTimes) Percentile90(kind string) time.Duration {
 	all.mu.RLock()
 	u := all.of[kind]
 	all.mu.RUnlock()
 	if u == nil {
 		return 0
 	}
-	return u.take()
+	return u.percentile90()
 }

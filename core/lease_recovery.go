@@ -47,8 +47,8 @@ func (p *pull) awaitsNotice() bool {
 	return !p.over()
 }
 
-// regain takes back the runs of a lost lease that no other process has begun. The others end: their handlers are cancelled.
-func (h *heart) regain(held *heldClaim) {
+// recoverLease takes back the runs of a lost lease that no other process has begun. The others end: their handlers are cancelled.
+func (h *heartbeat) recoverLease(held *heldClaim) {
 	h.mu.Lock()
 	var runs []*Claimed
 	for i := range held.runs {
@@ -58,21 +58,21 @@ func (h *heart) regain(held *heldClaim) {
 	}
 	lease := held.lease
 	h.mu.Unlock()
-	if len(runs) == 0 || h.back(runs, lease) != nil {
+	if len(runs) == 0 || h.reclaim(runs, lease) != nil {
 		return // the next beat tries again
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	held.given = true
+	held.lost = true
 	for _, r := range held.runs {
-		if r.call != nil && !r.ended && !h.keeps(r.call) {
+		if r.call != nil && !r.ended && !h.reclaimedPartly(r.call) {
 			r.call.cancel(ErrLeaseLost)
 		}
 	}
 }
 
-// keeps reports whether a run of a call was taken back: then the others of its batch end with it. The mutex is held.
-func (h *heart) keeps(c *call) bool {
+// reclaimedPartly reports whether a run of a call was taken back: then the others of its batch end with it. The mutex is held.
+func (h *heartbeat) reclaimedPartly(c *call) bool {
 	for _, r := range c.runs {
 		if _, moved := h.moved[r.claimed]; moved {
 			return true
@@ -81,10 +81,10 @@ func (h *heart) keeps(c *call) bool {
 	return false
 }
 
-// back asks the store for runs of one lost lease, and moves those that it gives to their new lease.
-func (h *heart) back(runs []*Claimed, lease time.Duration) error {
+// reclaim asks the store for runs of one lost lease, and moves those that it gives to their new lease.
+func (h *heartbeat) reclaim(runs []*Claimed, lease time.Duration) error {
 	h.mu.Lock()
-	from := h.at(runs[0]).key
+	from := h.leaseOf(runs[0]).key
 	e := store.Extension{Partition: from.partition, Fence: from.fence, Lease: stored(lease), Nonce: h.pull.s.nonceFor()}
 	if h.pull.serial() { // another run of the agent may have begun
 		e.Lease = 0
@@ -110,7 +110,7 @@ func (h *heart) back(runs []*Claimed, lease time.Duration) error {
 }
 
 // move notes that runs of a lost lease have another one now. The mutex is held.
-func (h *heart) move(from claimKey, back []store.Run, lease time.Duration, sent time.Time) {
+func (h *heartbeat) move(from claimKey, back []store.Run, lease time.Duration, sent time.Time) {
 	old := h.claims[from]
 	if old == nil || len(back) == 0 {
 		return
@@ -143,37 +143,37 @@ func (h *heart) move(from claimKey, back []store.Run, lease time.Duration, sent 
 }
 
 // runOf is the run of a task as the store knows it now.
-func (h *heart) runOf(c *Claimed) store.Run {
+func (h *heartbeat) runOf(c *Claimed) store.Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	run := c.Run
-	at := h.at(c)
+	at := h.leaseOf(c)
 	run.Partition, run.Fence, run.Index = at.key.partition, at.key.fence, at.index
 	return run
 }
 
-// regained reports whether a run that the store would not settle, as its lease is lost, was taken back. It fails if the store did not
+// reclaimed reports whether a run that the store would not settle, as its lease is lost, was taken back. It fails if the store did not
 // answer.
-func (r *run) regained() (bool, error) {
-	h := &r.pull.heart
+func (r *run) reclaimed() (bool, error) {
+	h := &r.pull.heartbeat
 	h.mu.Lock()
-	from := h.at(r.claimed).key
+	from := h.leaseOf(r.claimed).key
 	held := h.claims[from]
-	lost := held == nil || held.given
+	lost := held == nil || held.lost
 	h.mu.Unlock()
 	if lost {
 		return false, nil
 	}
-	if err := h.back([]*Claimed{r.claimed}, h.longestOf([]*run{r})); err != nil {
+	if err := h.reclaim([]*Claimed{r.claimed}, h.longestOf([]*run{r})); err != nil {
 		return false, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.at(r.claimed).key != from, nil
+	return h.leaseOf(r.claimed).key != from, nil
 }
 
-// answers logs that heartbeats begin to fail, and that they reach the store again, but not each of them.
-func (h *heart) answers(err error) {
+// logFailing logs that heartbeats begin to fail, and that they reach the store again, but not each of them.
+func (h *heartbeat) logFailing(err error) {
 	h.mu.Lock()
 	since, now := h.failing, h.pull.s.config.Clock.Now()
 	switch {

@@ -27,12 +27,14 @@ const callbackMargin = 10 * time.Second
 // commandMargin is how long after a command has announced the end of a task its delivery looks whether it came.
 func (s *Scheduler) commandMargin() time.Duration { return s.config.Default.Lease + callbackMargin }
 
-// tells reports whether the verdict on a run ends a task with a callback.
-func (r *run) tells() bool { return r.body.Callback != nil && r.verdict.Settlement.Verb.Ends() }
+// endsWithCallback reports whether the verdict on a run ends a task with a callback.
+func (r *run) endsWithCallback() bool {
+	return r.body.Callback != nil && r.verdict.Settlement.Verb.Ends()
+}
 
-// foretell stores the deliveries that follow the ends of runs, and returns those runs for which that has failed: they must not be settled. It
+// storeDeliveries stores the deliveries that follow the ends of runs, and returns those runs for which that has failed: they must not be settled. It
 // costs nothing where no task has a callback.
-func (s *Scheduler) foretell(ctx context.Context, batch []*run) (failed []*run, err error) {
+func (s *Scheduler) storeDeliveries(ctx context.Context, batch []*run) (failed []*run, err error) {
 	var subs []store.Submission
 	var of []*run
 	send := func() {
@@ -43,14 +45,14 @@ func (s *Scheduler) foretell(ctx context.Context, batch []*run) (failed []*run, 
 		if lost != nil {
 			failed, err = append(failed, of...), lost
 		} else {
-			s.tellForetold(of, subs, placed)
+			s.emitDeliveries(of, subs, placed)
 		}
 		subs, of = nil, nil
 	}
 	size := 0
 	for _, r := range batch {
 		// guard: callback-foretold
-		if !r.tells() {
+		if !r.endsWithCallback() {
 			continue
 		}
 		sub, wrong := r.delivery()
@@ -73,23 +75,23 @@ func (s *Scheduler) foretell(ctx context.Context, batch []*run) (failed []*run, 
 func (r *run) delivery() (store.Submission, error) {
 	c, v := r.claimed, &r.verdict
 	of := store.Stored{Agent: c.Agent, ID: c.ID, Status: v.Status, Record: v.Settlement.Record}
-	return callbackOf(&of, &r.body, r.pull.heart.runOf(c).Fence, r.pull.lease(r)+callbackMargin)
+	return callbackOf(&of, &r.body, r.pull.heartbeat.runOf(c).Fence, r.pull.lease(r)+callbackMargin)
 }
 
-// tellForetold reports the deliveries that are new.
-func (s *Scheduler) tellForetold(of []*run, subs []store.Submission, placed []store.Submitted) {
-	if !s.base.Tells() {
+// emitDeliveries reports the deliveries that are new.
+func (s *Scheduler) emitDeliveries(of []*run, subs []store.Submission, placed []store.Submitted) {
+	if !s.base.HasListeners() {
 		return
 	}
 	for i := range placed {
 		if placed[i].Created {
-			s.tellCallback(&subs[i], of[i].claimed.ID, &of[i].body, placed[i].Due)
+			s.emitDelivery(&subs[i], of[i].claimed.ID, &of[i].body, placed[i].Due)
 		}
 	}
 }
 
-// tellCallback reports a delivery that is new, of the task of an id and with a body.
-func (s *Scheduler) tellCallback(sub *store.Submission, of string, b *codec.Body, due store.Millis) {
+// emitDelivery reports a delivery that is new, of the task of an id and with a body.
+func (s *Scheduler) emitDelivery(sub *store.Submission, of string, b *codec.Body, due store.Millis) {
 	s.base.Emit(Event{
 		Type: model.EventEnqueue, Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, TraceID: b.TraceID, Due: due.Time(), Status: StatusWaiting, By: check.ByDuly,
 		SessionID: b.SessionID, Labels: b.AllLabels(), Reason: check.Clip("callback of " + of),
@@ -114,7 +116,7 @@ func without(batch []*run, runs []store.Settlement, failed []*run) (rest []*run,
 // confirmAll makes the deliveries of runs due whose ends are stored. A delivery that it fails for is due later by itself.
 func (s *Scheduler) confirmAll(ctx context.Context, batch []*run, results []store.Settled) {
 	for i, r := range batch {
-		if !r.tells() || results[i].Err != nil {
+		if !r.endsWithCallback() || results[i].Err != nil {
 			continue
 		}
 		rec, err := record.DecodeFinished(r.verdict.Settlement.Record)
@@ -233,9 +235,9 @@ func (s *Scheduler) deliverAgain(ctx context.Context, d *store.Stored, known []b
 	return err
 }
 
-// sureOf makes sure of the delivery of a task that has ended, before that end is undone by another life of the task, or forgotten: after that
+// ensureDelivery makes sure of the delivery of a task that has ended, before that end is undone by another life of the task, or forgotten: after that
 // no process could find out that it has ended.
-func (s *Scheduler) sureOf(ctx context.Context, t *store.Stored) error {
+func (s *Scheduler) ensureDelivery(ctx context.Context, t *store.Stored) error {
 	// guard: callback-undone
 	if !t.Status.Finished() || t.Dropped {
 		return nil
@@ -247,9 +249,9 @@ func (s *Scheduler) sureOf(ctx context.Context, t *store.Stored) error {
 	return s.confirm(ctx, t.Agent, t.ID, rec.Callback, nil)
 }
 
-// foretellCancel stores the delivery that follows the cancel of a task that waits, and notes it in the record. The task may run by then:
+// storeCancelDelivery stores the delivery that follows the cancel of a task that waits, and notes it in the record. The task may run by then:
 // nothing is delivered for that, as its run has an end of its own.
-func (s *Scheduler) foretellCancel(ctx context.Context, t *store.Stored, b *codec.Body, rec *record.Finished) (*store.Submission, error) {
+func (s *Scheduler) storeCancelDelivery(ctx context.Context, t *store.Stored, b *codec.Body, rec *record.Finished) (*store.Submission, error) {
 	if b.Callback == nil {
 		return nil, nil //nolint:nilnil // there is nobody to tell
 	}
@@ -261,8 +263,8 @@ func (s *Scheduler) foretellCancel(ctx context.Context, t *store.Stored, b *code
 		return nil, err
 	}
 	placed, err := s.store.Submit(ctx, []store.Submission{sub})
-	if err == nil && s.base.Tells() {
-		s.tellCallback(&sub, t.ID, b, placed[0].Due)
+	if err == nil && s.base.HasListeners() {
+		s.emitDelivery(&sub, t.ID, b, placed[0].Due)
 	}
 	return &sub, err
 }

@@ -18,7 +18,7 @@ func TestABeatForNothingIsShort(t *testing.T) {
 	s, err := New(memstore.New(memstore.Config{}), Config{Default: KindConfig{Lease: 9 * time.Second}})
 	require.NoError(t, err)
 	one, other := claimKey{fence: 1}, claimKey{fence: 2}
-	h := heart{pull: &pull{s: s}, claims: map[claimKey]*heldClaim{one: {lease: 3 * time.Second}}}
+	h := heartbeat{pull: &pull{s: s}, claims: map[claimKey]*heldClaim{one: {lease: 3 * time.Second}}}
 	assert.Equal(t, time.Second, h.patience([]claimKey{one}))
 	assert.Equal(t, longestLook, h.patience([]claimKey{other}), "it has ended")
 	assert.Equal(t, time.Second, h.patience([]claimKey{one, other}))

@@ -19,7 +19,7 @@ import (
 const (
 	agentsAtOnce  = 32
 	mostAgents    = 128
-	longestWalk   = 128
+	mostReads     = 128
 	maxPlaceLen   = 2 * maxCursorLen
 	placesOfPages = "must be the next_cursor of a page over all agents"
 )
@@ -63,8 +63,8 @@ func parsePlace(cursor string) (place, error) {
 	return p, nil
 }
 
-// walk is a page over all agents while it is built.
-type walk struct {
+// agentScan is a page over all agents while it is built.
+type agentScan struct {
 	s     *View
 	list  List
 	at    place
@@ -73,9 +73,9 @@ type walk struct {
 	tasks []model.TaskInfo
 }
 
-// walkAgents is a page of live tasks of all agents. An agent that appears or disappears meanwhile may make tasks appear twice, and never hides
+// listAllAgents is a page of live tasks of all agents. An agent that appears or disappears meanwhile may make tasks appear twice, and never hides
 // those of others.
-func (s *View) walkAgents(ctx context.Context, l List) ([]model.TaskInfo, string, error) {
+func (s *View) listAllAgents(ctx context.Context, l List) ([]model.TaskInfo, string, error) {
 	if l.Status == nil {
 		l.Status = []store.Status{store.StatusWaiting, store.StatusInProgress}
 	}
@@ -83,7 +83,7 @@ func (s *View) walkAgents(ctx context.Context, l List) ([]model.TaskInfo, string
 	if err != nil {
 		return nil, "", err
 	}
-	w := walk{s: s, list: l, at: at, room: listRoom{bytes: store.PageBytes, reads: longestWalk, hard: true}}
+	w := agentScan{s: s, list: l, at: at, room: listRoom{bytes: store.PageBytes, reads: mostReads, hard: true}}
 	for {
 		agents, next, err := s.Agents(ctx, agentsAtOnce, w.at.Agents)
 		if err != nil {
@@ -103,7 +103,7 @@ func (s *View) walkAgents(ctx context.Context, l List) ([]model.TaskInfo, string
 }
 
 // visit adds the tasks of agents. It reports whether the page is full before all of them are read: at is then where to continue.
-func (w *walk) visit(ctx context.Context, agents []model.AgentStats) (bool, error) {
+func (w *agentScan) visit(ctx context.Context, agents []model.AgentStats) (bool, error) {
 	for i := range agents {
 		if agent := agents[i].Agent; agent != w.at.Agent {
 			w.at.Agent, w.at.Tasks = agent, ""
