@@ -59,14 +59,14 @@ func (t *RunInfo) Call() int {
 	return r.state.Calls + 1
 }
 
-// Checkpoint decodes what an earlier run of this occurrence saved with [Yield] into v. It reports whether there was
-// a checkpoint.
+// Checkpoint decodes into v what this run or an earlier one of this occurrence saved last, with [RunInfo.Save] or [Yield]. It reports whether
+// there was a checkpoint.
 func (t *RunInfo) Checkpoint(v any) (bool, error) {
-	r := t.recorder()
-	if r == nil || len(r.state.Checkpoint) == 0 {
+	data := t.recorder().checkpoint()
+	if len(data) == 0 {
 		return false, nil
 	}
-	if err := json.Unmarshal(r.state.Checkpoint, v); err != nil {
+	if err := json.Unmarshal(data, v); err != nil {
 		return true, fmt.Errorf("decode checkpoint: %w", err)
 	}
 	return true, nil

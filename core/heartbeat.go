@@ -255,7 +255,11 @@ func (h *heartbeat) beat() {
 	extensions, keys := h.extensions()
 	failed := false
 	if len(extensions) > 0 {
-		failed = h.extend(extensions, keys)
+		// The leases are needed until the last run is settled, also when the caller has gone.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(h.pull.ctx), h.patience(keys))
+		_, err := h.extend(ctx, extensions, keys)
+		cancel()
+		failed = err != nil
 		h.pull.announce(base.AnnounceEvery, base.AnnounceFor)
 	}
 	h.mu.Lock()
@@ -312,35 +316,36 @@ func (c *heldClaim) progress(key claimKey) (all []store.Progress) {
 		if r.run == nil {
 			continue
 		}
-		if state := r.run.progress(); state != nil {
-			at := store.Run{Partition: key.partition, Fence: key.fence, Index: int(r.index), Agent: r.claimed.Agent, ID: r.claimed.ID, Ref: r.claimed.Ref}
-			all = append(all, store.Progress{Run: at, State: state})
+		if state, number := r.run.progress(false); state != nil {
+			all = append(all, store.Progress{Run: r.at(key), State: state, Number: number})
 		}
 	}
 	return all
 }
 
-// extend sends a heartbeat, and takes note of each run that is to end and each lease that is lost. It reports whether some of the store
-// did not answer.
-func (h *heartbeat) extend(extensions []store.Extension, keys []claimKey) (failed bool) {
-	p := h.pull
-	sent := p.s.config.Clock.Now()
-	// The leases are needed until the last run is settled, also when the caller has gone.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), h.patience(keys))
-	alive, err := p.s.store.Extend(ctx, extensions)
-	cancel()
+// at is the run as the store knows it.
+func (r *heldRun) at(key claimKey) store.Run {
+	return store.Run{Partition: key.partition, Fence: key.fence, Index: int(r.index), Agent: r.claimed.Agent, ID: r.claimed.ID, Ref: r.claimed.Ref}
+}
+
+// extend sends extensions, and takes note of each run that is to end and each lease that is lost. It fails if some of the store did not
+// answer.
+func (h *heartbeat) extend(ctx context.Context, extensions []store.Extension, keys []claimKey) ([]store.Extended, error) {
+	sent := h.pull.s.config.Clock.Now()
+	alive, err := h.pull.s.store.Extend(ctx, extensions)
+	whole := err
 	var lost []*heldClaim
 	h.mu.Lock()
 	for i, key := range keys {
 		held := h.claims[key]
-		one := err
+		one := whole
 		if one == nil {
 			one = alive[i].Err
 		}
 		switch {
 		case held == nil: // all its runs were settled while the beat was under way
 		case one != nil:
-			failed, err = true, one
+			err = one
 		case alive[i].Held:
 			// From when it was sent, as for the claim: the store's lease is never over before ours.
 			held.deadline, held.next, held.leaveSent = heldUntil(sent, held.lease), sent.Add(held.lease/3), extensions[i].Leave
@@ -354,7 +359,7 @@ func (h *heartbeat) extend(extensions []store.Extension, keys []claimKey) (faile
 	for _, held := range lost {
 		h.recoverLease(held)
 	}
-	return failed
+	return alive, err
 }
 
 // cancelEnded ends the runs of tasks that were cancelled or deleted. One that shares its handler's call with others is not

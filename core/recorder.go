@@ -19,7 +19,8 @@ type recorder struct {
 	mu    sync.Mutex
 	state codec.State
 	most  int32 // bytes of a result; small, as a run is as large as a size of Go's allocator
-	dirty bool  // progress that no heartbeat has sent yet
+	sent  int32 // states that were sent to the store while the run goes on: each has its number
+	dirty bool  // progress or a checkpoint that no heartbeat has sent yet
 	ended bool  // its outcome is decided; anything later is refused
 	used  Usage // what its handler has reported as used
 }
@@ -86,13 +87,15 @@ func (r *recorder) record(what string, v any, keep func(data []byte)) error {
 	return nil
 }
 
-// progress is the run's state with progress that has not been sent; nil if there is none.
-func (r *recorder) progress() []byte {
+// progress is the run's state with its number, if it has news that were not sent, or in any case; nil if there are none or the run has ended.
+func (r *recorder) progress(always bool) (state []byte, number int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.dirty || r.ended {
-		return nil
+	if !r.dirty && !always || r.ended {
+		return nil, 0
 	}
+	// The number is taken with the state: of two calls that overtake each other on the way, the store keeps the later state.
 	r.dirty = false
-	return r.state.Encode()
+	r.sent++
+	return r.state.Encode(), int64(r.sent)
 }

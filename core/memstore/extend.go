@@ -52,9 +52,15 @@ func (c *claim) progress(all []store.Progress, now store.Millis) {
 		}
 		t := c.runs[pr.Index].task
 		// Of a claim that a failover has undone, whose fence another claim has by now: its progress is about another task.
-		if t.Agent == pr.Agent && t.ID == pr.ID {
-			t.state, t.changed = slices.Clone(pr.State), now // its crashes stay counted until the run ends
+		if t.Agent != pr.Agent || t.ID != pr.ID {
+			continue
 		}
+		r := &c.runs[pr.Index]
+		// guard: late-state
+		if pr.Number != 0 && pr.Number < r.number {
+			continue
+		}
+		t.state, t.changed, r.number = slices.Clone(pr.State), now, pr.Number // its crashes stay counted until the run ends
 	}
 }
 

@@ -169,9 +169,10 @@ type claim struct {
 // held is the place of a task in a claim.
 // lost means that the run no longer holds its lease, in contrast to one that has settled.
 type held struct {
-	task *task // nil when the run has ended
-	due  store.Millis
-	lost bool
+	task   *task // nil when the run has ended
+	due    store.Millis
+	number int64 // of the last state that the run has sent
+	lost   bool
 }
 
 // group counts the tasks of a group. It is forgotten some time after its last task has ended.

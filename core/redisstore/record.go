@@ -112,22 +112,31 @@ func parseLive(s string) (live, error) {
 	}, nil
 }
 
-// since precedes the time when a task last changed, in a state after the crash counter; see layout.lua.
-const since = "=\x06"
+// since precedes the time when a task last changed, in a state after the crash counter, and numbered the same with the fence and the number of
+// the state behind it; see layout.lua.
+const (
+	since    = "=\x06"
+	numbered = "=\x13"
+)
 
 // parseState takes the crash counter off a state, and when its task has changed; zero if that is not there.
 // The counter is a single byte, so it stops growing at 255. A task is dead long before that.
 func parseState(s string) (crashes int, changed store.Millis, state []byte) {
-	const msLen = 6
+	const msLen, numberedLen = 6, 19
 	if s == "" {
 		return 0, 0, nil
 	}
 	rest, ok := strings.CutPrefix(s[1:], since)
-	if !ok || len(rest) < msLen {
+	skip := msLen
+	if !ok {
+		rest, ok = strings.CutPrefix(s[1:], numbered)
+		skip = numberedLen
+	}
+	if !ok || len(rest) < skip {
 		return int(s[0]), 0, data(s[1:])
 	}
 	ms := binary.BigEndian.Uint64([]byte("\x00\x00" + rest[:msLen]))
-	return int(s[0]), store.Millis(ms & math.MaxInt64), data(rest[msLen:])
+	return int(s[0]), store.Millis(ms & math.MaxInt64), data(rest[skip:])
 }
 
 // claimedAt is when a claim was made; zero for none.

@@ -130,4 +130,7 @@ type Ended struct {
 type Progress struct {
 	Run
 	State []byte
+	// Number grows with each state of a run: one that comes behind a later one, as its call was held up on the way, is passed over. One of zero
+	// is always stored.
+	Number int64
 }

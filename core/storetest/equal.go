@@ -244,7 +244,7 @@ func (d *driver) extend() {
 	run := d.runs[max(len(d.runs)-1-d.pick(10), 0)]
 	e := store.Extension{Partition: run.Partition, Fence: run.Fence, Lease: time.Duration(1+d.pick(4)) * time.Second}
 	if d.pick(2) == 0 {
-		e.Progress = []store.Progress{{Run: run.Run, State: []byte("progress")}}
+		e.Progress = []store.Progress{{Run: run.Run, State: fmt.Appendf(nil, "progress %d", d.nonces), Number: int64(d.pick(4))}}
 	}
 	switch d.pick(6) {
 	case 0:

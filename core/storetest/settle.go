@@ -86,6 +86,27 @@ func testProgress(t *testing.T, b *bench) {
 	third = b.claim(2)
 	assert.Equal(t, 2, third.Tasks[0].Crashes)
 	assert.Equal(t, []byte("back"), third.Tasks[0].State)
+	b.lateState(t, &third)
+}
+
+// lateState sends states of a run out of order, with what else changes the task in between.
+func (b *bench) lateState(t *testing.T, c *store.Claim) {
+	for _, s := range []struct {
+		number int64
+		want   string
+	}{{2, "state 2"}, {1, "state 2"}, {2, "state 2"}, {300, "state 300"}, {299, "state 300"}, {0, "state 0"}, {1, "state 1"}} {
+		b.extend(c.Fence, store.Progress{Run: c.Tasks[0].Run, State: fmt.Appendf(nil, "state %d", s.number), Number: s.number})
+		assert.Equal(t, s.want, string(b.read("a", "1")[0].State), "number %d", s.number)
+		if s.number == 2 {
+			b.run("a", "1", true)
+		}
+	}
+	b.clock.Advance(lease)
+	*c = b.claim(2)
+	require.Len(t, c.Tasks, 1)
+	assert.Equal(t, "state 1", string(c.Tasks[0].State))
+	b.extend(c.Fence, store.Progress{Run: c.Tasks[0].Run, State: []byte("of the next run"), Number: 1})
+	assert.Equal(t, "of the next run", string(b.read("a", "1")[0].State), "each run counts from one")
 }
 
 // testSettleTwice sends settlements again, in one call and in several: each has the

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
@@ -63,7 +64,7 @@ func NextIn(d time.Duration) error { return &NextInError{After: d} }
 // Yield saves a checkpoint and continues the same occurrence after d, uncharged: long work in small steps. The next
 // run finds the checkpoint with [core.Task.Checkpoint]. The checkpoint is stored as JSON of up to [MaxCheckpoint] bytes.
 func Yield(checkpoint any, d time.Duration) error {
-	data, err := encodeCheckpoint("yield", checkpoint)
+	data, err := EncodeCheckpoint("yield", checkpoint)
 	if err != nil {
 		return err
 	}
@@ -73,15 +74,15 @@ func Yield(checkpoint any, d time.Duration) error {
 // MaxCheckpoint bounds a checkpoint, in bytes of JSON: the store reads it with each claim of its task.
 const MaxCheckpoint = 256 << 10
 
-// encodeCheckpoint returns a checkpoint as it is stored. One that cannot be stored becomes an outcome that says so: if it is too large the task fails
+// EncodeCheckpoint returns a checkpoint as it is stored. One that cannot be stored becomes an outcome that says so: if it is too large the task fails
 // for good, and can be replayed once its handler saves less.
-func encodeCheckpoint(verb string, checkpoint any) ([]byte, error) {
+func EncodeCheckpoint(verb string, checkpoint any) ([]byte, error) {
 	data, err := json.Marshal(checkpoint)
 	switch {
 	case err != nil:
 		return nil, Cancel(errors.New(verb + ": the checkpoint cannot be stored as JSON: " + err.Error()))
 	case len(data) > MaxCheckpoint:
-		return nil, SkipRetry(fmt.Errorf("%s: the checkpoint is %d bytes long: the limit is %d", verb, len(data), MaxCheckpoint))
+		return nil, SkipRetry(fmt.Errorf("%s: %w", verb, check.Invalid("checkpoint", "is %d bytes long: the limit is %d", len(data), MaxCheckpoint)))
 	default:
 		return data, nil
 	}

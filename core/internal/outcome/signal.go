@@ -44,7 +44,7 @@ const mostAwait = 10 * 365 * 24 * time.Hour
 // [core.RunInfo.Heard]. Both are kept while the run is repeated, until it succeeds, fails for good, yields or waits again. A
 // signal that came before is not missed: see [core.SignalKept].
 func Await(signal Signal, checkpoint any) error {
-	data, err := encodeCheckpoint("await", checkpoint)
+	data, err := EncodeCheckpoint("await", checkpoint)
 	if err != nil {
 		return err
 	}

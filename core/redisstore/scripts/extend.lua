@@ -6,7 +6,8 @@
 -- KEYS[4] leases
 -- ARGV[1] number of fences
 -- ARGV[2..] 2 for each fence: fence, lease ms, behind an l if its process leaves
--- ARGV[..] 4 for each run with progress: fence, index in its claim, agent:id, state, behind a 0 in place of its crashes, which stay
+-- ARGV[..] 5 for each run with progress: fence, index in its claim, agent:id, state, behind a 0 in place of its crashes, which stay, and its
+--          number, 0 for none
 -- returns {now, for each fence: 1 or 0 (lost), {for each run that is to end: place of its fence, index, '' (deleted) or 'x'
 --          and what was said}}
 
@@ -33,16 +34,22 @@ for i = 1, n do
 end
 for i = 1, #adds, 1000 do redis.call('ZADD', KEYS[4], 'XX', unpack(adds, i, math.min(i + 999, #adds))) end
 if soonest then announce(soonest) end -- a lease may have become shorter
-for i = 2 * n + 2, #ARGV, 4 do
+for i = 2 * n + 2, #ARGV, 5 do
   local fence, index, ref, state = ARGV[i], tonumber(ARGV[i + 1]) + 1, ARGV[i + 2], ARGV[i + 3]
   local found = redis.call('HMGET', KEYS[3], fence, fence .. CLAIM_REFS)
   local marks, refs = found[1], found[2] and cmsgpack.unpack(found[2]) or {}
   -- The claim may be another one, if a failover has undone the caller's and its fence was given again: then this is not its task.
   local holds = refs[3 * index] and refs[3 * index - 2] .. ':' .. refs[3 * index - 1] == ref
   if marks and holds and index <= #marks - 16 and byte(marks, index) == byte(RUNNING) then
-    state = sub(redis.call('HGET', KEYS[2], ref) or '\0', 1, 1) .. SINCE .. struct.pack('>BI6', 6, now) .. sub(state, 2) -- its crashes stay counted until the run ends
-    -- guard: progress
-    redis.call('HSET', KEYS[2], ref, state)
+    local old, number = redis.call('HGET', KEYS[2], ref) or '\0', tonumber(ARGV[i + 4])
+    local last = sub(old, 2, 3) == SINCE .. '\19' and struct.unpack('>I7', old, 10) == tonumber(fence) and struct.unpack('>I6', old, 17) or 0
+    -- guard: late-state-on-redis
+    if number == 0 or number >= last then
+      -- Its crashes stay counted until the run ends.
+      local since = number == 0 and struct.pack('>BI6', 6, now) or '\19' .. struct.pack('>I6I7I6', now, fence, number)
+      -- guard: progress
+      redis.call('HSET', KEYS[2], ref, sub(old, 1, 1) .. SINCE .. since .. sub(state, 2))
+    end
   end
 end
 

@@ -15,7 +15,8 @@
 --                  agent:seq id           when one of the others of an 'F' agent is
 --   live = seq(7) level(1) #id(2) id #kind(1) kind #key(2) key body; seq orders ties and holds the time of submit
 --   state     HASH agent:id -> crashes(1) opaque; between them may stand SINCE 6(1) ms(6): when the task last changed otherwise than by its submit or its
---             claim. It is written as core writes a text of a number that core has no use for, so that a version without it passes over it
+--             claim; or SINCE 19(1) ms(6) fence(7) number(6): the same, and which of the states that the run of this fence has sent it is. It is
+--             written as core writes a text of a number that core has no use for, so that a version without it passes over it
 --   claims    HASH fence -> a mark for each task, then the nonce(16); fence 'r' -> agent, id, due of each task
 --                  'n' nonce -> fence
 --   leases    ZSET fence, by the end of its lease; '@' scope, by the end of its hold

@@ -175,7 +175,8 @@ if again > 0 then
     if state == '' then -- it keeps its own; what core stores says itself when the run has ended
       state = redis.call('HGET', KEYS[4], refs[i]) or '\0'
       -- rule: state-since
-      local from = sub(state, 2, 3) == SINCE .. '\6' and 10 or 2
+      local said = sub(state, 2, 3)
+      local from = said == SINCE .. '\6' and 10 or said == SINCE .. '\19' and 23 or 2
       state = sub(state, 1, 1) .. SINCE .. struct.pack('>BI6', 6, now) .. sub(state, from)
     end
     states[2 * i - 1], states[2 * i] = refs[i], state

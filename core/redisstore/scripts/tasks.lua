@@ -369,11 +369,19 @@ end
 
 -- What a state says besides what is opaque: see layout. It is a table as a script may have 200 locals and no more.
 local state_ = {}
-function state_.opaque(state) return sub(state, sub(state, 2, 3) == SINCE .. '\6' and 10 or 2) end
+function state_.begins(state)
+  local said = sub(state, 2, 3)
+  return said == SINCE .. '\6' and 10 or said == SINCE .. '\19' and 23 or 2
+end
+function state_.opaque(state) return sub(state, state_.begins(state)) end
 
--- of_now is a state, behind its crashes, of a task that has changed now.
+-- of_now is a state, behind its crashes, of a task that has changed now. Which of a run's states it is stays known.
 -- rule: state-since
-function state_.of_now(state) return sub(state, 1, 1) .. SINCE .. struct.pack('>BI6', 6, now) .. state_.opaque(state) end
+function state_.of_now(state)
+  local from = state_.begins(state)
+  local numbered = from == 23 and sub(state, 10, 22) or ''
+  return sub(state, 1, 1) .. SINCE .. struct.pack('>BI6', 6 + #numbered, now) .. numbered .. sub(state, from)
+end
 
 -- touch notes that a task has changed now in what its state does not say.
 function state_.touch(ref) redis.call('HSET', base .. 'state', ref, state_.of_now(redis.call('HGET', base .. 'state', ref) or '\0')) end
