@@ -390,7 +390,7 @@ func TestCheckpointsAreBounded(t *testing.T) {
 		for _, id := range []string{"yield", "await"} {
 			info := w.task("a", id)
 			assert.Equal(w, core.StatusFailed, info.Status)
-			assert.Equal(w, fmt.Sprintf("%s: the checkpoint is %d bytes long: the limit is %d", id, core.MaxCheckpoint+1, core.MaxCheckpoint), info.LastError)
+			assert.Equal(w, fmt.Sprintf("%s: checkpoint is %d bytes long: the limit is %d", id, core.MaxCheckpoint+1, core.MaxCheckpoint), info.LastError)
 		}
 		assert.NotNil(w, w.task("a", "fits").Awaiting)
 	})

@@ -23,11 +23,16 @@ const (
 // is no reason to lose an outcome.
 func (t *settler) call(batch []*run) (context.Context, context.CancelFunc) {
 	p := batch[0].pull
-	longest := min(longestCall, max(p.heartbeat.longestOf(batch[:1]), shortestTry))
+	return context.WithTimeout(context.WithoutCancel(p.ctx), longestStore(p, p.heartbeat.longestOf(batch[:1])))
+}
+
+// longestStore is how long a call may take that stores what a run has become, with a lease of so long.
+func longestStore(p *pull, lease time.Duration) time.Duration {
+	longest := min(longestCall, max(lease, shortestTry))
 	if !p.end.IsZero() {
-		longest = min(longest, max(p.settleBy().Sub(t.s.config.Clock.Now()), time.Millisecond))
+		longest = min(longest, max(p.settleBy().Sub(p.s.config.Clock.Now()), time.Millisecond))
 	}
-	return context.WithTimeout(context.WithoutCancel(p.ctx), longest)
+	return longest
 }
 
 // patienceFor is how long the store is tried for outcomes whose pull will not live on: for one lease, and no longer than its host lets

@@ -86,11 +86,11 @@ func testProgress(t *testing.T, b *bench) {
 	third = b.claim(2)
 	assert.Equal(t, 2, third.Tasks[0].Crashes)
 	assert.Equal(t, []byte("back"), third.Tasks[0].State)
-	b.lateState(t, &third)
+	lateState(t, b, &third)
 }
 
 // lateState sends states of a run out of order, with what else changes the task in between.
-func (b *bench) lateState(t *testing.T, c *store.Claim) {
+func lateState(t *testing.T, b *bench, c *store.Claim) {
 	for _, s := range []struct {
 		number int64
 		want   string

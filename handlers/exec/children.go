@@ -116,22 +116,30 @@ func (c *Children) runIn(g *group, cmd *exec.Cmd, said *output) error {
 // pipes are what a program's output comes through.
 // They are pipes of our own, as those of os/exec end only when every process that has them does.
 type pipes struct {
+	said         *output
 	starts, ends []*os.File
 	reading      sync.WaitGroup
 }
 
 // listen reads what a program will say.
 func listen(said *output) (*pipes, error) {
-	p := &pipes{}
+	p := &pipes{said: said}
+	answers, err := said.answering()
+	if err != nil {
+		return nil, err
+	}
 	for _, read := range said.readers() {
 		r, w, err := os.Pipe()
 		if err != nil {
-			closeAll(p.ends)
+			closeAll(append(p.ends, answers)) // closing nil does no harm
 			p.drain()
 			return nil, err
 		}
 		p.starts, p.ends = append(p.starts, r), append(p.ends, w)
 		p.reading.Go(func() { read(r) })
+	}
+	if answers != nil {
+		p.ends = append(p.ends, answers)
 	}
 	return p, nil
 }
@@ -143,6 +151,7 @@ func (p *pipes) drain() {
 	}
 	p.reading.Wait()
 	closeAll(p.starts)
+	p.said.hush()
 }
 
 // closeAll closes files; a second close does no harm.

@@ -11,7 +11,8 @@
 //	other  it failed and is tried again; the end of its output is in the error
 //
 // Lines that it writes to file descriptor 3 steer the run: "duly-progress: {"done": 3}", which is seen while it runs,
-// "duly-snooze: 10m", "duly-yield: 5m {"page": 2}", "duly-await: approval", "duly-next-in: 1h", "duly-usage: {"tokens": 1200}". docs/reference/exec.md has the whole contract.
+// "duly-snooze: 10m", "duly-yield: 5m {"page": 2}", "duly-await: approval", "duly-next-in: 1h", "duly-usage: {"tokens": 1200}". "duly-save: {"page": 2}" stores a
+// checkpoint at once, and is answered on file descriptor 4. docs/reference/exec.md has the whole contract.
 //
 // When the run is to end, the program and what it has started get SIGTERM, and SIGKILL four seconds later. Nothing that
 // stays in its process group outlives its run, nor the process that runs it, however that ends.

@@ -18,6 +18,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/spy"
 	"github.com/seed-6f6f2c11/duly/handlers/exec"
 )
 
@@ -208,7 +210,10 @@ func TestSteering(t *testing.T) {
 		"chatter":          {"echo 'hello: there' >&3", core.StatusFailed, model.OutcomeFailed, 0, `must be such as duly-snooze: 10m, not "hello: there"`},
 		"no colon":         {"echo 'duly-snooze 10m' >&3", core.StatusFailed, model.OutcomeFailed, 0, `must be such as duly-snooze: 10m, not "duly-snooze 10m"`},
 		"two of them":      {"printf 'duly-snooze: 5m\nduly-next-in: 5m\n' >&3", core.StatusFailed, model.OutcomeFailed, 0, "duly-snooze and duly-next-in exclude each other"},
-		"too long":         {"head -c 1000000 /dev/zero | tr '\\0' x >&3; echo done", core.StatusFailed, model.OutcomeFailed, 0, "a line on file descriptor 3 is longer than 2024 bytes"},
+		"too long":         {"head -c 1000000 /dev/zero | tr '\\0' x >&3; echo done", core.StatusFailed, model.OutcomeFailed, 0, "a line on file descriptor 3 is longer than 263168 bytes"},
+		"save nothing":     {"echo 'duly-save: page 2' >&3", core.StatusFailed, model.OutcomeFailed, 0, `duly-save needs a checkpoint that is JSON, not "page 2"`},
+		"save too much":    {`printf 'duly-save: "%s"\n' $(head -c 262143 /dev/zero | tr '\0' x) >&3`, core.StatusFailed, model.OutcomeFailed, 0, "save: checkpoint is 262145 bytes long: the limit is 262144"},
+		"saves unread":     {"yes 'duly-save: 1' | head -n 20000 >&3", core.StatusCompleted, model.OutcomeSuccess, 0, ""},
 		"much progress":    {"yes 'duly-progress: [1]' | head -n 20000 >&3", core.StatusCompleted, model.OutcomeSuccess, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -314,4 +319,59 @@ func TestAwaits(t *testing.T) {
 	info := once(t, `exit 76`, core.NewTask{})
 	assert.Equal(t, core.StatusFailed, info.Status)
 	assert.Contains(t, info.LastError, "exit 76, and the standard output: duly-await needs a key")
+}
+
+// A program that has saved a checkpoint knows that it is stored, and goes on from there after it has died.
+func TestAProgramSaves(t *testing.T) {
+	t.Parallel()
+	w, err := start(exec.Config{Argv: []string{"sh", "-c", `
+input=$(cat)
+case $input in *'"checkpoint":{"page":2}'*) echo '"went on"'; exit 0 ;; esac
+for page in 1 2; do
+  echo "duly-save: {\"page\": $page}" >&3
+  read -r answer <&4
+  test "$answer" = saved || exit 65
+done
+kill -9 $$
+`}})
+	require.NoError(t, err)
+	_, err = w.s.Submit(t.Context(), core.NewTask{Agent: "a", ID: "i", Kind: "x", MaxAttempts: 2, Backoff: -1})
+	require.NoError(t, err)
+	for range 2 {
+		_, _ = w.s.RunDue(t.Context(), core.Scope{}) // the first run fails
+	}
+	info, err := w.s.Task(t.Context(), "a", "i")
+	require.NoError(t, err)
+	assert.Equal(t, core.StatusCompleted, info.Status, info.LastError)
+	assert.JSONEq(t, `"went on"`, string(info.Result))
+}
+
+// A program whose task another process has is answered so, as one is whose store is away.
+func TestASaveIsAnswered(t *testing.T) {
+	t.Parallel()
+	for want, answer := range map[string]func(answer any) error{
+		"lost": func(answer any) error { answer.([]store.Extended)[0] = store.Extended{}; return nil },
+		"failed: save: the checkpoint may not be stored yet: away for long": func(any) error { return errors.New("away\nfor long") },
+	} {
+		st := &spy.Store{Store: memstore.New(memstore.Config{})}
+		st.After = func(_ context.Context, verb string, got any) error {
+			if verb == "Extend" {
+				return answer(got)
+			}
+			return nil
+		}
+		s, err := core.New(st, core.Config{})
+		require.NoError(t, err)
+		got := filepath.Join(t.TempDir(), "got")
+		h, err := exec.New(exec.Config{Argv: []string{"sh", "-c", `trap "" TERM; echo 'duly-save: 1' >&3; read -r answer <&4; printf %s "$answer" > ` + got}})
+		require.NoError(t, err)
+		core.Handle(s, "x", h.Run)
+		_, err = s.Submit(t.Context(), core.NewTask{Agent: "a", ID: "i", Kind: "x"})
+		require.NoError(t, err)
+		_, err = s.RunDue(t.Context(), core.Scope{})
+		require.NoError(t, err)
+		said, err := os.ReadFile(got)
+		require.NoError(t, err)
+		assert.Equal(t, want, string(said))
+	}
 }

@@ -7,8 +7,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/handlers/internal/contract"
 )
 
@@ -18,6 +20,8 @@ type output struct {
 	stdout               head // a result, and a byte more if it is longer
 	stdoutEnd, stderrEnd tail
 	steering             *contract.Steering // nil for a gate and a batch, which have no run of their own to steer
+	run                  *core.RunInfo      // whose checkpoints it saves; nil without steering
+	answers              *os.File           // where saves are answered; of the goroutine that reads descriptor 3
 	unsteered            string             // why there is none to steer
 	longest              int                // line on descriptor 3
 	wrong                error              // the first line there that makes no sense
@@ -59,6 +63,9 @@ func (o *output) line(line string) error {
 	}
 	if o.steering == nil {
 		return fmt.Errorf("%s%.40s on file descriptor 3 %s", contract.Prefix, name, o.unsteered)
+	}
+	if name == saveName {
+		return o.save(value)
 	}
 	return o.steering.Say(name, value)
 }

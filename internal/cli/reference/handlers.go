@@ -50,6 +50,14 @@ var steering = map[string]string{
 	"Snooze": "10m", "Yield": `5m {"page": 2}`, "Await": `{"key": "approval", "timeout": "48h"} {"page": 2}`, "NextIn": "1h", "Progress": `{"done": 3}`, "Usage": `{"tokens": 1200}`,
 }
 
+// savesOfPrograms is what only a program can do while it runs, as there is a way to answer it.
+const savesOfPrograms = "A program also saves a checkpoint while it runs: `duly-save: {\"page\": 2}`, up to 256 KiB of JSON. Each is answered by a line on file descriptor 4:\n" + `
+| answer | what it says |
+|---|---|
+` + "| `saved` | it is stored, with the progress: the next run of this occurrence gets it, however this one ends |\n" +
+	"| `lost` | another process has the task: stop, and do not do what comes next |\n" +
+	"| `failed`, a colon and why | it may be stored or not; duly sends it again with the next heartbeat and with the outcome |\n\n"
+
 // Steering are those examples by the names that programs and servers use.
 func Steering(root string) (map[string]string, error) {
 	file, err := parseSource(filepath.Join(root, "handlers/internal/contract/steering.go"))
@@ -142,7 +150,7 @@ One JSON object:
 	fmt.Fprintf(&b, `
 %s exclude each other. A result that is a JSON object may say what it has used in a member %s.
 
-## Its end
+%s## Its end
 
 At the timeout of the task, when its lease is lost, or when duly stops, the program and all that it has started get SIGTERM, and SIGKILL %s later. Output that is still on its way is
 read for %s. Nothing of its process group outlives the run.
@@ -151,7 +159,7 @@ read for %s. Nothing of its process group outlives the run.
 
 With %s the standard input is a JSON array of such objects. Of the variables the program gets %s and those values of bindings on which all tasks agree. Lines on descriptor 3 are refused. The exit
 means for all tasks what it means for one.
-`, "`duly-await`, `duly-next-in`, `duly-snooze` and `duly-yield`", "`duly_usage`", c.exec.span("killAfter"), c.exec.span("drainWithin"), "`batch`", list(slices.Sorted(slices.Values(seen.BatchEnv))))
+`, "`duly-await`, `duly-next-in`, `duly-snooze` and `duly-yield`", "`duly_usage`", savesOfPrograms, c.exec.span("killAfter"), c.exec.span("drainWithin"), "`batch`", list(slices.Sorted(slices.Values(seen.BatchEnv))))
 	c.outcomes(&b, "It prints")
 	fmt.Fprintf(&b, "\n## As a gate\n\nIt gets what a handler gets, and has %s without a `timeout`.\n\n| exit | what becomes of the run |\n|---|---|\n", c.gate.span("GateTimeout"))
 	for _, n := range []int{0, 1} {

@@ -67,7 +67,10 @@ func (a *auditor) kept(e *store.Extension, answer *store.Extended, mine []*task)
 			if p.Index != t.lease.index || p.Agent != t.agent || p.ID != t.id { // else it is of a claim that a failover has undone
 				continue
 			}
-			t.state = p.State
+			if p.Number == 0 || p.Number >= t.lease.number {
+				t.state, t.lease.number = p.State, p.Number
+			}
+			stateInOrder(a, t)
 		}
 	}
 	for _, o := range answer.Ended {
@@ -122,5 +125,5 @@ func (m *storeModel) regained(p *process, e *store.Extension, old *claimRecord, 
 	t.phase, t.lease = claimed, t.was
 	t.lease.due, t.lease.back = t.due, end.Add(-e.Lease) // it may have been asked for by hand since
 	t.lease.fence, t.lease.index, t.lease.end = run.Fence, run.Index, end
-	t.lease.over, t.lease.noticed, t.lease.told = false, false, false
+	t.lease.over, t.lease.noticed, t.lease.told, t.lease.number = false, false, false, 0
 }

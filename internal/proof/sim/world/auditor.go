@@ -18,6 +18,7 @@ type auditor struct {
 	model  *storeModel
 	tried  []int
 	starts int
+	saved  map[ref]int   // the last checkpoint of which a handler knows that it is stored
 	since  time.Duration // when time last passed, and how many steps there were from then on
 	atOnce int
 

@@ -290,9 +290,12 @@ func (w *World) goOn(r *run) {
 		do, r.step = stepProgress, 1
 	case r.step <= 1 && r.script.Submits != nil:
 		do, r.step, r.busy = stepSubmit, 2, true
+	case r.saves < r.script.Saves:
+		w.saves++
+		do, r.saves, r.saving, r.busy = stepSave, r.saves+1, w.saves, true
 	}
 	if do != stepReturn {
-		r.at = r.begun + r.script.Work
+		r.at = max(w.elapsed(), r.begun+r.script.Work*time.Duration(1+r.saves)/time.Duration(1+r.script.Saves))
 		r.next <- do
 		return
 	}

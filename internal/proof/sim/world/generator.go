@@ -77,6 +77,7 @@ type Script struct {
 	Result   bool          // it sets a result
 	Progress bool          // it says how far it is, half way through
 	Submits  *Definition   // it submits a task, half way through
+	Saves    int           // how often it saves a checkpoint on its way
 	Signal   core.Signal   // of Await
 	Tokens   float64       // that it reports
 }

@@ -39,6 +39,8 @@ type run struct {
 	stuck   bool    // it was abandoned
 	fresh   bool    // the auditor has not seen it yet
 	spent   float64 // tokens that it has reported
+	saves   int     // it has begun
+	saving  int     // the number of the last of them
 }
 
 // step is what a handler does next.
@@ -47,6 +49,7 @@ type step byte
 const (
 	stepProgress step = iota
 	stepSubmit
+	stepSave
 	stepReturn
 )
 
@@ -95,6 +98,8 @@ func (p *process) run(ctx context.Context, t *core.Task[payload], batch, later b
 			w.mu.Lock()
 			r.busy = false
 			w.mu.Unlock()
+		case stepSave:
+			r.save(t, r.saving)
 		case stepReturn:
 			return r.end(t)
 		}

@@ -1,6 +1,7 @@
 package world
 
-// The real scripts in a Redis of their own, which are given the time of the history instead of the machine's.
+// The stores that a history can be played on: in memory, and the real scripts in a Redis of their own, which are given the time of the history
+// instead of the machine's.
 
 import (
 	"context"
@@ -14,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
@@ -183,4 +185,9 @@ func (o *outside) do(job func()) {
 func on[A any](o *outside, call func() (A, error)) (answer A, err error) {
 	o.do(func() { answer, err = call() })
 	return answer, err
+}
+
+// Memory opens a store in memory.
+func Memory(o *Settings, clock Clock) (store.Store, error) {
+	return memstore.New(memstore.Config{Partitions: o.Partitions, Retention: o.Retention, Kept: o.Kept, MaxTasks: o.MaxTasks, Clock: clock}), nil
 }

@@ -42,6 +42,7 @@ type World struct {
 	befallen  int // of the planned faults
 	faults    int // of calls
 	steps     int
+	saves     int    // of all handlers: each saves a higher number
 	expected  []*run // whose contexts have to be done
 	making    *call  // that the store carries out
 	kind      bool   // no more faults

@@ -23,6 +23,9 @@ var keptGuards = []Guard{
 		Name: "reserve-spanning", What: "a budget over partitions keeps nothing for the runs under way",
 		Change: sow.Swap("with_room(b)", "math.max(n, with_room(b))"),
 	}, onRedis, "TestABudgetOverPartitionsIsExact$"},
+	{"45", sow.Fault{
+		Name: "late-state-on-redis", What: "a state that comes late undoes a later one", Change: sow.Swap("number >= last", "true"),
+	}, onRedis, "TestContract$/progress"},
 	{"44", sow.Fault{
 		Name: "stamp", What: "a claim leases tasks to a process whose definitions are lost", Change: sow.Without(2),
 	}, inCore, "TestAnEmptyStoreGetsItsLimitsBackFirst$"},

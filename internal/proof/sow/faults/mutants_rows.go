@@ -12,6 +12,14 @@ var Mutants = slices.Concat(plain, OfRows)
 // OfRows are the faults of the rows in the world's table of features. Each is found by the invariant that its row names, and by no other.
 var OfRows = []sow.Fault{
 	{
+		Name: "save-without-lease", What: "A save of a run that has lost its lease is reported as stored.",
+		At: "save-held", Change: sow.Never,
+	},
+	{
+		Name: "save-overtaken", What: "A heartbeat that comes late undoes a save.",
+		At: "late-state", Change: sow.Never,
+	},
+	{
 		Name: "signal-page", What: "A signal reaches the first hundred tasks that wait for it.", Change: sow.Drop,
 	},
 	{
