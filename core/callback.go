@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -43,18 +44,71 @@ func callbackSettings() KindConfig {
 
 // handleCallbacks registers the handler that delivers callbacks, if this process does.
 func (s *Scheduler) handleCallbacks() {
-	own := s.config.Kinds[model.KindCallback].Or(callbackSettings()).Or(s.config.Default).Plain()
-	s.base.OfKind[model.KindCallback] = &own
-	if s.config.Callbacks == nil {
-		return
-	}
-	s.register(handler{kind: model.KindCallback, call: func(ctx context.Context, runs []*run, outcomes []error) {
-		t, err := decodeTask[callbackMessage](runs[0])
-		if err == nil {
-			err = s.deliver(ctx, t)
+	for _, kind := range []string{model.KindCallback, model.KindTell} {
+		own := s.config.Kinds[kind].Or(callbackSettings()).Or(s.config.Default).Plain()
+		s.base.OfKind[kind] = &own
+		if kind == model.KindCallback && s.config.Callbacks == nil {
+			continue
 		}
-		outcomes[0] = err
-	}})
+		s.register(handler{kind: kind, call: func(ctx context.Context, runs []*run, outcomes []error) {
+			t, err := decodeTask[callbackMessage](runs[0])
+			if err == nil {
+				err = s.deliver(ctx, t)
+			}
+			outcomes[0] = err
+		}})
+	}
+}
+
+// mostTold is how large the result of a task may be that a signal of its end contains.
+const mostTold = 8 << 10
+
+// toldEnd is the payload of the signal that tells the end of a task, or of a group.
+type toldEnd struct {
+	ID        string          `json:"id,omitempty"`
+	Status    Status          `json:"status,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	Truncated bool            `json:"truncated,omitempty"` // the result is too large for a signal: the task has it
+	Error     string          `json:"error,omitempty"`
+
+	Group     string `json:"group,omitempty"`
+	Completed int64  `json:"completed,omitempty"`
+	Failed    int64  `json:"failed,omitempty"`
+	Cancelled int64  `json:"cancelled,omitempty"`
+}
+
+// tell sends the signal that a task's end is to send. One that is kept already tells the same: a repeated delivery changes nothing.
+func (s *Scheduler) tell(ctx context.Context, t *Task[callbackMessage], key string, ofGroup bool) error {
+	var of struct {
+		ID, Group string
+		Status    Status
+		Result    json.RawMessage
+		LastError string `json:"last_error"`
+	}
+	if err := json.Unmarshal(t.Payload.Task, &of); err != nil {
+		return SkipRetry(fmt.Errorf("decode the task: %w", err))
+	}
+	end := toldEnd{ID: of.ID, Status: of.Status, Result: of.Result, Error: of.LastError}
+	if len(end.Result) > mostTold {
+		end.Result, end.Truncated = nil, true
+	}
+	if ofGroup {
+		n, err := s.Group(ctx, t.Agent, of.Group)
+		// guard: tell-group
+		if err != nil || n.Live > 0 { // the last of them tells
+			return err
+		}
+		end = toldEnd{Group: of.Group, Completed: n.Completed, Failed: n.Failed, Cancelled: n.Cancelled}
+	}
+	payload, err := json.Marshal(end)
+	if err != nil {
+		return SkipRetry(err)
+	}
+	_, err = s.Signal(ctx, t.Agent, key, payload)
+	if taken, ok := errors.AsType[*model.SignalTakenError](err); ok && taken.Key == key {
+		return nil
+	}
+	return err
 }
 
 // callbackMessage is the payload of a delivery.
@@ -84,8 +138,12 @@ func must(text []byte, _ error) []byte { return text }
 // about to end the task may have died before.
 func (s *Scheduler) deliver(ctx context.Context, t *Task[callbackMessage]) error {
 	m := &t.Payload
+	key, ofGroup := model.Tells(m.URL)
+	if key != "" && t.Kind != model.KindTell || key == "" && t.Kind == model.KindTell {
+		return SkipRetry(errors.New("the callback is none of this kind"))
+	}
 	// guard: callback-allowed
-	if err := s.config.Callbacks.Check(m.URL); err != nil { // the rules may be others by now
+	if err := s.allowedCallback(m.URL); err != nil { // the rules may be others by now
 		return SkipRetry(fmt.Errorf("the callback %w", err))
 	}
 	known := m.Ended
@@ -105,12 +163,23 @@ func (s *Scheduler) deliver(ctx context.Context, t *Task[callbackMessage]) error
 			return err
 		}
 	}
+	if key != "" {
+		return s.tell(ctx, t, key, ofGroup)
+	}
 	message := bytes.TrimSpace(m.Task)
 	if at := bytes.TrimPrefix(known, []byte(`{"finished_at":`)); len(message) > 2 { // the object has other fields
 		at = bytes.TrimSuffix(at, []byte("}"))
 		message = fmt.Appendf(nil, `{"finished_at":%s,"updated_at":%s,%s`, at, at, message[1:])
 	}
 	return s.config.Callbacks.Deliver(ctx, m.URL, messageOf(t.RunInfo), message)
+}
+
+// allowedCallback returns nil if a URL may be called; signals of duly's own always are.
+func (s *Scheduler) allowedCallback(url string) error {
+	if key, _ := model.Tells(url); key != "" {
+		return nil
+	}
+	return s.config.Callbacks.Check(url)
 }
 
 // messageOf is the id of a delivery's message. It stays when the delivery is replayed: a receiver that has it skips it.
@@ -167,9 +236,13 @@ func callbackOf(of *store.Stored, b *codec.Body, fence store.Fence, wait time.Du
 	if err != nil {
 		return store.Submission{}, err
 	}
+	kind := model.KindCallback
+	if key, _ := model.Tells(b.Callback.URL); key != "" {
+		kind = model.KindTell
+	}
 	own := record.Body{Payload: payload, Urgent: b.Urgent, TraceID: b.TraceID, Traceparent: b.Traceparent}
 	return store.Submission{
-		Agent: of.Agent, ID: id, Kind: model.KindCallback, Level: info.Level, Body: own.Encode(), Due: store.When{After: wait}, Owed: true,
+		Agent: of.Agent, ID: id, Kind: kind, Level: info.Level, Body: own.Encode(), Due: store.When{After: wait}, Owed: true,
 	}, nil
 }
 

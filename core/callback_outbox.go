@@ -211,7 +211,7 @@ func (s *Scheduler) confirmRunning(ctx context.Context, d *store.Stored, known [
 		return err
 	}
 	_, err = s.store.Submit(ctx, []store.Submission{{
-		Agent: d.Agent, ID: d.ID, Kind: model.KindCallback, Level: d.Level, Body: b.Encode(), Conflict: store.ConflictReplace, Owed: true, Version: d.Version, OldLen: len(d.Body),
+		Agent: d.Agent, ID: d.ID, Kind: d.Kind, Level: d.Level, Body: b.Encode(), Conflict: store.ConflictReplace, Owed: true, Version: d.Version, OldLen: len(d.Body),
 	}})
 	return err
 }

@@ -193,7 +193,17 @@ func (s *Scheduler) register(h handler) {
 	}
 	s.handlers[h.kind] = &h
 	s.slots.Bound(h.kind, s.base.Kind(h.kind).Slots)
-	s.kinds = slices.Sorted(slices.Values(append(slices.Clone(s.kinds), h.kind)))
+	if h.kind != model.KindTell {
+		s.handle(append(slices.Clone(s.kinds), h.kind))
+	}
+}
+
+// handle sets which kinds have a handler. Lists that are in use are never changed in place. The mutex is held.
+func (s *Scheduler) handle(kinds []string) {
+	s.kinds, s.claims = slices.Sorted(slices.Values(kinds)), nil
+	if len(kinds) > 0 {
+		s.claims = slices.Sorted(slices.Values(append(slices.Clone(kinds), model.KindTell)))
+	}
 }
 
 // ownKinds are the kinds that have a handler or settings in this process.
@@ -227,12 +237,11 @@ func (s *Scheduler) ownKind(kind string) *inspect.KindInfo {
 func (s *Scheduler) Unhandle(kind string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.handlers[kind] == nil {
+	if s.handlers[kind] == nil || kind == model.KindTell {
 		return false
 	}
 	delete(s.handlers, kind)
-	// In place it must not change: those who read it hold no lock.
-	s.kinds = slices.DeleteFunc(slices.Clone(s.kinds), func(k string) bool { return k == kind })
+	s.handle(slices.DeleteFunc(slices.Clone(s.kinds), func(k string) bool { return k == kind }))
 	return true
 }
 

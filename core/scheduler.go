@@ -53,6 +53,7 @@ type Scheduler struct {
 	middleware []func(next Handler) Handler
 	submitting []func(next Submitter) Submitter
 	kinds      []string // sorted, and never changed in place
+	claims     []string // the same with that of signals of ends, which every process that runs anything sends
 	runTimes   slots.RunTimes
 
 	absences absence.Absences
@@ -205,6 +206,13 @@ func (s *Scheduler) Partitions() int { return s.store.Partitions() }
 // Kinds are the kinds that have a handler here, sorted. Tasks of other kinds are never run here.
 func (s *Scheduler) Kinds() []string {
 	return slices.Clone(s.handled())
+}
+
+// claimed are the kinds that are claimed here, not to be changed.
+func (s *Scheduler) claimed() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.claims
 }
 
 // handled is Kinds, not to be changed.

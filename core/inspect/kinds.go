@@ -75,6 +75,9 @@ func (s *View) DescribeKinds(ctx context.Context) (KindList, error) {
 		for _, kind := range p.Kinds {
 			of(kind).Processes++
 		}
+		if tells := all[model.KindTell]; tells != nil && len(p.Kinds) > 0 { // each process that runs anything sends these signals
+			tells.Processes++
+		}
 	}
 	list := KindList{Cut: cut}
 	for _, kind := range slices.Sorted(maps.Keys(all)) {

@@ -70,7 +70,8 @@ type NewTask struct {
 
 	UniqueKey  string     // the id is made from this, so that submitting twice makes one task; excludes ID
 	OnConflict OnConflict // what to do when the id already exists; OnConflictKeep if empty
-	// Callback is an https URL that is notified how the task ended, once it has ended for good: see [core.Callbacks].
+	// Callback is an https URL that is notified how the task ended, once it has ended for good: see [core.Callbacks]. "signal:" and a key has
+	// that signal sent to the task's agent in place of it, and "signal-group:" and a key once the task's group has no live task left.
 	Callback string
 
 	Preset string // fills in what is left out from a preset: see Presets

@@ -15,13 +15,20 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// checkCallback refuses a callback URL that is not allowed.
-func (s *Base) checkCallback(url string) error {
+// checkCallback refuses a callback that is not allowed.
+func (s *Base) checkCallback(t *model.NewTask) error {
+	url := t.Callback
 	if url == "" {
 		return nil
 	}
 	if err := check.ValidText("callback", url, model.MaxCallbackLen); err != nil {
 		return err
+	}
+	if key, group := model.Tells(t.Callback); key != "" {
+		if group && t.Group == "" {
+			return check.Invalid("callback", "%s%s needs a task that has a group", model.TellGroup, key)
+		}
+		return check.ValidID("callback", key)
 	}
 	if s.Config.Callbacks == nil {
 		return check.Invalid("callback", "is not enabled: name the URLs that may be called under callbacks in duly.yaml (Config.Callbacks), and pass that file with -c")
@@ -78,7 +85,7 @@ func (s *Base) Prepare(tasks []model.NewTask, origin *model.Origin) ([]store.Sub
 			_, err = s.Crons.Next(none.Zoned(codec.CronOf(&tasks[i]), s.Config.Zone), s.StoreNow())
 		}
 		if err == nil {
-			err = s.checkCallback(tasks[i].Callback)
+			err = s.checkCallback(&tasks[i])
 		}
 		if err != nil {
 			return nil, inBatch(tasks, i, err)

@@ -1,0 +1,98 @@
+package core_test
+
+// Signals that the end of a task sends.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
+)
+
+// waits makes a kind whose tasks wait for a signal, and returns what they have heard.
+func (w *world) waits(key string) *[]string {
+	heard := &[]string{}
+	core.Handle(w.s, "waits", func(_ context.Context, task *core.Task[note]) error {
+		got, ok := task.Heard()
+		if !ok {
+			return core.Await(core.Signal{Key: key}, nil)
+		}
+		*heard = append(*heard, string(got.Payload))
+		return nil
+	})
+	return heard
+}
+
+func TestTheEndOfATaskSendsASignal(t *testing.T) {
+	for name, c := range map[string]struct {
+		returns func(t *core.Task[note]) error
+		want    string
+	}{
+		"completed": {func(t *core.Task[note]) error { return t.SetResult(7) }, `{"id":"child","status":"completed","result":7}`},
+		"failed":    {func(*core.Task[note]) error { return errors.New("no") }, `{"id":"child","status":"failed","error":"no"}`},
+		"cancelled": {func(*core.Task[note]) error { return core.Cancel(errors.New("enough")) }, `{"id":"child","status":"cancelled","error":"enough"}`},
+		"large":     {func(t *core.Task[note]) error { return t.SetResult(strings.Repeat("x", 9000)) }, `{"id":"child","status":"completed","truncated":true}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, core.Config{}, func(w *world) {
+				heard := w.waits("over")
+				core.Handle(w.s, "k", func(_ context.Context, task *core.Task[note]) error { return c.returns(task) })
+				w.submit(core.NewTask{Agent: "a", ID: "parent", Kind: "waits"})
+				w.run()
+				w.submit(core.NewTask{Agent: "a", ID: "child", Kind: "k", MaxAttempts: 1, Callback: "signal:over"})
+				w.runUntil(time.Second)
+				require.Len(t, *heard, 1)
+				assert.JSONEq(t, c.want, (*heard)[0])
+				assert.Equal(t, core.StatusCompleted, w.task("a", "parent").Status)
+			})
+		})
+	}
+}
+
+// A group is told of once, when its last task has ended.
+func TestTheEndOfAGroupSendsASignal(t *testing.T) {
+	virtual(t, core.Config{Concurrency: 10}, func(w *world) {
+		heard := w.waits("over")
+		core.Handle(w.s, "k", func(_ context.Context, task *core.Task[note]) error {
+			if task.ID == "3" {
+				return core.SkipRetry(errors.New("no"))
+			}
+			return nil
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "parent", Kind: "waits"})
+		for i := range 5 {
+			w.submit(core.NewTask{Agent: "a", ID: fmt.Sprint(i), Kind: "k", Group: "g", Callback: "signal-group:over", Delay: time.Duration(i) * time.Minute})
+		}
+		w.runUntil(3*time.Minute + 30*time.Second)
+		assert.Empty(t, *heard, "one has not ended")
+		w.runUntil(time.Minute)
+		require.Len(t, *heard, 1)
+		assert.JSONEq(t, `{"group":"g","completed":4,"failed":1}`, (*heard)[0])
+	})
+}
+
+// What makes no sense is refused, and needs no permission as no address is called.
+func TestTellingIsChecked(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		for callback, why := range map[string]string{
+			"signal-group:over":                  "needs a task that has a group",
+			"signal:\x00":                        "has the control character",
+			"signal:" + strings.Repeat("x", 300): "300 bytes long",
+			"https://hooks.example.com":          "is not enabled",
+			"signal:":                            "is not enabled",
+		} {
+			_, err := w.s.Submit(w.Context(), core.NewTask{Agent: "a", Kind: "k", Callback: callback})
+			require.ErrorContains(t, err, why, callback)
+		}
+		_, err := w.s.Submit(w.Context(), core.NewTask{Agent: "a", Kind: model.KindTell})
+		require.ErrorContains(t, err, "is duly's own")
+	})
+}
