@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/internal/wire"
@@ -44,7 +45,7 @@ func callbackSettings() KindConfig {
 
 // handleCallbacks registers the handler that delivers callbacks, if this process does.
 func (s *Scheduler) handleCallbacks() {
-	for _, kind := range []string{model.KindCallback, model.KindTell} {
+	for _, kind := range []string{model.KindCallback, check.KindTell} {
 		own := s.config.Kinds[kind].Or(callbackSettings()).Or(s.config.Default).Plain()
 		s.base.OfKind[kind] = &own
 		if kind == model.KindCallback && s.config.Callbacks == nil {
@@ -78,7 +79,7 @@ type toldEnd struct {
 }
 
 // tell sends the signal that a task's end is to send. One that is kept already tells the same: a repeated delivery changes nothing.
-func (s *Scheduler) tell(ctx context.Context, t *Task[callbackMessage], key string, ofGroup bool) error {
+func tell(ctx context.Context, s *Scheduler, t *Task[callbackMessage], key string, ofGroup bool) error {
 	var of struct {
 		ID, Group string
 		Status    Status
@@ -138,12 +139,12 @@ func must(text []byte, _ error) []byte { return text }
 // about to end the task may have died before.
 func (s *Scheduler) deliver(ctx context.Context, t *Task[callbackMessage]) error {
 	m := &t.Payload
-	key, ofGroup := model.Tells(m.URL)
-	if key != "" && t.Kind != model.KindTell || key == "" && t.Kind == model.KindTell {
+	key, ofGroup := check.Tells(m.URL)
+	if key != "" && t.Kind != check.KindTell || key == "" && t.Kind == check.KindTell {
 		return SkipRetry(errors.New("the callback is none of this kind"))
 	}
 	// guard: callback-allowed
-	if err := s.allowedCallback(m.URL); err != nil { // the rules may be others by now
+	if err := allowedCallback(s, m.URL); err != nil { // the rules may be others by now
 		return SkipRetry(fmt.Errorf("the callback %w", err))
 	}
 	known := m.Ended
@@ -164,7 +165,7 @@ func (s *Scheduler) deliver(ctx context.Context, t *Task[callbackMessage]) error
 		}
 	}
 	if key != "" {
-		return s.tell(ctx, t, key, ofGroup)
+		return tell(ctx, s, t, key, ofGroup)
 	}
 	message := bytes.TrimSpace(m.Task)
 	if at := bytes.TrimPrefix(known, []byte(`{"finished_at":`)); len(message) > 2 { // the object has other fields
@@ -175,8 +176,8 @@ func (s *Scheduler) deliver(ctx context.Context, t *Task[callbackMessage]) error
 }
 
 // allowedCallback returns nil if a URL may be called; signals of duly's own always are.
-func (s *Scheduler) allowedCallback(url string) error {
-	if key, _ := model.Tells(url); key != "" {
+func allowedCallback(s *Scheduler, url string) error {
+	if key, _ := check.Tells(url); key != "" {
 		return nil
 	}
 	return s.config.Callbacks.Check(url)
@@ -237,8 +238,8 @@ func callbackOf(of *store.Stored, b *codec.Body, fence store.Fence, wait time.Du
 		return store.Submission{}, err
 	}
 	kind := model.KindCallback
-	if key, _ := model.Tells(b.Callback.URL); key != "" {
-		kind = model.KindTell
+	if key, _ := check.Tells(b.Callback.URL); key != "" {
+		kind = check.KindTell
 	}
 	own := record.Body{Payload: payload, Urgent: b.Urgent, TraceID: b.TraceID, Traceparent: b.Traceparent}
 	return store.Submission{

@@ -193,16 +193,16 @@ func (s *Scheduler) register(h handler) {
 	}
 	s.handlers[h.kind] = &h
 	s.slots.Bound(h.kind, s.base.Kind(h.kind).Slots)
-	if h.kind != model.KindTell {
-		s.handle(append(slices.Clone(s.kinds), h.kind))
+	if h.kind != check.KindTell {
+		setHandled(s, append(slices.Clone(s.kinds), h.kind))
 	}
 }
 
-// handle sets which kinds have a handler. Lists that are in use are never changed in place. The mutex is held.
-func (s *Scheduler) handle(kinds []string) {
+// setHandled sets which kinds have a handler. Lists that are in use are never changed in place. The mutex is held.
+func setHandled(s *Scheduler, kinds []string) {
 	s.kinds, s.claims = slices.Sorted(slices.Values(kinds)), nil
 	if len(kinds) > 0 {
-		s.claims = slices.Sorted(slices.Values(append(slices.Clone(kinds), model.KindTell)))
+		s.claims = slices.Sorted(slices.Values(append(slices.Clone(kinds), check.KindTell)))
 	}
 }
 
@@ -237,11 +237,11 @@ func (s *Scheduler) ownKind(kind string) *inspect.KindInfo {
 func (s *Scheduler) Unhandle(kind string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.handlers[kind] == nil || kind == model.KindTell {
+	if s.handlers[kind] == nil || kind == check.KindTell {
 		return false
 	}
 	delete(s.handlers, kind)
-	s.handle(slices.DeleteFunc(slices.Clone(s.kinds), func(k string) bool { return k == kind }))
+	setHandled(s, slices.DeleteFunc(slices.Clone(s.kinds), func(k string) bool { return k == kind }))
 	return true
 }
 

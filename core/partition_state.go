@@ -155,7 +155,7 @@ const longestLook = 2 * time.Second
 // look asks targets when they are due, without taking anything.
 func (p *pull) look(targets []*target, now time.Time) error {
 	requests := make([]store.LookRequest, len(targets))
-	kinds := p.s.claimed()
+	kinds := claimed(p.s)
 	for i, t := range targets {
 		requests[i] = store.LookRequest{Partition: t.partition, Kinds: kinds, Agents: t.agents}
 	}

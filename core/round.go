@@ -273,7 +273,7 @@ func (p *pull) share(g slots.Grant, i, n int) map[string]int {
 // kinds are the kinds to claim, and those to leave because a run would usually not fit into the remaining time.
 func (p *pull) kinds() (take, leave []string) {
 	now := p.s.config.Clock.Now()
-	for _, kind := range p.s.claimed() {
+	for _, kind := range claimed(p.s) {
 		if p.fits(kind, now) {
 			take = append(take, kind)
 		} else {

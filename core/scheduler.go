@@ -209,7 +209,7 @@ func (s *Scheduler) Kinds() []string {
 }
 
 // claimed are the kinds that are claimed here, not to be changed.
-func (s *Scheduler) claimed() []string {
+func claimed(s *Scheduler) []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.claims

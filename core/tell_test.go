@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // waits makes a kind whose tasks wait for a signal, and returns what they have heard.
@@ -92,7 +91,7 @@ func TestTellingIsChecked(t *testing.T) {
 			_, err := w.s.Submit(w.Context(), core.NewTask{Agent: "a", Kind: "k", Callback: callback})
 			require.ErrorContains(t, err, why, callback)
 		}
-		_, err := w.s.Submit(w.Context(), core.NewTask{Agent: "a", Kind: model.KindTell})
+		_, err := w.s.Submit(w.Context(), core.NewTask{Agent: "a", Kind: "duly.tell"})
 		require.ErrorContains(t, err, "is duly's own")
 	})
 }

@@ -133,7 +133,7 @@ func (p *pull) claimRecovered() error {
 
 // lookAt looks at one partition.
 func (s *Scheduler) lookAt(ctx context.Context, partition int) error {
-	looks, err := s.store.Look(ctx, []store.LookRequest{{Partition: partition, Kinds: s.claimed()}})
+	looks, err := s.store.Look(ctx, []store.LookRequest{{Partition: partition, Kinds: claimed(s)}})
 	if err == nil {
 		err = looks[0].Err
 	}

@@ -187,7 +187,7 @@ func valuesOf(t *core.TaskInfo) []value {
 	for _, one := range []struct {
 		name string
 		data []byte
-	}{{"Progress", t.Progress}, {"Result", t.Result}, {"Payload", t.Payload}, {"Info", t.Info}} {
+	}{{"Progress", t.Progress}, {"Checkpoint", t.Checkpoint}, {"Result", t.Result}, {"Payload", t.Payload}, {"Info", t.Info}} {
 		if text, cut := jsonText(one.data); text != "" {
 			all = append(all, value{Name: one.name, Text: text, Cut: cut})
 		}

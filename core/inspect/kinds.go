@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -75,7 +76,7 @@ func (s *View) DescribeKinds(ctx context.Context) (KindList, error) {
 		for _, kind := range p.Kinds {
 			of(kind).Processes++
 		}
-		if tells := all[model.KindTell]; tells != nil && len(p.Kinds) > 0 { // each process that runs anything sends these signals
+		if tells := all[check.KindTell]; tells != nil && len(p.Kinds) > 0 { // each process that runs anything sends these signals
 			tells.Processes++
 		}
 	}

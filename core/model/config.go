@@ -5,7 +5,6 @@ package model
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
@@ -54,29 +53,9 @@ const KindCallback = "duly.callback"
 // MaxCallbackLen is how long the URL of a callback may be, in bytes.
 const MaxCallbackLen = 2048
 
-// KindTell is the kind of the tasks that send a signal when another task has ended, and is reserved as KindCallback is. Each process handles it.
-const KindTell = "duly.tell"
-
-// What a callback begins with that is no URL: behind it is the key of the signal that the agent of the task gets.
-const (
-	TellTask  = "signal:"       // when the task has ended
-	TellGroup = "signal-group:" // when its group has no task left that has not ended
-)
-
-// Tells is the key of the signal that a callback asks for, and whether its group has to have ended; empty for a URL.
-func Tells(callback string) (key string, group bool) {
-	if key, group = strings.CutPrefix(callback, TellGroup); group {
-		return key, true
-	}
-	if key, ok := strings.CutPrefix(callback, TellTask); ok {
-		return key, false
-	}
-	return "", false
-}
-
 // NotReserved refuses the kind that only duly itself uses: a caller that could submit its tasks could have anything signed.
 func NotReserved(kind string) error {
-	if kind == KindCallback || kind == KindTell {
+	if kind == KindCallback || kind == check.KindTell {
 		return check.Invalid("kind", "%q is duly's own: submit a task with callback, and duly makes the task that delivers it", kind)
 	}
 	return nil

@@ -109,6 +109,7 @@ type TaskInfo struct {
 	Holder                          string    // in the same list: the name of the process that runs it, if that has announced itself
 	HeldBy                          *Because  // in a list of held tasks: what holds it
 	Result, Progress                json.RawMessage
+	Checkpoint                      json.RawMessage // what its last run has saved for the next one
 	Runs                            []TaskRun // the last ones, oldest first
 	Dropped                         bool      // its record was dropped before its time: everything but Status and Finished is unknown
 

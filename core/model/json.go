@@ -107,7 +107,7 @@ func (info TaskInfo) MarshalJSON() ([]byte, error) {
 	wire.Copy(&w.taskJSON, &info)
 	wire.Copy(&w.trackedJSON, &info)
 	w.Payload, w.Info = check.WellFormed(info.Payload), check.WellFormed(info.Info)
-	w.Result, w.Progress = check.WellFormed(info.Result), check.WellFormed(info.Progress)
+	w.Result, w.Progress, w.Checkpoint = check.WellFormed(info.Result), check.WellFormed(info.Progress), check.WellFormed(info.Checkpoint)
 	w.Running, w.Paused = info.Status == store.StatusInProgress, len(info.Pauses) > 0
 	if info.Awaiting != nil {
 		w.Awaiting = &awaitingJSON{}
@@ -192,6 +192,7 @@ type trackedJSON struct {
 	CallbackTask        string             `json:"callback_task,omitempty"`
 	Result              json.RawMessage    `json:"result,omitempty"`
 	Progress            json.RawMessage    `json:"progress,omitempty"`
+	Checkpoint          json.RawMessage    `json:"checkpoint,omitempty"`
 	LeaseUntil          wire.Stamp         `json:"lease_until,omitzero"`
 	Holder              string             `json:"holder,omitempty"`
 	HeldBy              *Because           `json:"held_by,omitempty"`

@@ -5,6 +5,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+	"github.com/seed-6f6f2c11/duly/steps"
 )
 
 // named gives a command the arguments AGENT ID, of which --agent can name the first.
@@ -142,8 +145,12 @@ func printTask(w *table.Page, info *core.TaskInfo) {
 	line("last error", info.LastError)
 	line("progress", table.Value(info.Progress))
 	line("result", table.Value(info.Result))
+	if _, ok := steps.ReadLog(info.Checkpoint); !ok {
+		line("checkpoint", table.Value(info.Checkpoint))
+	}
 	line("tags", strings.Join(info.Tags, ", "))
 	t.End()
+	printSteps(w, info)
 	if len(info.Runs) > 0 {
 		_, _ = w.WriteString("\n")
 		printRuns(w, info.Runs)
@@ -195,6 +202,46 @@ func printPolicies(line func(name, value string), info *core.TaskInfo) {
 	// the recurring task that it belongs to.
 	line("one run of", info.Parent)
 	line("submitted by", originText(info.Origin))
+}
+
+// printSteps writes what a task of steps has done, and what it does or waits for.
+func printSteps(w *table.Page, info *core.TaskInfo) {
+	log, ok := steps.ReadLog(info.Checkpoint)
+	if !ok {
+		return
+	}
+	_, _ = w.WriteString("\n")
+	t := table.New(w, "STEP", "STATE", "AT", "TOOK", "USED")
+	for i := range log.Done {
+		s := &log.Done[i]
+		state := "done"
+		if s.TimedOut {
+			state = "timed out"
+		}
+		t.Row(table.First(s.Name), state, clock(s.At), (time.Duration(s.Millis) * time.Millisecond).String(), usageText(s.Used))
+	}
+	switch p := log.Waits; {
+	case p == nil || info.Status.Finished():
+	case info.Status == core.StatusInProgress:
+		t.Row(table.First(p.Name), "going on", clock(p.Since), "", "")
+	case p.Until.IsZero():
+		t.Row(table.First(p.Name), "waits for "+waitsFor[p.For], clock(p.Since), "", "")
+	default:
+		t.Row(table.First(p.Name), "waits for "+waitsFor[p.For]+" until "+clock(p.Until), clock(p.Since), "", "")
+	}
+	t.End()
+}
+
+// waitsFor are the words for what a step waits for.
+var waitsFor = map[steps.Reason]string{steps.ForTime: "its time", steps.ForSignal: "a signal", steps.ForTasks: "its tasks"}
+
+// usageText is what was used, by unit.
+func usageText(used core.Usage) string {
+	parts := make([]string, 0, len(used))
+	for _, unit := range slices.Sorted(maps.Keys(used)) {
+		parts = append(parts, strconv.FormatFloat(used[unit], 'f', -1, 64)+" "+unit)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // originText says which run has submitted a task; nothing if none has.

@@ -24,9 +24,9 @@ func (s *Base) checkCallback(t *model.NewTask) error {
 	if err := check.ValidText("callback", url, model.MaxCallbackLen); err != nil {
 		return err
 	}
-	if key, group := model.Tells(t.Callback); key != "" {
+	if key, group := check.Tells(t.Callback); key != "" {
 		if group && t.Group == "" {
-			return check.Invalid("callback", "%s%s needs a task that has a group", model.TellGroup, key)
+			return check.Invalid("callback", "%s%s needs a task that has a group", check.TellGroup, key)
 		}
 		return check.ValidID("callback", key)
 	}
