@@ -3,7 +3,7 @@
 //
 //	core.Handle(s, "story", func(ctx context.Context, t *core.Task[Story]) error {
 //		run := steps.Begin(s, t.RunInfo)
-//		plan, err := steps.Do(ctx, run, "plan", func(ctx context.Context) (Plan, error) { return model.Plan(ctx, t.Payload) })
+//		plan, err := steps.Do(ctx, run, "plan", func(ctx context.Context) (Plan, error) { return llm.Plan(ctx, t.Payload) })
 //		if err != nil {
 //			return err
 //		}

@@ -58,6 +58,7 @@ func printExplanation(w *table.Page, e *inspect.Explanation) {
 		t.Row("submitted by", text)
 	}
 	t.End()
+	printSteps(w, info)
 }
 
 // wayOut are the commands that change what keeps a task from running.
