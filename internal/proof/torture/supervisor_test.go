@@ -60,11 +60,15 @@ func (s *supervisor) keep(i int) {
 		err = cmd.Wait()
 		s.mu.Lock()
 		s.workers[i] = nil
+		stopped := s.stopped
 		s.mu.Unlock()
 		status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
 		if status.Signaled() && status.Signal() == syscall.SIGKILL {
 			s.kills.Add(1)
 			continue
+		}
+		if stopped && status.Signaled() && status.Signal() == syscall.SIGTERM {
+			return // it was told to end before it listened
 		}
 		assert.NoError(s.t, err, "a worker ends when it is told to, or is killed")
 		return

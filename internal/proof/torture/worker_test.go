@@ -149,6 +149,7 @@ func handle(s *core.Scheduler) error {
 		return err
 	}
 	core.Handle(s, kindExec, program.Run)
+	handleStories(s, log)
 	return nil
 }
 
