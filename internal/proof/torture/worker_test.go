@@ -23,9 +23,10 @@ import (
 
 // What a worker is told by its environment.
 const (
-	workerEnv = "DULY_TORTURE_REDIS" // the URL of its Redis: the process is a worker
-	logEnv    = "DULY_TORTURE_LOG"   // the file of all starts and ends
-	failEnv   = "DULY_TORTURE_FAIL"  // one in so many calls of the store kills the process, before or after it; 0: none
+	workerEnv  = "DULY_TORTURE_REDIS"   // the URL of its Redis: the process is a worker
+	crashesEnv = "DULY_TORTURE_CRASHES" // Config.MaxCrashes
+	logEnv     = "DULY_TORTURE_LOG"     // the file of all starts and ends
+	failEnv    = "DULY_TORTURE_FAIL"    // one in so many calls of the store kills the process, before or after it; 0: none
 )
 
 // lease is that of every task: what died is taken over after it.
@@ -83,8 +84,9 @@ func newWorker(ctx context.Context) (*daemon.Daemon, error) {
 		spy.Before = func(context.Context, string) error { return die(every * 2) }
 		spy.After = func(context.Context, string, any) error { return die(every * 2) }
 	}
+	crashes, _ := strconv.Atoi(os.Getenv(crashesEnv)) // the default without it
 	s, err := core.New(spy, core.Config{
-		Concurrency: 10, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Concurrency: 10, MaxCrashes: crashes, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Default: core.KindConfig{Lease: lease, Backoff: 20 * time.Millisecond, MaxBackoff: 200 * time.Millisecond, MaxAttempts: 3},
 	})
 	if err != nil {
