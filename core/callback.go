@@ -105,6 +105,7 @@ func tell(ctx context.Context, s *Scheduler, t *Task[callbackMessage], key strin
 	if err != nil {
 		return SkipRetry(err)
 	}
+	// guard: tell
 	_, err = s.Signal(ctx, t.Agent, key, payload)
 	if taken, ok := errors.AsType[*model.SignalTakenError](err); ok && taken.Key == key {
 		return nil

@@ -183,11 +183,11 @@ func (a *auditor) endNamed(e *ends, t *task) {
 	tells := t.def.Callback != ""
 	// A cancel is about the definition of its time, which may be another one than runs when it arrives.
 	if t.history.order != nil && t.status == core.StatusCancelled {
-		tells = bytes.Contains(t.history.order, []byte(callbackURL))
+		tells = bytes.Contains(t.history.order, []byte(callbackURL)) || bytes.Contains(t.history.order, []byte(overKey))
 	}
 	named := info.CallbackTask != ""
 	a.must(callbackIsNamed, named == tells || named && t.history.tells, "%s ended as %s, with the delivery %q", t.ref, t.status, info.CallbackTask)
-	if info.CallbackTask != "" {
+	if info.CallbackTask != "" && !strings.HasPrefix(t.def.Callback, "signal") { // those are no messages
 		e.stored[ref{t.agent, info.CallbackTask}] = true
 	}
 }
@@ -217,7 +217,7 @@ func (a *auditor) posted(e *ends) {
 
 // delivered checks the outcome of a delivery, which differs from that of other tasks.
 func (a *auditor) delivered(o *outcome) bool {
-	if o.t.kind != model.KindCallback {
+	if o.t.kind != model.KindCallback && o.t.kind != tellKind {
 		return false
 	}
 	if o.s.Verb != store.VerbComplete || !bytes.Contains(o.after.Result, []byte(`"skipped"`)) || a.w.restored {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -317,7 +318,7 @@ func (w *World) tellAll() {
 	asked := map[[2]string]bool{}
 	p := w.processes[len(w.processes)-1]
 	for _, t := range w.audit.model.sorted() {
-		if t.phase == ended || t.await == nil || t.await.told != "" || asked[[2]string{t.agent, t.await.key}] {
+		if t.phase == ended || t.await == nil || t.await.told != "" || strings.HasPrefix(t.await.key, overKey) || asked[[2]string{t.agent, t.await.key}] {
 			continue
 		}
 		asked[[2]string{t.agent, t.await.key}] = true

@@ -20,6 +20,14 @@ var OfRows = []sow.Fault{
 		At: "late-state", Change: sow.Never,
 	},
 	{
+		Name: "tell-lost", What: "The end of a group is not told if one of its tasks has failed.",
+		At: "tell", Change: sow.Swap("s.Signal(ctx, t.Agent, key, payload)", "model.Signalled{}, error(nil)\n\tif end.Failed == 0 { _, err = s.Signal(ctx, t.Agent, key, payload) }"),
+	},
+	{
+		Name: "tell-early", What: "The end of a group is told with the first of its tasks that ends.",
+		At: "tell-group", Change: sow.Swap("n.Live > 0", "n.Live > 2"),
+	},
+	{
 		Name: "signal-page", What: "A signal reaches the first hundred tasks that wait for it.", Change: sow.Drop,
 	},
 	{
