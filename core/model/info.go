@@ -110,8 +110,8 @@ type TaskInfo struct {
 	HeldBy                          *Because  // in a list of held tasks: what holds it
 	Result, Progress                json.RawMessage
 	Checkpoint                      json.RawMessage // what its last run has saved for the next one
-	Runs                            []TaskRun // the last ones, oldest first
-	Dropped                         bool      // its record was dropped before its time: everything but Status and Finished is unknown
+	Runs                            []TaskRun       // the last ones, oldest first
+	Dropped                         bool            // its record was dropped before its time: everything but Status and Finished is unknown
 
 	TraceID, Traceparent, SessionID string
 	UserID                          string

@@ -109,6 +109,12 @@ var rules = []rule{
 		},
 	},
 	{
+		name:    "steps import core alone",
+		why:     "they are a way to write a handler, and core knows nothing of them",
+		about:   is("steps"),
+		forbids: func(_, imported string) bool { return ours(imported) && imported != "core" },
+	},
+	{
 		name:  "handlers import core alone",
 		why:   "a ready-made handler is the same on every host and every store: it knows none of them",
 		about: under("handlers"),
@@ -323,6 +329,11 @@ func TestRulesFindABreach(t *testing.T) {
 			keeps:  []string{module + "/adapters/internal/apicall", module + "/internal/aws"},
 		},
 		{
+			rule: "steps import core alone", importer: "steps",
+			breaks: []string{module + "/core/memstore", module + "/adapters/daemon", module + "/handlers/exec"},
+			keeps:  []string{module + "/core", "context"},
+		},
+		{
 			rule: "handlers import core alone", importer: "handlers/webhook",
 			breaks: []string{module + "/core/memstore", module + "/adapters/http", module + "/handlers/exec", module + "/core/schedule"},
 			keeps:  []string{module + "/core", module + "/handlers/internal/contract", module + "/internal/aws", "net/http"},
@@ -519,7 +530,7 @@ func short(path string) string { return strings.TrimPrefix(path, module+"/") }
 // ours says whether a short path is of this module: in no other do paths begin
 // with one of these.
 func ours(path string) bool {
-	return path == module || under("core", "adapters", "handlers", "host", "cmd", "sam", "examples", "internal", "dulytest")(path)
+	return path == module || under("core", "adapters", "handlers", "host", "steps", "cmd", "sam", "examples", "internal", "dulytest")(path)
 }
 
 // signs reports whether a package takes a signature from where it is made for all: that is arithmetic, and knows no host.

@@ -1,6 +1,6 @@
 package world
 
-// The row of ends that are told by a signal: a task that waits until the last of a group has ended.
+// The row of ends that a signal announces: a task that waits until the last of a group has ended.
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	groupIsTold   = invariant("group-is-told", "42", "In a kind world no task waits for the end of a group whose tasks have all ended, however they have.")
+	groupIsTold   = invariant("group-end-announced", "42", "In a kind world no task waits for the end of a group whose tasks have all ended, however they have.")
 	groupHasEnded = invariant("group-has-ended", "42", "A task that waits for the end of a group goes on when its last task has ended, and not before.")
 )
 
@@ -22,7 +22,7 @@ const (
 )
 
 var tells = &feature{
-	name:  "told ends",
+	name:  "announced ends",
 	holds: []held{{groupIsTold, "tell-lost"}, {groupHasEnded, "tell-early"}},
 	plan: func(g *generator) {
 		if g.in(75) {
