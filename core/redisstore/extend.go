@@ -111,7 +111,7 @@ func extendArgs(leases []store.Extension, members []int) []any {
 	}
 	for _, i := range members {
 		for _, pr := range leases[i].Progress {
-			args = append(args, formatFence(leases[i].Fence), pr.Index, agentRef(&pr.Run)+":"+pr.ID, append([]byte{0}, pr.State...), pr.Number)
+			args = append(args, formatFence(leases[i].Fence), pr.Index, agentRef(&pr.Run)+":"+pr.ID, pr.State, pr.Number)
 		}
 	}
 	return args

@@ -6,7 +6,7 @@
 -- KEYS[4] leases
 -- ARGV[1] number of fences
 -- ARGV[2..] 2 for each fence: fence, lease ms, behind an l if its process leaves
--- ARGV[..] 5 for each run with progress: fence, index in its claim, agent:id, state, behind a 0 in place of its crashes, which stay, and its
+-- ARGV[..] 5 for each run with progress: fence, index in its claim, agent:id, state without its crashes, which stay, and its
 --          number, 0 for none
 -- returns {now, for each fence: 1 or 0 (lost), {for each run that is to end: place of its fence, index, '' (deleted) or 'x'
 --          and what was said}}
@@ -48,7 +48,7 @@ for i = 2 * n + 2, #ARGV, 5 do
       -- Its crashes stay counted until the run ends.
       local since = number == 0 and struct.pack('>BI6', 6, now) or '\19' .. struct.pack('>I6I7I6', now, fence, number)
       -- guard: progress
-      redis.call('HSET', KEYS[2], ref, sub(old, 1, 1) .. SINCE .. since .. sub(state, 2))
+      redis.call('HSET', KEYS[2], ref, sub(old, 1, 1) .. SINCE .. since .. state)
     end
   end
 end
