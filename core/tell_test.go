@@ -86,7 +86,7 @@ func TestTellingIsChecked(t *testing.T) {
 			"signal:\x00":                        "has the control character",
 			"signal:" + strings.Repeat("x", 300): "300 bytes long",
 			"https://hooks.example.com":          "is not enabled",
-			"signal:":                            "is not enabled",
+			"signal:":                            "needs the key of a signal",
 		} {
 			_, err := w.s.Submit(w.Context(), core.NewTask{Agent: "a", Kind: "k", Callback: callback})
 			require.ErrorContains(t, err, why, callback)

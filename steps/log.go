@@ -63,6 +63,40 @@ func ReadLog(checkpoint []byte) (Log, bool) {
 	return Log{Done: *l.Done, Waits: l.Waits}, true
 }
 
+// Row is a step as it is shown.
+type Row struct {
+	Name  string
+	State string // done, timed out, going on, or what it waits for
+	At    time.Time
+	Until time.Time // zero for a step that does not wait, or waits for ever
+	Took  time.Duration
+	Used  core.Usage
+}
+
+// waitsFor are the words for what a step waits for.
+var waitsFor = map[Reason]string{ForTime: "waits for its time", ForSignal: "waits for a signal", ForTasks: "waits for its tasks"}
+
+// Rows are the steps of a task with a status, in the order of their ends, and what it waits for.
+func (l *Log) Rows(status core.Status) []Row {
+	rows := make([]Row, 0, len(l.Done)+1)
+	for i := range l.Done {
+		s := &l.Done[i]
+		r := Row{Name: s.Name, State: "done", At: s.At, Took: time.Duration(s.Millis) * time.Millisecond, Used: s.Used}
+		if s.TimedOut {
+			r.State = "timed out"
+		}
+		rows = append(rows, r)
+	}
+	if p := l.Waits; p != nil && !status.Finished() {
+		r := Row{Name: p.Name, State: waitsFor[p.For], At: p.Since, Until: p.Until}
+		if status == core.StatusInProgress {
+			r.State, r.Until = "going on", time.Time{}
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
 // find is a step that is done; nil if it is not.
 func (l *Log) find(name string) *Step {
 	for i := range l.Done {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/steps"
 )
 
 // taskPage is the page of a task.
@@ -20,7 +21,8 @@ type taskPage struct {
 	Others   []string // other reasons
 	Facts    []fact
 	Values   []value
-	Runs     []runRow // newest first
+	Steps    []stepRow // of a task that keeps a log of them
+	Runs     []runRow  // newest first
 	Line     *line
 	Buttons  []string // what can be ordered, by the names of verbs
 	Snoozes  bool
@@ -49,6 +51,22 @@ type runRow struct {
 	State  badge
 	Gap    string // between the end of the run before and this one
 	Used   string
+}
+
+// stepRow is a step, with what it has used.
+type stepRow struct {
+	steps.Row
+
+	Used string
+}
+
+// stepsOf are the steps of a task that keeps a log of them.
+func stepsOf(t *core.TaskInfo) (rows []stepRow) {
+	log, _ := steps.ReadLog(t.Checkpoint)
+	for _, r := range log.Rows(t.Status) {
+		rows = append(rows, stepRow{r, usedText(r.Used)})
+	}
+	return rows
 }
 
 // line is runs drawn along time.
@@ -92,6 +110,7 @@ func (c *console) task(v *visit) (*page, error) {
 			p.Others = append(p.Others, text)
 		}
 	}
+	p.Steps = stepsOf(t)
 	p.Runs, p.Line = runsOf(t.Runs), lineOf(t, e.Now)
 	if v.steers(agent) {
 		p.Buttons, p.Snoozes, p.Edits = buttonsOf(t), p.Live, editsOf(t)
@@ -184,10 +203,14 @@ func runsText(t *core.TaskInfo) string {
 // valuesOf are what a task has that may be long.
 func valuesOf(t *core.TaskInfo) []value {
 	var all []value
+	checkpoint := t.Checkpoint
+	if _, ok := steps.ReadLog(checkpoint); ok {
+		checkpoint = nil // it is shown as steps
+	}
 	for _, one := range []struct {
 		name string
 		data []byte
-	}{{"Progress", t.Progress}, {"Checkpoint", t.Checkpoint}, {"Result", t.Result}, {"Payload", t.Payload}, {"Info", t.Info}} {
+	}{{"Progress", t.Progress}, {"Checkpoint", checkpoint}, {"Result", t.Result}, {"Payload", t.Payload}, {"Info", t.Info}} {
 		if text, cut := jsonText(one.data); text != "" {
 			all = append(all, value{Name: one.name, Text: text, Cut: cut})
 		}

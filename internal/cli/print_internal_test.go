@@ -1,9 +1,15 @@
 package cli
 
 import (
+	"encoding/json"
 	"testing"
+	"time"
 
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+	"github.com/seed-6f6f2c11/duly/steps"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // A table with codes of different lengths would not have straight columns.
@@ -13,4 +19,37 @@ func TestColoursAreAsLongAsTheDefault(t *testing.T) {
 	for text, code := range colours {
 		assert.Len(t, code, len("39"), text)
 	}
+}
+
+// The log of a task that runs in steps is a table, and any other checkpoint stays as it is.
+func TestStepsAreATable(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2030, 1, 1, 9, 0, 0, 0, time.UTC)
+	checkpoint, err := json.Marshal(steps.Log{
+		Done: []steps.Step{
+			{Name: "plan", At: at, Millis: 1500, Used: core.Usage{"usd": 0.25, "tokens": 1200}},
+			{Name: "answer", At: at, TimedOut: true},
+		},
+		Waits: &steps.Pause{Name: "rest", For: steps.ForTime, Since: at, Until: at.Add(time.Hour)},
+	})
+	require.NoError(t, err)
+	info := core.TaskInfo{Status: core.StatusWaiting, Checkpoint: checkpoint}
+	var w table.Page
+	printSteps(&w, &info)
+	assert.Equal(t, `
+STEP    STATE                                              AT                        TOOK  USED
+plan    done                                               2030-01-01T09:00:00.000Z  1.5s  1200 tokens, 0.25 usd
+answer  timed out                                          2030-01-01T09:00:00.000Z  0s    
+rest    waits for its time until 2030-01-01T10:00:00.000Z  2030-01-01T09:00:00.000Z  0s    
+`, w.String())
+	info.Status = core.StatusInProgress
+	w.Reset()
+	printSteps(&w, &info)
+	assert.Contains(t, w.String(), "rest    going on")
+	info.Checkpoint = []byte(`{"page":2}`)
+	w.Reset()
+	printSteps(&w, &info)
+	assert.Empty(t, w.String())
+	printTask(&w, &info)
+	assert.Contains(t, w.String(), `{"page":2}`)
 }

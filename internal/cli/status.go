@@ -212,28 +212,14 @@ func printSteps(w *table.Page, info *core.TaskInfo) {
 	}
 	_, _ = w.WriteString("\n")
 	t := table.New(w, "STEP", "STATE", "AT", "TOOK", "USED")
-	for i := range log.Done {
-		s := &log.Done[i]
-		state := "done"
-		if s.TimedOut {
-			state = "timed out"
+	for _, r := range log.Rows(info.Status) {
+		if !r.Until.IsZero() {
+			r.State += " until " + clock(r.Until)
 		}
-		t.Row(table.First(s.Name), state, clock(s.At), (time.Duration(s.Millis) * time.Millisecond).String(), usageText(s.Used))
-	}
-	switch p := log.Waits; {
-	case p == nil || info.Status.Finished():
-	case info.Status == core.StatusInProgress:
-		t.Row(table.First(p.Name), "going on", clock(p.Since), "", "")
-	case p.Until.IsZero():
-		t.Row(table.First(p.Name), "waits for "+waitsFor[p.For], clock(p.Since), "", "")
-	default:
-		t.Row(table.First(p.Name), "waits for "+waitsFor[p.For]+" until "+clock(p.Until), clock(p.Since), "", "")
+		t.Row(table.First(r.Name), r.State, clock(r.At), r.Took.String(), usageText(r.Used))
 	}
 	t.End()
 }
-
-// waitsFor are the words for what a step waits for.
-var waitsFor = map[steps.Reason]string{steps.ForTime: "its time", steps.ForSignal: "a signal", steps.ForTasks: "its tasks"}
 
 // usageText is what was used, by unit.
 func usageText(used core.Usage) string {

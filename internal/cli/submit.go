@@ -106,7 +106,7 @@ func (s *submitOptions) flags(cmd *cobra.Command) {
 		{"info", "any JSON of your own, passed to the handler"},
 		{"overlap", "when it becomes due while it runs: skip (default), queue_one, allow or cancel_running"},
 		{"misfire", "occurrences missed while no process ran: run once (default), skip or all"},
-		{"callback", "https URL that is told how the task has ended; needs callbacks in the file"},
+		{"callback", "https URL that is told how the task has ended, which needs callbacks in the file; or signal:KEY, or signal-group:KEY"},
 		{"limit-key", "tasks that share a key can be paused together"},
 		{"paused-reason", "why it is paused, with --paused"},
 		{"unique-key", "make the id from this, so that submitting twice makes one task"},

@@ -56,7 +56,7 @@ var floors = []string{
 func floor(path string) int { return slices.Index(floors, path) }
 
 // words are what adapters know of core besides its door: they have no state.
-var words = is("core", contract, "core/model", "core/inspect", "core/operate")
+var words = is("core", contract, "core/model", "core/inspect", "core/operate", "steps")
 
 var rules = []rule{
 	{

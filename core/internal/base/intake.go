@@ -24,6 +24,9 @@ func (s *Base) checkCallback(t *model.NewTask) error {
 	if err := check.ValidText("callback", url, model.MaxCallbackLen); err != nil {
 		return err
 	}
+	if url == check.TellTask || url == check.TellGroup {
+		return check.Invalid("callback", "%s needs the key of a signal behind it", url)
+	}
 	if key, group := check.Tells(t.Callback); key != "" {
 		if group && t.Group == "" {
 			return check.Invalid("callback", "%s%s needs a task that has a group", check.TellGroup, key)
