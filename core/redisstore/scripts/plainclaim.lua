@@ -198,7 +198,7 @@ if not lease_usual then -- kinds have leases of their own
   for ms, kind in string.gmatch(ARGV[3], '\n(%d+)|([^\n]*)') do own[kind] = tonumber(ms) end
 end
 if n > ndue then -- nothing is taken ahead that is out of the ordinary, or that an order, a signal or an activity may still change
-  local ahead, takes, lease_taken = {}, {}, nil
+  local ahead, takes, lasts, lease_taken = {}, {}, {}, nil
   for i = 6, 5 + nkinds do takes[ARGV[i]] = true end
   for i = own and ndue > 0 and 1 or ndue + 1, n do -- the first that is due tells which lease the others have
     local live = lives[i] or ''
@@ -207,9 +207,9 @@ if n > ndue then -- nothing is taken ahead that is out of the ordinary, or that 
     local last = at + (high or 0) * 256 + (low or 0) + 10
     local kind = sub(live, last + 2, last + 1 + (byte(live, last + 1) or 0))
     refs[i] = refs[i] or agents[i] .. ':' .. sub(live, at + 11, last)
-    local holds_ = own and (own[kind] or lease_usual)
-    lease_taken = lease_taken or holds_
-    local odd = many or not low or sub(live, at + 8, at + 8) == '1' or not takes[kind] or holds_ ~= lease_taken
+    lasts[i] = own and (own[kind] or lease_usual)
+    if i <= ndue then lease_taken = lease_taken or lasts[i] end
+    local odd = many or not low or sub(live, at + 8, at + 8) == '1' or not takes[kind]
     odd = odd or held and (held[agents[i]] or held[refs[i]] or held_kinds[kind])
     if held_keys and not odd then
       last = last + 1 + #kind
@@ -228,6 +228,10 @@ if n > ndue then -- nothing is taken ahead that is out of the ordinary, or that 
         if there then later[ndue + k] = true end
       end
     end
+  end
+  for i = ndue + 1, n do -- the first that is taken tells which lease the others have
+    if not later[i] then lease_taken = lease_taken or lasts[i] end
+    if lasts[i] ~= lease_taken then later[i] = true end
   end
 end
 if many or next(later) then -- the others close ranks
