@@ -16,7 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Use adds to the use of the run. It is charged to budgets when the run ends, with any outcome, and kept in the task's history; a run
+// Use adds to the use of the run. It is charged to budgets with [RunInfo.Save] and when the run ends, with any outcome, and kept in the task's history; a run
 // that loses its lease is not charged. It fails with an *[InvalidError], and adds nothing, if a unit is not of letters, digits and _, or is
 // "runs", which are counted by themselves, or if an amount is negative or too large; and once the run has ended.
 func (t *RunInfo) Use(used Usage) error {

@@ -356,6 +356,11 @@ func (h *heartbeat) extend(ctx context.Context, extensions []store.Extension, ke
 	}
 	h.mu.Unlock()
 	h.logFailing(err)
+	for i := range alive {
+		if c := alive[i].Crossed; c != nil {
+			h.pull.s.crossed(c.Budgets)
+		}
+	}
 	for _, held := range lost {
 		h.recoverLease(held)
 	}
@@ -371,9 +376,12 @@ func (c *heldClaim) cancelEnded(ended []store.Ended) {
 			continue
 		}
 		cause := ErrLeaseLost
-		if !e.Deleted {
+		if !e.Deleted && !e.Spent {
 			r.run.order.Store(&e.Order)
 			cause = ErrCancelled
+		}
+		if e.Spent {
+			cause = ErrBudgetSpent
 		}
 		// guard: cancel-reaches-run
 		if len(r.call.runs) == 1 {

@@ -135,6 +135,9 @@ var (
 	ErrNotFound = model.ErrNotFound
 	// ErrStopping is the cause of a handler's context when its pull has to end.
 	ErrStopping = model.ErrStopping
+	// ErrBudgetSpent is the cause of a handler's context when what its run has used, and saved, has used a budget up: see [RunInfo.Save]. The run is
+	// put off, uncharged, and goes on from its checkpoint in the next period.
+	ErrBudgetSpent = outcome.ErrBudgetSpent
 	// ErrTimeout is the cause of a handler's context when the timeout of its task has passed.
 	ErrTimeout = model.ErrTimeout
 )

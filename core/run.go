@@ -229,11 +229,18 @@ func because(err, cause error) error {
 	if errors.Is(err, ErrLeaseLost) && !errors.Is(cause, ErrLeaseLost) {
 		err = errors.New(err.Error()) // some other task's: this one is held, and has failed
 	}
+	// guard: budget-cuts
+	if err != nil && errors.Is(cause, ErrBudgetSpent) && !decide.Deliberate(err) {
+		return Snooze(spentPause)
+	}
 	if err == nil || cause == nil || decide.Deliberate(err) || errors.Is(err, cause) {
 		return err
 	}
 	return errors.Join(cause, err)
 }
+
+// spentPause is how long a run is put off at least whose budget was used up: its claim then waits for the next period.
+const spentPause = time.Second
 
 // timeout of runs that share a call: the longest of theirs; zero for none.
 func (p *pull) timeout(runs []*run) time.Duration {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -191,6 +192,46 @@ func TestASaveOutlastsItsContext(t *testing.T) {
 		})
 		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", MaxAttempts: 1})
 		assert.Equal(t, 1, w.runFailing().Failed)
+	})
+}
+
+// What a run has used is charged as it saves: one that uses its budget up ends after that save, uncharged, and goes on from there in the next period.
+func TestASaveChargesBudgets(t *testing.T) {
+	virtual(t, core.Config{Default: core.KindConfig{Lease: time.Hour}}, func(w *world) {
+		about := core.BudgetTarget{LimitTarget: core.LimitTarget{Each: core.EachAgent}, Unit: "tokens", Per: core.PerHour}
+		require.NoError(t, w.s.SetBudgets(w.Context(), core.Budget{About: about, Amount: core.AmountOf(25)}))
+		used := func() string {
+			all, err := w.s.Budgets(w.Context())
+			require.NoError(w, err)
+			return all[0].Used.String()
+		}
+		var causes []error
+		core.Handle(w.s, "k", func(ctx context.Context, task *core.Task[note]) error {
+			step := 0
+			_, err := task.Checkpoint(&step)
+			require.NoError(w, err)
+			for step < 5 {
+				if ctx.Err() != nil {
+					causes = append(causes, context.Cause(ctx))
+					return ctx.Err()
+				}
+				step++
+				require.NoError(w, task.Use(core.Usage{"tokens": 10}))
+				require.NoError(w, task.Save(ctx, step))
+				assert.Equal(w, fmt.Sprint(10*((step-1)%3+1)), used())
+			}
+			return nil
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", MaxAttempts: 1})
+		w.runUntil(time.Minute)
+		assert.Equal(t, []error{core.ErrBudgetSpent}, causes)
+		info := w.task("a", "1")
+		assert.Equal(t, core.StatusWaiting, info.Status)
+		assert.Zero(t, info.ErrorCount)
+		assert.Equal(t, "30", used())
+		w.runUntil(time.Hour)
+		assert.Equal(t, core.StatusCompleted, w.task("a", "1").Status, w.task("a", "1").LastError)
+		assert.Equal(t, "20", used())
 	})
 }
 

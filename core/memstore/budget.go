@@ -4,6 +4,7 @@ package memstore
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -85,9 +86,36 @@ func (p *partition) holdNow(s scope, note []byte, now store.Millis) {
 	}
 }
 
+// chargeUsed charges what a run that goes on has used so far, but for what it was charged before. It reports whether a budget that the run counts in is
+// used up.
+func chargeUsed(p *partition, t *task, spent []store.Used, now store.Millis) (crossed []store.Crossing, over bool) {
+	before := maps.Clone(t.charged)
+	for _, b := range t.uses {
+		p.refresh(b)
+		budget := b.rule.budget
+		if budget == nil || budget.About.Unit == store.UnitRuns {
+			continue
+		}
+		at := slices.IndexFunc(spent, func(x store.Used) bool { return x.Unit == budget.About.Unit })
+		if at < 0 {
+			continue
+		}
+		more := max(spent[at].Amount-before[budget.About.Unit], 0)
+		crossed = append(crossed, p.spend(b, more, t, now)...)
+		t.unreserve(b, more)
+		over = over || budget.Then != store.ThenNotify && b.spentAt(now) >= budget.Amount
+		if t.charged == nil {
+			t.charged = map[string]store.Amount{}
+		}
+		t.charged[budget.About.Unit] = max(spent[at].Amount, before[budget.About.Unit])
+	}
+	return crossed, over
+}
+
 // afterRun charges the use of a run, and notes how it was answered.
 func (p *partition) afterRun(had []used, t *task, r *store.Settlement, now store.Millis) (crossed []store.Crossing) {
-	spent := r.Spent
+	spent, charged := r.Spent, t.charged
+	t.charged = nil
 	if spent == nil {
 		spent = &store.Spent{}
 	}
@@ -103,7 +131,7 @@ func (p *partition) afterRun(had []used, t *task, r *store.Settlement, now store
 			at := slices.IndexFunc(spent.Used, func(x store.Used) bool { return x.Unit == budget.About.Unit })
 			if at >= 0 {
 				// guard: budget-spent
-				crossed = append(crossed, p.spend(u.bucket, spent.Used[at].Amount, t, now)...)
+				crossed = append(crossed, p.spend(u.bucket, max(spent.Used[at].Amount-charged[budget.About.Unit], 0), t, now)...)
 			}
 		case budget != nil || !u.rule.limit.Adaptive:
 		case idle:

@@ -40,6 +40,7 @@ func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.E
 		p.leases.fix(c.term)
 		out[i].Ended = c.ended()
 		c.progress(leases[i].Progress, now)
+		chargeAll(p, c, leases[i].Progress, &out[i], now)
 	}
 	return out, nil
 }
@@ -61,6 +62,24 @@ func (c *claim) progress(all []store.Progress, now store.Millis) {
 			continue
 		}
 		t.state, t.changed, r.number = slices.Clone(pr.State), now, pr.Number // its crashes stay counted until the run ends
+	}
+}
+
+// chargeAll charges what runs that go on have used so far.
+func chargeAll(p *partition, c *claim, all []store.Progress, out *store.Extended, now store.Millis) {
+	for _, pr := range all {
+		if len(pr.Used) == 0 || pr.Index < 0 || pr.Index >= len(c.runs) || c.runs[pr.Index].task == nil {
+			continue
+		}
+		t := c.runs[pr.Index].task
+		if t.Agent != pr.Agent || t.ID != pr.ID {
+			continue
+		}
+		crossed, over := chargeUsed(p, t, pr.Used, now)
+		out.Crossed = out.Crossed.Add(crossed...)
+		if over {
+			out.Ended = append(out.Ended, store.Ended{Index: pr.Index, Spent: true})
+		}
 	}
 }
 

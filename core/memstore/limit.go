@@ -200,6 +200,9 @@ func (p *partition) unuse(t *task, now store.Millis, settled bool) (had []used, 
 		}
 	}
 	t.uses, t.kept = nil, nil
+	if !settled {
+		t.charged = nil
+	}
 	return had, wanted
 }
 

@@ -108,18 +108,19 @@ type task struct {
 	// state is core's state between runs, and crashes how many of its runs in a row have died.
 	state   []byte
 	crashes int
-	lost    *loss        // the last of these; nil for none, and once its process has shown that it lives
-	parked  string       // the name of where it is parked; empty if it is not
-	entry   *entry       // in the agenda, while its agent does not have many
-	claim   *claim       // that holds it
-	order   *order       // what happens to it when its run ends
-	uses    []*bucket    // that its run counts in
-	kept    []kept       // for its run, by budgets
-	lined   *bucket      // that it waits for
-	lifted  bool         // it has no place for as long as the call lasts that replaces it
-	turn    store.Millis // its place there, as of when it came
-	pulse   *pulse       // of an activity task
-	awaits  string       // the key of the signal that it waits for, and what it received; empty for none
+	lost    *loss                   // the last of these; nil for none, and once its process has shown that it lives
+	parked  string                  // the name of where it is parked; empty if it is not
+	entry   *entry                  // in the agenda, while its agent does not have many
+	claim   *claim                  // that holds it
+	order   *order                  // what happens to it when its run ends
+	uses    []*bucket               // that its run counts in
+	kept    []kept                  // for its run, by budgets
+	charged map[string]store.Amount // for its run while that goes on, by unit; nil for nothing
+	lined   *bucket                 // that it waits for
+	lifted  bool                    // it has no place for as long as the call lasts that replaces it
+	turn    store.Millis            // its place there, as of when it came
+	pulse   *pulse                  // of an activity task
+	awaits  string                  // the key of the signal that it waits for, and what it received; empty for none
 	told    *store.Told
 	wait    waiting
 	// at is its place in a queue of its agent or in a parking place.

@@ -69,6 +69,17 @@ func (p *partition) reserve(b *bucket, t *task, expect []store.Expected) {
 	t.kept = append(t.kept, kept{b, most, !known})
 }
 
+// unreserve gives back what a bucket has kept for the run, up to what it was charged.
+func (t *task) unreserve(b *bucket, amount store.Amount) {
+	for i := range t.kept {
+		if k := &t.kept[i]; k.bucket == b && !k.untried {
+			less := min(k.amount, amount)
+			k.amount -= less
+			b.reserved = max(b.reserved-less, 0)
+		}
+	}
+}
+
 // noteUses keeps the use of a run, once for each unit that a budget bounds, for the runs to come.
 func (p *partition) noteUses(had []used, kind string, spent []store.Used) {
 	var noted []string

@@ -212,6 +212,20 @@ var lostAnswers = []struct {
 		require.NoError(l, err)
 		assert.True(l, held[0].Held)
 	}},
+	{"charge", "what a run has used", func(l *losing, times int) {
+		about := store.BudgetTarget{LimitTarget: store.LimitTarget{Each: store.EachAgent}, Unit: "tokens", Per: store.PerDay}
+		l.effect(l.st.Budget(l.Context(), []store.BudgetChange{{Budget: store.Budget{About: about, Amount: store.AmountOf(100), Zone: "UTC", Clock: store.Clock{{}}, Then: store.ThenHold}}}))
+		l.submit(l.st, sub("a", "1"))
+		c := l.claim(l.st, "n")
+		l.loses("charge", times, nil)
+		progress := []store.Progress{{Run: c.Tasks[0].Run, State: []byte("s"), Used: []store.Used{{Unit: "tokens", Amount: store.AmountOf(4)}}}}
+		held, err := l.st.Extend(l.Context(), []store.Extension{{Fence: c.Fence, Lease: time.Minute, Progress: progress}})
+		require.NoError(l, err)
+		require.NoError(l, held[0].Err)
+		all, err := l.st.Budgets(l.Context())
+		require.NoError(l, err)
+		assert.Equal(l, store.AmountOf(4), all[0].Used, "it is charged once")
+	}},
 	{"back", "a run that its process takes back", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
 		c := l.claim(l.st, "n")

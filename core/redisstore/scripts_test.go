@@ -396,7 +396,7 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	for i, c := range claimed {
 		held, err := st.Extend(ctx, []store.Extension{{
 			Partition: c.Partition, Fence: c.Fence, Lease: time.Minute,
-			Progress: []store.Progress{{Run: c.Run, State: []byte("s")}},
+			Progress: []store.Progress{{Run: c.Run, State: []byte("s"), Used: []store.Used{{Unit: "tokens", Amount: 1}}}},
 		}})
 		require.NoError(t, err)
 		require.Equal(t, []store.Extended{{Held: true}}, held)

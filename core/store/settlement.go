@@ -116,13 +116,16 @@ type Extended struct {
 	Held  bool
 	Ended []Ended // runs of the claim that are to end
 	Back  []Run   // runs of Extension.Back that are leased again: each with its new fence and index
-	Err   error   // a *Error: its partition could not answer, so whether it is held is unknown
+	// Crossed are budgets that are used up by what was charged; nil for none.
+	Crossed *Crossed
+	Err     error // a *Error: its partition could not answer, so whether it is held is unknown
 }
 
 // Ended is a run whose task an operator has cancelled or deleted.
 type Ended struct {
 	Index   int
 	Deleted bool   // the task is gone, and with it the run's lease
+	Spent   bool   // a budget that the run counts in is used up, by what Used has charged or before
 	Order   []byte // the note of the command, if the task was cancelled
 }
 
@@ -133,4 +136,7 @@ type Progress struct {
 	// Number grows with each state of a run: one that comes behind a later one, as its call was held up on the way, is passed over. One of zero
 	// is always stored.
 	Number int64
+	// Used is what the run has used so far, for the budgets that it counts in: what was not charged before is charged now, and not again when the
+	// run ends. What a budget counts over several partitions is charged then.
+	Used []Used
 }

@@ -60,6 +60,46 @@ func testBudgetRuns(t *testing.T, b *bench) {
 	assert.Empty(t, b.used())
 }
 
+// testBudgetCharged charges what runs have used while they go on: once, and what they use after that when they end. A run that a budget bounds is
+// named once that is used up.
+func testBudgetCharged(t *testing.T, b *bench) {
+	b.with(Options{})
+	about := store.BudgetTarget{LimitTarget: store.LimitTarget{Each: store.EachAgent}, Unit: "tokens", Per: store.PerDay}
+	set := b.budget(about, 10, store.ThenHold)
+	b.submit(task("a", "1"), task("a", "2"), task("b", "1"))
+	c := b.claim(1)
+	charge := func(amount float64, want float64) store.Extended {
+		t.Helper()
+		e := b.extend(c.Fence, store.Progress{Run: c.Tasks[0].Run, State: []byte("s"), Used: []store.Used{{Unit: "tokens", Amount: store.AmountOf(amount)}, {Unit: "usd", Amount: 1}}})
+		assert.Equal(t, store.AmountOf(want), b.used()[0].Used)
+		return e
+	}
+	assert.Equal(t, store.Extended{Held: true}, charge(4, 4))
+	assert.Equal(t, store.Extended{Held: true}, charge(4, 4), "what was charged is not charged again")
+	assert.Equal(t, store.Extended{Held: true}, charge(3, 4), "nor given back")
+	over := charge(11, 11)
+	assert.Equal(t, []store.Ended{{Index: 0, Spent: true}}, over.Ended)
+	require.NotNil(t, over.Crossed)
+	assert.Equal(t, []store.Crossing{{About: about, Of: "a", Ends: set.Ends}}, over.Crossed.Budgets)
+	over = charge(12, 12)
+	assert.Equal(t, []store.Ended{{Index: 0, Spent: true}}, over.Ended)
+	assert.Nil(t, over.Crossed, "it is used up once")
+	s := again(c.Tasks[0], time.Hour)
+	s.Spent = &store.Spent{Used: []store.Used{{Unit: "tokens", Amount: store.AmountOf(15)}}}
+	b.settle(s)
+	assert.Equal(t, store.AmountOf(15), b.used()[0].Used, "the rest is charged at its end")
+	b.take("b/1")
+	// A process that dies has used what it was charged, and the next run begins from nothing.
+	b.clock.Advance(lease)
+	c = b.claim(1)
+	require.Equal(t, []string{"b/1"}, names(c))
+	charge(2, 17)
+	b.clock.Advance(lease)
+	c = b.claim(1)
+	require.Equal(t, []string{"b/1"}, names(c))
+	charge(2, 19)
+}
+
 // testBudgetUsed charges what runs report when they end, once, to each agent by itself; what was claimed before runs on. A pause lasts
 // beyond the period.
 func testBudgetUsed(t *testing.T, b *bench) {

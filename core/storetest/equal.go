@@ -245,6 +245,9 @@ func (d *driver) extend() {
 	e := store.Extension{Partition: run.Partition, Fence: run.Fence, Lease: time.Duration(1+d.pick(4)) * time.Second}
 	if d.pick(2) == 0 {
 		e.Progress = []store.Progress{{Run: run.Run, State: fmt.Appendf(nil, "progress %d", d.nonces), Number: int64(d.pick(4))}}
+		if d.pick(2) == 0 {
+			e.Progress[0].Used = []store.Used{{Unit: "tokens", Amount: store.Amount(d.pick(20)) * store.AmountOne / 10}}
+		}
 	}
 	switch d.pick(6) {
 	case 0:

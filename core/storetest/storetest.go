@@ -97,6 +97,7 @@ var contract = []struct {
 	{"a root counts in each partition", testRootOfPartitions},
 	{"a budget of runs", testBudgetRuns},
 	{"a budget of what runs report", testBudgetUsed},
+	{"what goes on is charged", testBudgetCharged},
 	{"an adaptive limit", testAdaptive},
 	{"submit as held", testSubmitHeld},
 	{"never due", testSubmitNever},

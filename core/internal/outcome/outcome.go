@@ -74,6 +74,9 @@ func Yield(checkpoint any, d time.Duration) error {
 // MaxCheckpoint bounds a checkpoint, in bytes of JSON: the store reads it with each claim of its task.
 const MaxCheckpoint = 256 << 10
 
+// ErrBudgetSpent is the cause of a handler's context when what its run has used, and saved, has used a budget up.
+var ErrBudgetSpent = errors.New("what the run has used has used its budget up")
+
 // EncodeCheckpoint returns a checkpoint as it is stored. One that cannot be stored becomes an outcome that says so: if it is too large the task fails
 // for good, and can be replayed once its handler saves less.
 func EncodeCheckpoint(verb string, checkpoint any) ([]byte, error) {

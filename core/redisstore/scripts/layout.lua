@@ -79,6 +79,7 @@
 --   usual     HASH kind|unit -> what the last runs of a kind have used of a unit that a budget bounds, in millionths, oldest first, with a comma between
 --   reserved  HASH bucket of a budget of such a unit -> what is kept for its runs under way, in millionths|how many of them are the first of their kind
 --   reserves  HASH agent:id -> what is kept for its run: a line for each bucket, amount or ?, a space and its name
+--   charged   HASH agent:id -> what its run was charged while it goes on: unit=amount in lines, in millionths
 --   learned   HASH bucket of a limit that adapts -> allow|gap|since|served|till|probe|heard: see learn
 --             Of several partitions each has all limits. Behind one that spans them is 's' (the letter of a budget is a capital): a bucket of it
 --             has its home in the partition that its name belongs to, where its name begins with '^' in flight, rates, learned, spent and periods

@@ -206,6 +206,28 @@ function own.note_use(kind, unit, amount)
   redis.call('HSET', base .. 'usual', name, all)
 end
 
+-- own.units reads amounts by their units: unit=amount in lines.
+function own.units(text)
+  local all = {}
+  for unit, amount in string.gmatch(text or '', '([%w_]+)=(%d+)') do all[unit] = tonumber(amount) end
+  return all
+end
+
+-- own.unreserve_some gives back what a bucket has kept for a run, up to what the run has been charged.
+function own.unreserve_some(ref, name, amount)
+  local kept = redis.call('HGET', base .. 'reserves', ref)
+  local all, untried = string.match(redis.call('HGET', base .. 'reserved', name) or '', '^(%d+)|(%d+)$')
+  if not kept or not all or amount == 0 then return end
+  local left = string.gsub(kept, '(%d+) ([^\n]+)', function(of, bucket)
+    if bucket ~= name then return nil end
+    local less = math.min(tonumber(of), amount)
+    all = math.max(all - less, 0)
+    return string.format('%.0f %s', of - less, bucket)
+  end)
+  redis.call('HSET', base .. 'reserves', ref, left)
+  redis.call('HSET', base .. 'reserved', name, string.format('%.0f|%.0f', all, untried))
+end
+
 -- after_run charges what a run has used, and notes how it was answered: 'w' and for how long it was told to wait, '-' if it has asked
 -- nobody, else it was served. `buckets` are those that it counted in, each with how many runs it had; what it has used up is told
 -- to `crossed`. Of what spans partitions all that is for its home: span.reports has for each such run and bucket its name, the number of the last permit
@@ -236,7 +258,7 @@ function span.report(name, runs, answer, unit, amount)
   end
 end
 local function after_run(buckets, used, answer, gone, crossed, kind)
-  local adapts, noted = redis.call('EXISTS', base .. 'learned') == 1, {}
+  local adapts, noted, before = redis.call('EXISTS', base .. 'learned') == 1, {}, own.units(buckets.charged)
   for _, b in ipairs(buckets) do
     local name, runs = b[1], b[2]
     local id = string.match(name, '^(.*)|[^|]*$')
@@ -251,7 +273,8 @@ local function after_run(buckets, used, answer, gone, crossed, kind)
       local text = own.text(name, id)
       local rule = unit and budget_of(id, text)
       if rule then
-        local over, ends = spend(name, rule, used[unit], gone)
+        -- guard: charged-once-on-redis
+        local over, ends = spend(name, rule, math.max(used[unit] - (before[unit] or 0), 0), gone)
         if over then crossed(name, ends) end
       elseif string.find(text, ADAPTS) then
         if answer == '-' then

@@ -340,7 +340,7 @@ local USES, opened = nil, false
 local given_back = {} -- buckets that span partitions: their homes have to be told
 local function unuse(ref, ended)
   if USES == nil then
-    USES = redis.call('EXISTS', base .. 'uses') == 1 and { granted = redis.call('EXISTS', base .. 'granted') == 1 }
+    USES = redis.call('EXISTS', base .. 'uses') == 1 and { granted = redis.call('EXISTS', base .. 'granted') == 1, charged = redis.call('EXISTS', base .. 'charged') == 1 }
   end
   local buckets = USES and redis.call('HGET', base .. 'uses', ref)
   if not buckets then return end
@@ -357,7 +357,13 @@ local function unuse(ref, ended)
       opened, wanted = true, true
     end
   end
-  if string.find(buckets, '$', 1, true) then unreserve(ref) end
+  if string.find(buckets, '$', 1, true) then
+    unreserve(ref)
+    if USES.charged then
+      if ended then ended.charged = redis.call('HGET', base .. 'charged', ref) end
+      redis.call('HDEL', base .. 'charged', ref)
+    end
+  end
   return wanted
 end
 

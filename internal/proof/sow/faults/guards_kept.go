@@ -23,6 +23,12 @@ var keptGuards = []Guard{
 		Name: "reserve-spanning", What: "a budget over partitions keeps nothing for the runs under way",
 		Change: sow.Swap("with_room(b)", "math.max(n, with_room(b))"),
 	}, onRedis, "TestABudgetOverPartitionsIsExact$"},
+	{"38", sow.Fault{
+		Name: "charged-once-on-redis", What: "what a run was charged while it went on is charged again at its end", Change: sow.Swap("used[unit] - (before[unit] or 0)", "used[unit]"),
+	}, onRedis, "TestContract$/what_goes_on"},
+	{"38", sow.Fault{
+		Name: "budget-cuts", What: "a run that has used its budget up has failed", Change: sow.Drop,
+	}, inCore, "TestASaveChargesBudgets$"},
 	{"45", sow.Fault{
 		Name: "late-state-on-redis", What: "a state that comes late undoes a later one", Change: sow.Swap("number >= last", "true"),
 	}, onRedis, "TestContract$/progress"},
