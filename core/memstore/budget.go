@@ -100,6 +100,7 @@ func chargeUsed(p *partition, t *task, spent []store.Used, now store.Millis) (cr
 		if at < 0 {
 			continue
 		}
+		// guard: charged
 		more := max(spent[at].Amount-before[budget.About.Unit], 0)
 		crossed = append(crossed, p.spend(b, more, t, now)...)
 		t.unreserve(b, more)

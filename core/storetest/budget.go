@@ -68,7 +68,7 @@ func testBudgetCharged(t *testing.T, b *bench) {
 	set := b.budget(about, 10, store.ThenHold)
 	b.submit(task("a", "1"), task("a", "2"), task("b", "1"))
 	c := b.claim(1)
-	charge := func(amount float64, want float64) store.Extended {
+	charge := func(amount, want float64) store.Extended {
 		t.Helper()
 		e := b.extend(c.Fence, store.Progress{Run: c.Tasks[0].Run, State: []byte("s"), Used: []store.Used{{Unit: "tokens", Amount: store.AmountOf(amount)}, {Unit: "usd", Amount: 1}}})
 		assert.Equal(t, store.AmountOf(want), b.used()[0].Used)

@@ -71,6 +71,7 @@ func (a *auditor) kept(e *store.Extension, answer *store.Extended, mine []*task)
 				t.state, t.lease.number = p.State, p.Number
 			}
 			stateInOrder(a, t)
+			a.model.books.charges(a.w, t, p.Used)
 		}
 	}
 	for _, o := range answer.Ended {

@@ -45,6 +45,12 @@ func (w *World) decide(c *call) {
 		w.trace("%s  %s: %s", c.p.name, c.label(), c.fate)
 		return
 	}
+	if c.verb == "Extend" && p.Settings.Saves && w.fates.in(10) { // a heartbeat that a save overtakes
+		w.faults++
+		c.fate = fateSlow
+		w.trace("%s  %s: %s", c.p.name, c.label(), c.fate)
+		return
+	}
 	if !w.fates.in(p.CallFaults) {
 		return
 	}

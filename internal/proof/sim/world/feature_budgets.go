@@ -24,7 +24,7 @@ const (
 var budgets = &feature{
 	name:  "budgets",
 	verbs: []string{"Budget", "Budgets"},
-	holds: []held{{budgetOfRuns, "budget-one-more"}, {budgetIsSpent, "budget-half"}, {budgetReports, "budget-of-failures"}},
+	holds: []held{{budgetOfRuns, "budget-one-more"}, {budgetIsSpent, "budget-half"}, {budgetIsSpent, "charged-twice"}, {budgetReports, "budget-of-failures"}},
 	plan:  planBudgets,
 	config: func(w *World, _ *process, c *core.Config) {
 		if n := w.plan.Settings.Budget; n > 0 {
@@ -52,6 +52,9 @@ func planBudgets(g *generator) {
 		for range 3 {
 			s := g.script(false)
 			s.Tokens = float64(g.IntN(40)) / 10
+			if g.in(40) { // what it has used is charged as it saves, and the rest at its end
+				s.Saves = 1 + g.IntN(2)
+			}
 			def.Scripts = append(def.Scripts, s)
 		}
 		r.Tasks = []*Definition{def}
@@ -111,9 +114,19 @@ func (a *auditor) spends(b *books, s *store.Settlement, t *task) {
 			}
 		}
 	}
-	b.spent[a.w.period()] += used
+	b.spent[a.w.period()] += max(used-t.lease.charged, 0)
 	if r := t.lease.began; r != nil && r.ended && !r.stuck && !a.w.restored {
 		a.must(budgetReports, used == store.AmountOf(r.spent), "%s has used %v, and its end says %s", t.ref, r.spent, used)
+	}
+}
+
+// charges charges what a run has used that goes on.
+func (b *books) charges(w *World, t *task, all []store.Used) {
+	for _, u := range all {
+		if u.Unit == tokens && w.plan.Settings.Budget > 0 && t.lease.key == spendKey {
+			b.spent[w.period()] += max(u.Amount-t.lease.charged, 0)
+			t.lease.charged = max(t.lease.charged, u.Amount)
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ var saves = &feature{
 		if g.in(70) {
 			return
 		}
+		g.plan.Settings.Saves = true
 		for range 1 + g.IntN(4) {
 			agent := one(g.dice, "kim", "lou") // of this row alone, so that no operator replays a task
 			def := g.definition(agent, g.id(), false)
@@ -54,6 +55,7 @@ var saves = &feature{
 // save stores a checkpoint, and has the auditor know of it if it is stored. Progress that is reported before goes with a heartbeat, if that is
 // sooner.
 func (r *run) save(t *core.Task[payload], number int) {
+	r.uses(t)
 	_ = t.SetProgress(number) // it is small
 	err := t.Save(r.ctx, number)
 	if err == nil {
@@ -65,7 +67,7 @@ func (r *run) save(t *core.Task[payload], number int) {
 	r.busy = false
 	name := ref{t.Agent, t.ID}
 	w.heard = append(w.heard, heard{what: fmt.Sprintf("a handler of %s saves %d", name, number), err: err, check: func() {
-		if err == nil && !w.restored {
+		if err == nil && !w.restored && (t.Agent == "kim" || t.Agent == "lou") {
 			w.audit.saved[name] = max(w.audit.saved[name], number)
 		}
 	}})

@@ -107,14 +107,19 @@ func (p *process) run(ctx context.Context, t *core.Task[payload], batch, later b
 	return nil
 }
 
+// uses reports what the script says that the run has used.
+func (r *run) uses(t *core.Task[payload]) {
+	if r.script.Tokens > 0 && t.Use(core.Usage{tokens: r.script.Tokens}) == nil {
+		r.spent += r.script.Tokens
+	}
+}
+
 // end returns as the script says.
 func (r *run) end(t *core.Task[payload]) error {
 	if r.script.Result {
 		_ = t.SetResult(json.RawMessage(r.result)) // it is small
 	}
-	if r.script.Tokens > 0 && t.Use(core.Usage{tokens: r.script.Tokens}) == nil {
-		r.spent = r.script.Tokens
-	}
+	r.uses(t)
 	switch r.outcome {
 	case Fail:
 		return errScript

@@ -79,11 +79,12 @@ type lease struct {
 	back    store.Millis // when its process has taken it back; zero: it has not
 	end     store.Millis
 	holder  *process
-	over    bool  // it has ended, and a claim has looked for such since: the store may have taken it back
-	noticed bool  // a claim has found it over: it ends with the notice
-	leaving bool  // its process has said that it ends
-	began   *run  // nil until a handler was called
-	number  int64 // of the last state that it has sent
+	over    bool         // it has ended, and a claim has looked for such since: the store may have taken it back
+	noticed bool         // a claim has found it over: it ends with the notice
+	leaving bool         // its process has said that it ends
+	began   *run         // nil until a handler was called
+	number  int64        // of the last state that it has sent
+	charged store.Amount // for what it has used so far
 	serial  bool
 	told    bool // its loss was reported
 	// A definition that the claim has not: it was replaced since.

@@ -43,6 +43,7 @@ type Settings struct {
 	Activity, Quiet core.Activity
 	Limits          []core.Limit
 	Callbacks       bool
+	Saves           bool
 	Alarm           bool // processes live only while they are called
 	Budget          int  // of runs; zero for none
 	Batch           int  // tasks in one call; zero for any number

@@ -20,6 +20,10 @@ var OfRows = []sow.Fault{
 		At: "late-state", Change: sow.Never,
 	},
 	{
+		Name: "charged-twice", What: "Each save is charged all that its run has used.",
+		At: "charged", Change: sow.Swap("spent[at].Amount-before[budget.About.Unit]", "spent[at].Amount"),
+	},
+	{
 		Name: "tell-lost", What: "The end of a group is not told if one of its tasks has failed.",
 		At: "tell", Change: sow.Swap("s.Signal(ctx, t.Agent, key, payload)", "model.Signalled{}, error(nil)\n\tif end.Failed == 0 { _, err = s.Signal(ctx, t.Agent, key, payload) }"),
 	},
