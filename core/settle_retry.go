@@ -19,9 +19,9 @@ const (
 	shortestTry      = 500 * time.Millisecond
 )
 
-// call is the context of one try: it may take no longer than a lease, so that one whose answer is lost is soon sent again. The caller's end
+// settleCall is the context of one try: it may take no longer than a lease, so that one whose answer is lost is soon sent again. The caller's end
 // is no reason to lose an outcome.
-func (t *settler) call(batch []*run) (context.Context, context.CancelFunc) {
+func settleCall(batch []*run) (context.Context, context.CancelFunc) {
 	p := batch[0].pull
 	return context.WithTimeout(context.WithoutCancel(p.ctx), longestStore(p, p.heartbeat.longestOf(batch[:1])))
 }
@@ -109,7 +109,7 @@ func (t *settler) retryUntilStored(batch []*run, runs []store.Settlement, err er
 			}
 			return
 		}
-		ctx, cancel := t.call(batch)
+		ctx, cancel := settleCall(batch)
 		batch, runs, err = t.try(ctx, batch, runs)
 		cancel()
 	}
@@ -154,7 +154,7 @@ func (t *settler) settledWithClaim(batch []*run, runs []store.Settlement, settle
 	}
 	go func() {
 		if err == nil {
-			ctx, cancel := t.call(batch)
+			ctx, cancel := settleCall(batch)
 			batch, runs, err = t.try(ctx, batch, runs)
 			cancel()
 		}

@@ -198,7 +198,7 @@ func (t *settler) store(batch []*run) {
 	if t.series != nil {
 		t.series.sends()
 	}
-	ctx, cancel := t.call(batch)
+	ctx, cancel := settleCall(batch)
 	t.holdBusy(ctx, batch)
 	batch, runs, err := t.try(ctx, batch, runs)
 	cancel()

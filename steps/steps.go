@@ -68,7 +68,7 @@ func Do[T any](ctx context.Context, r *Run, name string, step func(ctx context.C
 	if ctx.Err() != nil {
 		return out, fmt.Errorf("step %s: %w", name, context.Cause(ctx))
 	}
-	begun, before := time.Now(), r.info.Used()
+	begun, before := clock.Now(), r.info.Used()
 	if out, err = step(ctx); err != nil {
 		return out, fmt.Errorf("step %s: %w", name, err)
 	}
@@ -76,7 +76,7 @@ func Do[T any](ctx context.Context, r *Run, name string, step func(ctx context.C
 	if err != nil {
 		return out, core.SkipRetry(fmt.Errorf("step %s: its result: %w", name, err))
 	}
-	r.did(Step{Name: name, Result: result, Millis: time.Since(begun).Milliseconds(), Used: spent(before, r.info.Used())})
+	r.did(Step{Name: name, Result: result, Millis: clock.Now().Sub(begun).Milliseconds(), Used: spent(before, r.info.Used())})
 	return out, r.save(ctx, name)
 }
 
@@ -91,7 +91,7 @@ func (r *Run) Sleep(name string, d time.Duration) error {
 		r.did(Step{Name: name}) // it is stored with the next step, and if there is none the run comes here again
 		return nil
 	}
-	data, err := r.pause(Pause{Name: name, For: ForTime, Until: time.Now().Add(d)})
+	data, err := r.pause(Pause{Name: name, For: ForTime, Until: clock.Now().Add(d)})
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func WaitFor[T any](r *Run, name string, signal core.Signal) (T, error) {
 	}
 	var until time.Time
 	if signal.Timeout > 0 {
-		until = time.Now().Add(signal.Timeout)
+		until = clock.Now().Add(signal.Timeout)
 	}
 	if w := r.waited(name, ForSignal); w != nil {
 		heard, ok := r.info.Heard()
@@ -129,7 +129,7 @@ func WaitFor[T any](r *Run, name string, signal core.Signal) (T, error) {
 			return decode[T](&step)
 		}
 		if until = w.Until; !until.IsZero() { // it was run by hand: it waits for the rest of its time
-			signal.Timeout = max(time.Until(until), time.Millisecond)
+			signal.Timeout = max(until.Sub(clock.Now()), time.Millisecond)
 		}
 	}
 	data, err := r.pause(Pause{Name: name, For: ForSignal, Until: until})
@@ -239,15 +239,19 @@ func (r *Run) save(ctx context.Context, name string) error {
 		if _, invalid := errors.AsType[*core.InvalidError](err); invalid {
 			return err
 		}
-		wait := time.NewTimer(pause)
+		over := make(chan struct{})
+		stop := clock.AfterFunc(pause, func() { close(over) })
 		select {
-		case <-wait.C:
+		case <-over:
 		case <-ctx.Done():
-			wait.Stop()
+			stop()
 			return fmt.Errorf("step %s is done, and may not be stored: %w", name, errors.Join(context.Cause(ctx), err))
 		}
 	}
 }
 
+// clock is the machine's: what it measures is shown, and decides nothing but how long a step is stored for.
+var clock core.SystemClock
+
 // now is a time as the log has it.
-func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+func now() time.Time { return clock.Now().UTC().Truncate(time.Millisecond) }

@@ -72,9 +72,9 @@ func (w *world) runFor(d time.Duration) {
 	}
 }
 
-func (w *world) task(id string) core.TaskInfo {
+func (w *world) task() core.TaskInfo {
 	w.Helper()
-	info, err := w.s.Task(w.Context(), "ada", id)
+	info, err := w.s.Task(w.Context(), "ada", "s")
 	require.NoError(w, err)
 	return info
 }
@@ -95,7 +95,7 @@ func TestStepsAreDoneOnce(t *testing.T) {
 		})
 		w.submit(core.NewTask{ID: "s", Kind: "story", MaxAttempts: 5})
 		w.runFor(time.Minute)
-		assert.Equal(t, core.StatusCompleted, w.task("s").Status, w.task("s").LastError)
+		assert.Equal(t, core.StatusCompleted, w.task().Status, w.task().LastError)
 		assert.Equal(t, []string{"plan", "write", "write", "check", "check", "check"}, w.did)
 	})
 }
@@ -157,7 +157,7 @@ func TestARunSleeps(t *testing.T) {
 				}
 				assert.Equal(t, want, at)
 				assert.Equal(t, []string{"one", "two"}, w.did)
-				assert.Equal(t, core.StatusCompleted, w.task("s").Status)
+				assert.Equal(t, core.StatusCompleted, w.task().Status)
 			})
 		})
 	}
@@ -190,7 +190,7 @@ func TestARunWaits(t *testing.T) {
 		})
 		w.submit(core.NewTask{ID: "s", Kind: "story", MaxAttempts: 3})
 		w.runFor(time.Second)
-		assert.Equal(t, "s/first", w.task("s").Awaiting.Key)
+		assert.Equal(t, "s/first", w.task().Awaiting.Key)
 		_, err := w.s.Signal(w.Context(), "ada", "s/first", []byte(`"yes"`))
 		require.NoError(t, err)
 		w.runFor(10 * time.Second)
@@ -199,11 +199,11 @@ func TestARunWaits(t *testing.T) {
 		w.runFor(2 * time.Minute)
 		assert.Equal(t, []string{"yes2"}, got)
 		assert.Equal(t, []string{"between", "between"}, w.did)
-		assert.Equal(t, core.StatusCompleted, w.task("s").Status, w.task("s").LastError)
+		assert.Equal(t, core.StatusCompleted, w.task().Status, w.task().LastError)
 	})
 }
 
-// The results of tasks are in their order; a task that fails fails the step, and runs again with the next attempt. Nothing polls.
+// The results of tasks are in their order; a task that has failed fails the step, and runs again with the next attempt. Nothing polls.
 func TestTasksOfARun(t *testing.T) {
 	virtual(t, func(w *world) {
 		var mu sync.Mutex
@@ -236,8 +236,8 @@ func TestTasksOfARun(t *testing.T) {
 		})
 		w.submit(core.NewTask{ID: "s", Kind: "story", MaxAttempts: 3})
 		w.runFor(5 * time.Minute)
-		assert.Equal(t, core.StatusCompleted, w.task("s").Status, w.task("s").LastError)
-		assert.JSONEq(t, `[0,10,20,30,40,70,80,90]`, string(w.task("s").Result))
+		assert.Equal(t, core.StatusCompleted, w.task().Status, w.task().LastError)
+		assert.JSONEq(t, `[0,10,20,30,40,70,80,90]`, string(w.task().Result))
 		assert.Equal(t, map[int]int{0: 1, 1: 1, 2: 2, 3: 1, 4: 1, 7: 1, 8: 1, 9: 1}, ran)
 		assert.LessOrEqual(t, parents, 8, "it is woken, and does not look")
 	})
@@ -254,8 +254,8 @@ func TestATaskOfARunIsDeleted(t *testing.T) {
 		w.runFor(time.Second)
 		require.NoError(t, w.s.Delete(w.Context(), "ada", "gone"))
 		w.runFor(2 * time.Minute)
-		assert.Equal(t, core.StatusFailed, w.task("s").Status)
-		assert.Contains(t, w.task("s").LastError, "step parts: 1 of 1 tasks have not completed: gone is deleted")
+		assert.Equal(t, core.StatusFailed, w.task().Status)
+		assert.Contains(t, w.task().LastError, "step parts: 1 of 1 tasks have not completed: gone is deleted")
 	})
 }
 
@@ -282,7 +282,7 @@ func TestAStepWaitsForTheStore(t *testing.T) {
 		w.runFor(20 * time.Second)
 		assert.GreaterOrEqual(t, next, 10*time.Second)
 		assert.LessOrEqual(t, next, 13*time.Second)
-		assert.Equal(t, core.StatusCompleted, w.task("s").Status)
+		assert.Equal(t, core.StatusCompleted, w.task().Status)
 	})
 }
 
@@ -307,7 +307,7 @@ func TestStepsSideBySide(t *testing.T) {
 		})
 		w.submit(core.NewTask{ID: "s", Kind: "story", MaxAttempts: 2})
 		w.runFor(10 * time.Second)
-		assert.Equal(t, core.StatusCompleted, w.task("s").Status, w.task("s").LastError)
+		assert.Equal(t, core.StatusCompleted, w.task().Status, w.task().LastError)
 	})
 }
 
@@ -371,8 +371,8 @@ func TestStepsAreBounded(t *testing.T) {
 				})
 				w.submit(core.NewTask{ID: "s", Kind: "story", MaxAttempts: 5})
 				w.runFor(5 * time.Second)
-				assert.Equal(t, core.StatusFailed, w.task("s").Status)
-				assert.Contains(t, w.task("s").LastError, why)
+				assert.Equal(t, core.StatusFailed, w.task().Status)
+				assert.Contains(t, w.task().LastError, why)
 			})
 		})
 	}

@@ -173,25 +173,21 @@ func (r *Run) awaitTasks(ctx context.Context, name string, tasks []core.NewTask)
 			return nil, fmt.Errorf("step %s: %w", name, err)
 		}
 	}
-	switch {
-	case live:
-		data, err := r.pause(p)
-		if err != nil {
-			return nil, err
-		}
-		return nil, core.Await(core.Signal{Key: r.group(name), Timeout: min(firstLook<<min(p.Looks, 6), lastLook)}, data)
-	case len(failed) > 0:
-		// The log says which attempt this was, so that the next one replays them.
-		if _, err := r.pause(p); err != nil {
-			return nil, err
-		}
-		if err := r.save(ctx, name); err != nil {
-			return nil, err
-		}
-		return nil, &TasksError{Step: name, Of: len(tasks), Failed: failed}
-	default:
+	if !live && len(failed) == 0 {
 		return results, nil
 	}
+	// The log says which attempt this was, so that the next one replays what has failed.
+	data, err := r.pause(p)
+	switch {
+	case err != nil:
+		return nil, err
+	case live:
+		return nil, core.Await(core.Signal{Key: r.group(name), Timeout: min(firstLook<<min(p.Looks, 6), lastLook)}, data)
+	}
+	if err := r.save(ctx, name); err != nil {
+		return nil, err
+	}
+	return nil, &TasksError{Step: name, Of: len(tasks), Failed: failed}
 }
 
 // results are those of tasks, in their order, those that have ended in another way, and whether any has not ended.

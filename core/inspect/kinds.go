@@ -72,19 +72,24 @@ func (s *View) DescribeKinds(ctx context.Context) (KindList, error) {
 	for i := range pauses {
 		of(pauses[i].Target.Kind).Pause = &pauses[i]
 	}
-	for _, p := range s.base.Processes(ctx) {
-		for _, kind := range p.Kinds {
-			of(kind).Processes++
-		}
-		if tells := all[check.KindTell]; tells != nil && len(p.Kinds) > 0 { // each process that runs anything sends these signals
-			tells.Processes++
-		}
-	}
+	countHandling(s.base.Processes(ctx), all, of)
 	list := KindList{Cut: cut}
 	for _, kind := range slices.Sorted(maps.Keys(all)) {
 		list.Kinds = append(list.Kinds, *all[kind])
 	}
 	return list, nil
+}
+
+// countHandling counts the processes that handle each kind.
+func countHandling(processes map[string]model.Process, all map[string]*KindInfo, of func(kind string) *KindInfo) {
+	for name := range processes {
+		for _, kind := range processes[name].Kinds {
+			of(kind).Processes++
+		}
+		if tells := all[check.KindTell]; tells != nil && len(processes[name].Kinds) > 0 { // each process that runs anything sends these signals
+			tells.Processes++
+		}
+	}
 }
 
 // kindPauses are the pauses of kinds, and whether there may be more.

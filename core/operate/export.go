@@ -151,7 +151,7 @@ func pausedBy(holds []store.Held, target store.Target) *model.PauseLine {
 // exported is the line of a live task; nil for one that is not exported. One that cannot be read fails the export: a copy must not
 // silently lack a task.
 func exported(t *store.Stored) (*taskLine, error) {
-	if t.Order != nil || t.Resting || model.NotReserved(t.Kind) != nil {
+	if t.Order != nil || t.Resting || t.Kind == model.KindCallback || t.Kind == check.KindTell {
 		return nil, nil //nolint:nilnil // there is no such line
 	}
 	b, err := codec.DecodeBody(t.Body)

@@ -44,24 +44,26 @@ func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.E
 	return out, nil
 }
 
+// charged is a run that is charged: its lease's place among those of a call, and its index.
+type charged struct{ lease, index int }
+
 // charge charges what runs have used so far whose leases were extended. A lease whose runs could not be charged has that as its Err: sent again,
 // nothing is charged twice.
 func charge(ctx context.Context, s *Store, leases []store.Extension, out []store.Extended) {
-	type place struct{ lease, index int }
 	var calls []call
-	var places [][]place
+	var runs [][]charged
 	for i := range leases {
 		var args []any
-		var of []place
+		var of []charged
 		for _, pr := range leases[i].Progress {
 			if len(pr.Used) > 0 && out[i].Held {
 				used, _ := spentArgs(&store.Spent{Used: pr.Used})
 				args = append(args, formatFence(leases[i].Fence), pr.Index, agentRef(&pr.Run)+":"+pr.ID, used)
-				of = append(of, place{i, pr.Index})
+				of = append(of, charged{i, pr.Index})
 			}
 		}
 		if len(args) > 0 {
-			calls, places = append(calls, call{script: &s.scripts.charge, partition: leases[i].Partition, args: args}), append(places, of)
+			calls, runs = append(calls, call{script: &s.scripts.charge, partition: leases[i].Partition, args: args}), append(runs, of)
 		}
 	}
 	if len(calls) == 0 {
@@ -69,27 +71,31 @@ func charge(ctx context.Context, s *Store, leases []store.Extension, out []store
 	}
 	replies, errs := s.evalAll(ctx, verbExtend, calls)
 	for c, reply := range replies {
-		if len(reply) != 3 {
-			e := errs[c]
-			if e == nil {
-				e = wrap(verbExtend, errMalformed)
-			}
-			out[places[c][0].lease] = store.Extended{Err: e}
+		e := &out[runs[c][0].lease]
+		if len(reply) == 3 {
+			parseCharged(e, reply, runs[c])
 			continue
 		}
-		crossed, _ := reply[1].([]any)
-		for k := 0; k+2 < len(crossed); k += 3 {
-			if one, err := parseCrossing(crossed[k+1], crossed[k+2]); err == nil {
-				e := &out[places[c][0].lease]
-				e.Crossed = e.Crossed.Add(one)
-			}
+		why := errs[c]
+		if why == nil {
+			why = wrap(verbExtend, errMalformed)
 		}
-		over, _ := reply[2].([]any)
-		for _, at := range over {
-			if n := int(number(at)) - 1; n >= 0 && n < len(places[c]) {
-				e := &out[places[c][n].lease]
-				e.Ended = append(e.Ended, store.Ended{Index: places[c][n].index, Spent: true})
-			}
+		*e = store.Extended{Err: why}
+	}
+}
+
+// parseCharged adds what an answer says to that for the lease: the budgets that are used up, and the runs of which one is.
+func parseCharged(e *store.Extended, reply []any, runs []charged) {
+	crossed, _ := reply[1].([]any)
+	for k := 0; k+2 < len(crossed); k += 3 {
+		if one, err := parseCrossing(crossed[k+1], crossed[k+2]); err == nil {
+			e.Crossed = e.Crossed.Add(one)
+		}
+	}
+	over, _ := reply[2].([]any)
+	for _, at := range over {
+		if n := int(number(at)) - 1; n >= 0 && n < len(runs) {
+			e.Ended = append(e.Ended, store.Ended{Index: runs[n].index, Spent: true})
 		}
 	}
 }

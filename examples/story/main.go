@@ -60,8 +60,8 @@ func tell(ctx context.Context, store core.Store) error {
 		case err != nil:
 			return err
 		case t.Status.Finished():
-			log, _ := steps.ReadLog(t.Checkpoint)
-			fmt.Printf("%s after %d runs, %d steps\n%s\n", t.Status, t.RunCount, len(log.Done), t.Result)
+			done, _ := steps.ReadLog(t.Checkpoint)
+			fmt.Printf("%s after %d runs, %d steps\n%s\n", t.Status, t.RunCount, len(done.Done), t.Result)
 			return nil
 		case t.Awaiting != nil && strings.HasSuffix(t.Awaiting.Key, "/approval"):
 			// In your product a person does this, on a page of duly or of yours.

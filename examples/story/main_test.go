@@ -16,6 +16,7 @@ import (
 )
 
 func TestTheStoryIsTold(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	store := memstore.New(memstore.Config{})
@@ -30,6 +31,7 @@ func TestTheStoryIsTold(t *testing.T) {
 
 // The program in Python does each step once, in two attempts.
 func TestTheProgramIsTold(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")
 	}

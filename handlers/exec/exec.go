@@ -80,7 +80,7 @@ func (h *Handler) Run(ctx context.Context, t *core.Task[json.RawMessage]) error 
 	// A byte more than the limit tells a result that is too long from one that fits.
 	said := &output{
 		stdout: head{most: t.MaxResult() + 1}, stdoutEnd: tail{most: mostStdout}, stderrEnd: tail{most: mostStderr},
-		steering: contract.NewSteering(t.RunInfo), run: t.RunInfo, longest: max(t.MaxResult(), core.MaxCheckpoint) + 1024,
+		steering: contract.NewSteering(t.RunInfo), saves: func(checkpoint json.RawMessage) error { return t.Save(ctx, checkpoint) }, longest: max(t.MaxResult(), core.MaxCheckpoint) + 1024,
 	}
 	err = h.run(ctx, t.RunInfo, input, said)
 	return h.outcome(t.RunInfo, err, said)

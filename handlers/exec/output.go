@@ -5,12 +5,12 @@ package exec
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
-	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/handlers/internal/contract"
 )
 
@@ -19,12 +19,12 @@ import (
 type output struct {
 	stdout               head // a result, and a byte more if it is longer
 	stdoutEnd, stderrEnd tail
-	steering             *contract.Steering // nil for a gate and a batch, which have no run of their own to steer
-	run                  *core.RunInfo      // whose checkpoints it saves; nil without steering
-	answers              *os.File           // where saves are answered; of the goroutine that reads descriptor 3
-	unsteered            string             // why there is none to steer
-	longest              int                // line on descriptor 3
-	wrong                error              // the first line there that makes no sense
+	steering             *contract.Steering                     // nil for a gate and a batch, which have no run of their own to steer
+	saves                func(checkpoint json.RawMessage) error // stores a checkpoint; nil without steering
+	answers              *os.File                               // where saves are answered; of the goroutine that reads descriptor 3
+	unsteered            string                                 // why there is none to steer
+	longest              int                                    // line on descriptor 3
+	wrong                error                                  // the first line there that makes no sense
 }
 
 // readers take what is written to each of the three until there is no more. Each is called in a goroutine of its own.

@@ -3,7 +3,6 @@ package exec
 // Saves: a line "duly-save: {json}" stores a checkpoint while the program runs, and a line on file descriptor 4 answers it.
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,7 +27,7 @@ func (o *output) save(value string) error {
 	if !contract.IsJSON([]byte(value)) {
 		return fmt.Errorf("%s%s needs a checkpoint that is JSON, not %.40q", contract.Prefix, saveName, value)
 	}
-	err := o.run.Save(context.Background(), json.RawMessage(value)) // its end is the store's: the program waits for it
+	err := o.saves(json.RawMessage(value))
 	switch _, invalid := errors.AsType[*core.InvalidError](err); {
 	case err == nil:
 		o.answer("saved")
@@ -63,7 +62,7 @@ func (o *output) hush() {
 
 // answering opens the pipe of the answers, and returns the program's end of it; nil for a program that has no run to save for.
 func (o *output) answering() (*os.File, error) {
-	if o.run == nil {
+	if o.saves == nil {
 		return nil, nil //nolint:nilnil // there is none
 	}
 	r, w, err := os.Pipe()

@@ -146,8 +146,7 @@ func take(info *model.TaskInfo, data, stored []byte) {
 	}
 	info.RunCount, info.SkipCount, info.ErrorCount = st.RunCount, st.SkipCount, st.ErrorCount
 	info.CoolingUntil, info.RetryAfters, info.GateClosed = st.Cooling.Time(), st.RetryAfters, st.Idle
-	info.ConsecutiveFailures, info.Result, info.Progress, info.Runs = st.Failures, st.Result, st.Progress, informRuns(st.Runs.All())
-	info.Checkpoint = st.Checkpoint
+	info.ConsecutiveFailures, info.Result, info.Progress, info.Checkpoint, info.Runs = st.Failures, st.Result, st.Progress, st.Checkpoint, informRuns(st.Runs.All())
 	info.Attempt = attempt(info, st.Attempt)
 	if st.Nominal != 0 && st.Nominal < store.Never {
 		info.Due = st.Nominal.Time()

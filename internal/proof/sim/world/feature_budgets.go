@@ -120,7 +120,7 @@ func (a *auditor) spends(b *books, s *store.Settlement, t *task) {
 	}
 }
 
-// charges charges what a run has used that goes on.
+// charges adds what a run has used that goes on.
 func (b *books) charges(w *World, t *task, all []store.Used) {
 	for _, u := range all {
 		if u.Unit == tokens && w.plan.Settings.Budget > 0 && t.lease.key == spendKey {
