@@ -11,7 +11,7 @@ if [ -e "$to" ] && [ ! -f "$to/.duly-stage" ]; then
   echo "$to exists and was not made by gcf-stage: remove it, or name another folder" >&2
   exit 1
 fi
-for name in go.mod go.sum core adapters handlers host internal; do
+for name in go.mod go.sum core adapters handlers host internal steps; do
   if [ -e "$from/$name" ]; then
     echo "$from/$name would replace duly's: give it another name" >&2
     exit 1
@@ -27,7 +27,7 @@ rm -rf .git testdata
 : >.duly-stage
 cd "$root"
 cp go.mod go.sum LICENSE "$to/"
-find core adapters handlers host internal/dulyfile internal/aws internal/standardwebhooks -type f ! -name '*_test.go' ! -path '*/testdata/*' \
+find core adapters handlers host steps internal/dulyfile internal/aws internal/standardwebhooks -type f ! -name '*_test.go' ! -path '*/testdata/*' \
   ! -path 'core/storetest/*' ! -path 'adapters/adaptertest/*' | while IFS= read -r file; do
   mkdir -p "$to/$(dirname "$file")"
   cp "$file" "$to/$file"
