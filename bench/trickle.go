@@ -156,19 +156,12 @@ func (b *bench) watch(ctx context.Context, f *flow) (spent, error) {
 	})
 }
 
-// quickTrickle is below how long a measurement only shows that it works.
-const quickTrickle = 5 * time.Second
-
 // check fails if a run came early or twice, or if far fewer came than should.
 func (f *flow) check(rate int, over time.Duration) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	want := over.Seconds() * float64(rate)
-	least := want / 2
-	if over < quickTrickle { // on a busy machine a server may have only begun by then
-		least = want / 10
-	}
-	if runs := float64(len(f.late)); f.early > 0 || f.twice > 0 || runs < least || runs > 1.5*want {
+	if runs := float64(len(f.late)); f.early > 0 || f.twice > 0 || runs < want/2 || runs > 1.5*want {
 		return fmt.Errorf("%d runs where there should be about %.0f; %d early, %d a second time", len(f.late), want, f.early, f.twice)
 	}
 	return nil
