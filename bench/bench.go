@@ -63,7 +63,7 @@ func (o *options) sizes() sizes {
 			idleAgents: 1000, idleSettle: 500 * time.Millisecond, idleFor: time.Second, idleQueues: 20,
 			memoryTasks: 1000, dueAgents: 2000, catchUp: 2000,
 			steadyTasks: 200, steadyWarm: 0, steadyPasses: 1,
-			trickleRates: []int{50}, trickleSettle: 500 * time.Millisecond, trickleFor: 1500 * time.Millisecond,
+			trickleRates: []int{50}, trickleSettle: 500 * time.Millisecond, trickleFor: 3 * time.Second, // several times as long as a server of asynq sleeps when it finds nothing
 			mixedAgents: 100, limitTasks: 200, crowdTasks: 1000,
 			scaleHistory: 3, scaleRest: time.Second, scaleWindow: 5 * time.Second,
 		}

@@ -95,3 +95,27 @@ func TestTellingIsChecked(t *testing.T) {
 		require.ErrorContains(t, err, "is duly's own")
 	})
 }
+
+// The end of a task approves nothing.
+func TestTheEndOfATaskIsNoApproval(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		var heard []core.Heard
+		core.Handle(w.s, "refund", func(_ context.Context, task *core.Task[note]) error {
+			got, ok := task.Heard()
+			if !ok {
+				return core.Await(core.Signal{Key: "approval", From: core.FromApproval}, nil)
+			}
+			heard = append(heard, got)
+			return nil
+		})
+		core.Handle(w.s, "k", nothing)
+		w.submit(core.NewTask{Agent: "a", ID: "early", Kind: "k", Callback: "signal:approval"})
+		w.runUntil(time.Second)
+		w.submit(core.NewTask{Agent: "a", ID: "refund", Kind: "refund"})
+		w.runUntil(time.Second)
+		w.submit(core.NewTask{Agent: "a", ID: "late", Kind: "k", Callback: "signal:approval"})
+		w.runUntil(time.Minute)
+		assert.Empty(t, heard)
+		assert.Equal(t, core.StatusWaiting, w.task("a", "refund").Status)
+	})
+}

@@ -23,7 +23,8 @@ type supervisor struct {
 	kills atomic.Int64 // workers that have died by a kill, whoever sent it
 
 	mu      sync.Mutex
-	workers []*exec.Cmd // nil where none runs
+	workers []*exec.Cmd     // nil where none runs
+	works   []chan struct{} // closed once the worker works, or has died
 	stopped bool
 	frozen  map[int]bool // by process id: has been frozen at least once
 }
@@ -31,7 +32,7 @@ type supervisor struct {
 func supervise(t *testing.T, workers int, url, log string, fail int) *supervisor {
 	t.Helper()
 	s := &supervisor{
-		t: t, workers: make([]*exec.Cmd, workers), frozen: map[int]bool{},
+		t: t, workers: make([]*exec.Cmd, workers), works: make([]chan struct{}, workers), frozen: map[int]bool{},
 		env: append(os.Environ(), workerEnv+"="+url, logEnv+"="+log, failEnv+"="+strconv.Itoa(fail)),
 	}
 	for i := range s.workers {
@@ -46,29 +47,38 @@ func (s *supervisor) keep(i int) {
 	for {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = s.env
+		r, w, err := os.Pipe()
+		if !assert.NoError(s.t, err) {
+			return
+		}
+		cmd.ExtraFiles = []*os.File{w} // the worker closes it when it works
+		works := make(chan struct{})
 		s.mu.Lock()
 		if s.stopped {
 			s.mu.Unlock()
+			_, _ = r.Close(), w.Close()
 			return
 		}
-		err := cmd.Start()
-		s.workers[i] = cmd
+		err = cmd.Start()
+		s.workers[i], s.works[i] = cmd, works
 		s.mu.Unlock()
+		_ = w.Close()
+		go func() {
+			defer close(works)
+			_, _ = r.Read(make([]byte, 1)) // it ends with the pipe, also when the worker dies
+			_ = r.Close()
+		}()
 		if !assert.NoError(s.t, err) {
 			return
 		}
 		err = cmd.Wait()
 		s.mu.Lock()
 		s.workers[i] = nil
-		stopped := s.stopped
 		s.mu.Unlock()
 		status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
 		if status.Signaled() && status.Signal() == syscall.SIGKILL {
 			s.kills.Add(1)
 			continue
-		}
-		if stopped && status.Signaled() && status.Signal() == syscall.SIGTERM {
-			return // it was told to end before it listened
 		}
 		assert.NoError(s.t, err, "a worker ends when it is told to, or is killed")
 		return
@@ -99,12 +109,13 @@ func (s *supervisor) wasFrozen(pid int) bool {
 	return s.frozen[pid]
 }
 
-// stop ends all workers in peace.
+// stop ends all workers in peace: none before it works, as it would not listen.
 func (s *supervisor) stop() {
 	s.mu.Lock()
 	s.stopped = true
-	for _, cmd := range s.workers {
+	for i, cmd := range s.workers {
 		if cmd != nil {
+			<-s.works[i]
 			require.NoError(s.t, cmd.Process.Signal(syscall.SIGTERM))
 		}
 	}
