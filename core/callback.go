@@ -78,7 +78,8 @@ type toldEnd struct {
 	Cancelled int64  `json:"cancelled,omitempty"`
 }
 
-// tell sends the signal that a task's end is to send. One that is kept already tells the same: a repeated delivery changes nothing.
+// tell sends the signal that the end of a task is to send. While another one of its key is kept, that of a task is tried again, as it says something
+// else; that of a group says the same.
 func tell(ctx context.Context, s *Scheduler, t *Task[callbackMessage], key string, ofGroup bool) error {
 	var of struct {
 		ID, Group string
@@ -107,7 +108,7 @@ func tell(ctx context.Context, s *Scheduler, t *Task[callbackMessage], key strin
 	}
 	// guard: tell
 	_, err = s.Signal(ctx, t.Agent, key, payload)
-	if taken, ok := errors.AsType[*model.SignalTakenError](err); ok && taken.Key == key {
+	if _, taken := errors.AsType[*model.SignalTakenError](err); taken && ofGroup {
 		return nil
 	}
 	return err
@@ -141,12 +142,14 @@ func must(text []byte, _ error) []byte { return text }
 func (s *Scheduler) deliver(ctx context.Context, t *Task[callbackMessage]) error {
 	m := &t.Payload
 	key, ofGroup := check.Tells(m.URL)
-	if key != "" && t.Kind != check.KindTell || key == "" && t.Kind == check.KindTell {
+	if (key != "") != (t.Kind == check.KindTell) {
 		return SkipRetry(errors.New("the callback is none of this kind"))
 	}
-	// guard: callback-allowed
-	if err := allowedCallback(s, m.URL); err != nil { // the rules may be others by now
-		return SkipRetry(fmt.Errorf("the callback %w", err))
+	if key == "" {
+		// guard: callback-allowed
+		if err := s.config.Callbacks.Check(m.URL); err != nil { // the rules may be others by now
+			return SkipRetry(fmt.Errorf("the callback %w", err))
+		}
 	}
 	known := m.Ended
 	if len(known) == 0 {
@@ -174,14 +177,6 @@ func (s *Scheduler) deliver(ctx context.Context, t *Task[callbackMessage]) error
 		message = fmt.Appendf(nil, `{"finished_at":%s,"updated_at":%s,%s`, at, at, message[1:])
 	}
 	return s.config.Callbacks.Deliver(ctx, m.URL, messageOf(t.RunInfo), message)
-}
-
-// allowedCallback returns nil if a URL may be called; signals of duly's own always are.
-func allowedCallback(s *Scheduler, url string) error {
-	if key, _ := check.Tells(url); key != "" {
-		return nil
-	}
-	return s.config.Callbacks.Check(url)
 }
 
 // messageOf is the id of a delivery's message. It stays when the delivery is replayed: a receiver that has it skips it.

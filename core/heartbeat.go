@@ -317,15 +317,11 @@ func (c *heldClaim) progress(key claimKey) (all []store.Progress) {
 			continue
 		}
 		if state, number := r.run.progress(false); state != nil {
-			all = append(all, store.Progress{Run: r.at(key), State: state, Number: number})
+			at := leasePlace{key, int(r.index)}
+			all = append(all, store.Progress{Run: at.run(r.claimed), State: state, Number: number})
 		}
 	}
 	return all
-}
-
-// at is the run as the store knows it.
-func (r *heldRun) at(key claimKey) store.Run {
-	return store.Run{Partition: key.partition, Fence: key.fence, Index: int(r.index), Agent: r.claimed.Agent, ID: r.claimed.ID, Ref: r.claimed.Ref}
 }
 
 // extend sends extensions, and takes note of each run that is to end and each lease that is lost. It fails if some of the store did not

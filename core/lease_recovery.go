@@ -146,9 +146,13 @@ func (h *heartbeat) move(from claimKey, back []store.Run, lease time.Duration, s
 func (h *heartbeat) runOf(c *Claimed) store.Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.leaseOf(c).run(c)
+}
+
+// run is the run of a task under the lease that is there.
+func (p leasePlace) run(c *Claimed) store.Run {
 	run := c.Run
-	at := h.leaseOf(c)
-	run.Partition, run.Fence, run.Index = at.key.partition, at.key.fence, at.index
+	run.Partition, run.Fence, run.Index = p.key.partition, p.key.fence, p.index
 	return run
 }
 

@@ -109,8 +109,8 @@ func (r *recorder) progress(always bool) (state []byte, number int64) {
 // however this one ends. It is one call of the store, of five seconds at most. The end of ctx does not end it: the save that a run makes when its
 // time is up is the one that counts.
 //
-// What the run has used, as reported to [RunInfo.Use], is charged now, and not again when the run ends. If that uses a budget up, the handler's context
-// ends after the save, with the cause [ErrBudgetSpent]: the run is put off, uncharged, and goes on in the next period. What a budget counts over several
+// What the run has used, as reported to [RunInfo.Use], is charged now, and not again when the run ends. If a budget that it counts in is used up
+// then, the handler's context ends after the save, with the cause [ErrBudgetSpent]: the run is put off, uncharged, and goes on in the next period. What a budget counts over several
 // partitions is charged when the run ends.
 //
 // It fails with [ErrLeaseLost] when another process has the task, or may have it: the run is to stop, and must not do what comes next. With any
@@ -159,15 +159,10 @@ func (r *run) save(ctx context.Context) error {
 	for range 2 {
 		lease, at, held := h.extensionOf(r.claimed)
 		state, number := r.progress(true)
-		r.mu.Lock()
-		used := r.used.Amounts()
-		r.mu.Unlock()
 		if !held || state == nil {
 			return fmt.Errorf("save: %w", ErrLeaseLost)
 		}
-		run := r.claimed.Run
-		run.Partition, run.Fence, run.Index = at.key.partition, at.key.fence, at.index
-		lease.Progress = []store.Progress{{Run: run, State: state, Number: number, Used: used}}
+		lease.Progress = []store.Progress{{Run: at.run(r.claimed), State: state, Number: number, Used: r.info.Used().Amounts()}}
 		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestStore(r.pull, lease.Lease))
 		answers, failed := h.extend(call, []store.Extension{lease}, []claimKey{at.key})
 		cancel()

@@ -56,6 +56,31 @@ func TestTheEndOfATaskSendsASignal(t *testing.T) {
 	}
 }
 
+// Two ends with one key are two signals: the second comes once the first was heard.
+func TestTwoEndsAreTwoSignals(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		var heard []string
+		core.Handle(w.s, "waits", func(_ context.Context, task *core.Task[note]) error {
+			if got, ok := task.Heard(); ok {
+				heard = append(heard, string(got.Payload))
+			}
+			if len(heard) == 2 {
+				return nil
+			}
+			return core.Await(core.Signal{Key: "over"}, nil)
+		})
+		core.Handle(w.s, "k", nothing)
+		for _, id := range []string{"1", "2"} {
+			w.submit(core.NewTask{Agent: "a", ID: id, Kind: "k", Callback: "signal:over"})
+		}
+		w.runUntil(time.Second)
+		w.submit(core.NewTask{Agent: "a", ID: "parent", Kind: "waits"})
+		w.runUntil(2 * time.Minute)
+		assert.ElementsMatch(t, []string{`{"id":"1","status":"completed"}`, `{"id":"2","status":"completed"}`}, heard)
+		assert.Equal(t, core.StatusCompleted, w.task("a", "parent").Status)
+	})
+}
+
 // A group is told of once, when its last task has ended.
 func TestTheEndOfAGroupSendsASignal(t *testing.T) {
 	virtual(t, core.Config{Concurrency: 10}, func(w *world) {
