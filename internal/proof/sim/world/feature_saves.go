@@ -23,6 +23,10 @@ var saves = &feature{
 			return
 		}
 		g.plan.Settings.Saves = true
+		for i := range 1 + g.IntN(3) { // a run goes on without its lease, and comes back to save
+			lease := g.plan.Settings.Lease
+			g.plan.Faults = append(g.plan.Faults, Fault{At: g.span(time.Second, g.plan.Horizon*2/3), Kind: FaultCut, Process: i + g.IntN(2), For: lease + g.span(lease/2, 3*lease)})
+		}
 		for range 1 + g.IntN(4) {
 			agent := one(g.dice, "kim", "lou") // of this row alone, so that no operator replays a task
 			def := g.definition(agent, g.id(), false)
