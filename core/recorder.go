@@ -155,7 +155,7 @@ func (r *recorder) checkpoint() []byte {
 // the task meanwhile, and the state is sent again under it.
 func (r *run) save(ctx context.Context) error {
 	h := &r.pull.heartbeat
-	err := errors.New("its lease is over, and is not taken back yet")
+	var err error = &store.Error{Verb: "extend", Err: errors.New("the lease is over, and is not taken back yet")} // the store did not answer that
 	for range 2 {
 		lease, at, held := h.extensionOf(r.claimed)
 		state, number := r.progress(true)

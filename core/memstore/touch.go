@@ -115,7 +115,7 @@ func (p *partition) awake(t *task, sub *store.Touch, now store.Millis) store.Tou
 		due++
 	}
 	p.rouse(t, now)
-	t.pulse.from, t.pulse.to, t.pulse.last = 0, 0, now // a run that has died was touched before: the next one comes after that
+	t.pulse.last = now
 	t.Body = sub.Body
 	p.spreadFor(t.agent, t.ID, t.Level, len(sub.Body))
 	p.move(t, due)
@@ -125,7 +125,7 @@ func (p *partition) awake(t *task, sub *store.Touch, now store.Millis) store.Tou
 // extendQuiet puts a booked run off, as long as the rule allows.
 // Throttled tasks stay where they are: the first touch has decided.
 func (p *partition) extendQuiet(t *task, rule *store.Pulse, now store.Millis) store.Touched {
-	t.pulse.from, t.pulse.to, t.pulse.last = 0, 0, now
+	t.pulse.last = now
 	// guard: throttle
 	if rule.Debounce {
 		// Never beyond MaxWait after the first touch, or constant activity

@@ -95,8 +95,9 @@ for i = 2, #ARGV, 6 do
     local _, due = where(agent, id, live, member)
     answer(0, due, 'waiting')
   else
-    local floor, why, first, from = string.match(pulse, '^(%d*)|([^|]*)|(%d*)|(%d*)|')
-    floor, first, from = tonumber(floor), tonumber(first), tonumber(from)
+    -- From when to when a run was touched that has not rested yet: it may have been given back since, or its process has died.
+    local floor, why, first, from, to = string.match(pulse, '^(%d*)|([^|]*)|(%d*)|(%d*)|(%d*)')
+    floor, first, from, to = tonumber(floor), tonumber(first), tonumber(from), tonumber(to)
     local place_, due, name = where(agent, id, live, member)
     local reason, booked = 'waiting', 0
     if place_ == IS_RUNNING then
@@ -117,10 +118,10 @@ for i = 2, #ARGV, 6 do
         if before and not member and place_ == IS_WAITING then redis.call('ZREM', KEYS[1], before) end -- it has a queue from now on
         placed()
         move(agent, id, live, member, place_, name, due)
-        keep(ref, floor, why, now, 0, 0)
+        keep(ref, floor, why, now, from, to)
       else
         redis.call('ZREM', KEYS[1], '') -- the first write must be one that is allowed when memory is full
-        keep(ref, floor, why, first, 0, 0)
+        keep(ref, floor, why, first, from, to)
         local later = longest and math.min(now + delay, first + longest)
         if later and later > due then
           due = later
