@@ -13,7 +13,7 @@ type indexed interface{ position() *int }
 // less has to be a total order, so that equal items come out as Redis returns them.
 type queue[T indexed] struct {
 	items []T
-	less  func(a, b T) bool
+	less  func(a, b T) bool `image:"-"`
 }
 
 // newQueue makes an empty queue.

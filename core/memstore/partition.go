@@ -5,7 +5,6 @@ package memstore
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -13,7 +12,7 @@ import (
 // partition is the slice of all agents that one step changes at once.
 // All of its methods run under the lock of the store.
 type partition struct {
-	store *Store
+	store *Store `image:"-"`
 	// agents have live tasks, finished the records of those that have ended.
 	index  int
 	agents map[string]*agent
@@ -39,8 +38,8 @@ type partition struct {
 	live     int64
 	running  int64
 	kinds    map[string]*store.KindStats
-	suspects map[*task]struct{} // tasks whose last run died with its process
-	limits   []rule             // and budgets, in the order of their names
+	suspects map[[2]string]*task // by agent and id: tasks whose last run died with its process
+	limits   []rule              // and budgets, in the order of their names
 	buckets  map[string]*bucket
 	// profiles are those of agents, which need not have tasks.
 	profiles map[string][]byte
@@ -61,15 +60,15 @@ func newPartition(s *Store, index int) *partition {
 		store: s, index: index, agents: map[string]*agent{}, parked: map[string]*parking{}, holds: map[scope]hold{}, kinds: map[string]*store.KindStats{},
 		claims: map[store.Fence]*claim{}, nonces: map[string]store.Fence{}, groups: map[[2]string]*group{},
 		finished: map[string]*history{}, serial: map[string]*claim{}, gone: map[[2]string]finished{}, buckets: map[string]*bucket{}, profiles: map[string][]byte{}, bounds: map[string][]rule{}, usual: map[useOf][]store.Amount{},
-		roots: roots{counts: map[[2]string]map[int64]int{}}, signals: signals{waiting: map[[2]string]map[*task]struct{}{}, early: map[[2]string]early{}},
-		agenda: newQueue(func(a, b *entry) bool {
-			return a.visit < b.visit || a.visit == b.visit && a.name < b.name
-		}),
-		leases: newQueue(func(a, b *term) bool {
-			return a.end < b.end || a.end == b.end && a.name() < b.name()
-		}),
+		roots: roots{counts: map[[2]string]map[int64]int{}}, signals: signals{waiting: map[[2]string]map[string]*task{}, early: map[[2]string]early{}}, suspects: map[[2]string]*task{},
+		agenda: newQueue(byVisit), leases: newQueue(byEnd),
 	}
 }
+
+// byVisit is the order of an agenda, and byEnd that of leases.
+func byVisit(a, b *entry) bool { return a.visit < b.visit || a.visit == b.visit && a.name < b.name }
+
+func byEnd(a, b *term) bool { return a.end < b.end || a.end == b.end && a.name() < b.name() }
 
 // agent is an agent with live tasks.
 // It exists as long as it has a live task.
@@ -334,7 +333,7 @@ func (p *partition) move(t *task, due store.Millis) {
 // Everything about it alone goes with it: its hold and its place among its agent's tasks.
 func (p *partition) drop(t *task) {
 	p.unwait(t)
-	delete(p.suspects, t)
+	delete(p.suspects, [2]string{t.Agent, t.ID})
 	// guard: pause-of-task
 	p.forget(scope{kind: 't', name: t.Agent, id: t.ID})
 	p.live--
@@ -384,20 +383,22 @@ func (p *partition) isParked(kinds []string) bool {
 	return false
 }
 
+// byDue is the order in a parking place: by due time, then agent and id, as in Redis.
+func byDue(a, b *task) bool {
+	if a.due != b.due {
+		return a.due < b.due
+	}
+	if a.agent != b.agent {
+		return a.agent.name < b.agent.name
+	}
+	return a.ID < b.ID
+}
+
 // park takes a task out of the queue, to a place with a name.
-// Order in a parking place is by due time, then agent and id, as in Redis.
 func (p *partition) park(t *task, name string) {
 	k := p.parked[name]
 	if k == nil {
-		k = &parking{tasks: newQueue(func(a, b *task) bool {
-			if a.due != b.due {
-				return a.due < b.due
-			}
-			if a.agent != b.agent {
-				return a.agent.name < b.agent.name
-			}
-			return strings.Compare(a.ID, b.ID) < 0
-		})}
+		k = &parking{tasks: newQueue(byDue)}
 		p.parked[name] = k
 	}
 	t.parked = name

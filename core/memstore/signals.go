@@ -16,7 +16,7 @@ const mostTold = 100
 
 // signals are the tasks of a partition that wait, and the signals that came too early: by agent and key.
 type signals struct {
-	waiting map[[2]string]map[*task]struct{}
+	waiting map[[2]string]map[string]*task // by agent and key, and id
 	early   map[[2]string]early
 }
 
@@ -42,7 +42,7 @@ func (p *partition) signal(n *store.Signal, now store.Millis) store.Signalled {
 	name, out := [2]string{n.Agent, n.Key}, store.Signalled{Code: store.SignalResumed}
 	unapproved := false
 	// In the order of their ids: of more tasks than one signal resumes, the same ones are first each time.
-	for _, t := range slices.SortedFunc(maps.Keys(p.signals.waiting[name]), func(a, b *task) int { return strings.Compare(a.ID, b.ID) }) {
+	for _, t := range slices.SortedFunc(maps.Values(p.signals.waiting[name]), func(a, b *task) int { return strings.Compare(a.ID, b.ID) }) {
 		// guard: signal-twice
 		if t.told != nil || t.claim != nil || n.ID != "" && (t.ID != n.ID || t.wait.fence != n.Wait) {
 			continue
@@ -116,9 +116,9 @@ func (p *partition) await(t *task, a *store.Await, now store.Millis) bool {
 	t.awaits, t.wait = a.Key, waiting{a.Wait, a.Approval}
 	name := [2]string{t.Agent, a.Key}
 	if p.signals.waiting[name] == nil {
-		p.signals.waiting[name] = map[*task]struct{}{}
+		p.signals.waiting[name] = map[string]*task{}
 	}
-	p.signals.waiting[name][t] = struct{}{}
+	p.signals.waiting[name][t.ID] = t
 	if e := p.signals.early[name]; e.until > now && (e.approval || !a.Approval) {
 		t.told = e.told
 		delete(p.signals.early, name)
@@ -132,7 +132,7 @@ func (p *partition) unwait(t *task) {
 		return
 	}
 	name := [2]string{t.Agent, t.awaits}
-	delete(p.signals.waiting[name], t)
+	delete(p.signals.waiting[name], t.ID)
 	if len(p.signals.waiting[name]) == 0 {
 		delete(p.signals.waiting, name)
 	}

@@ -3,6 +3,7 @@ package memstore
 // The store: its configuration, its clock and its lock, which makes each verb one step.
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -33,7 +34,8 @@ type Config struct {
 	KeptBytes  int           // most bytes of their records, of those that have 4 KiB and more: DefaultKeptBytes if zero; see redisstore
 	MaxTasks   int           // most live tasks of one agent: DefaultMaxTasks if zero
 	MaxBytes   int           // most bytes of them, of those that have 4 KiB and more: DefaultMaxBytes if zero
-	Clock      Clock         // the clock that decides what is due: the machine's if nil
+	Clock      Clock         `image:"-"` // the clock that decides what is due: the machine's if nil
+	FeedSecret []byte        // that of the feed, see [store.Feed]: made at random if nil
 }
 
 // Clock tells the time; core.Clock is one.
@@ -48,20 +50,20 @@ func (machine) Now() time.Time { return time.Now() } //nolint:forbidigo // the o
 
 // Store is a [store.Store] in memory. It is safe for concurrent use.
 type Store struct {
-	config Config
+	config Config `image:"-"`
 
 	// mu guards everything below. One lock for all partitions: an embedded store
 	// is not the bottleneck of its process.
-	mu    sync.Mutex
+	mu    sync.Mutex `image:"-"`
 	parts []*partition
 	// watchers are the channels of those who wait for wake-ups.
-	watchers  map[chan store.Wakeup]struct{}
-	processes map[string]said
+	watchers  map[chan store.Wakeup]struct{} `image:"-"`
+	processes map[string]said                `image:"-"`
 	booked    bookings
 	receipts  map[string]receipt
 	slots     map[int64]map[string]int64 // counters of the last day, as Redis has them
-	feed      feed
-	sweepAt   int // so many receipts are cleaned up
+	feed      feed                       `image:"-"`
+	sweepAt   int                        // so many receipts are cleaned up
 }
 
 // Both interfaces are checked here, as nothing in this package uses them.
@@ -72,36 +74,28 @@ var (
 
 // New makes an empty store. It panics if config.Partitions is no power of two, as that is a mistake in the program.
 func New(config Config) *Store {
-	if config.Partitions == 0 {
-		config.Partitions = DefaultPartitions
-	}
+	config = config.withDefaults()
 	if config.Partitions < 1 || config.Partitions&(config.Partitions-1) != 0 {
 		// store.PartitionOf needs a power of two to spread agents.
 		panic(fmt.Sprintf("memstore: Partitions must be a power of two, not %d", config.Partitions))
 	}
-	if config.Retention == 0 {
-		config.Retention = DefaultRetention
-	}
-	if config.Kept == 0 {
-		config.Kept = DefaultKept
-	}
-	if config.KeptBytes == 0 {
-		config.KeptBytes = DefaultKeptBytes
-	}
-	if config.MaxTasks == 0 {
-		config.MaxTasks = DefaultMaxTasks
-	}
-	if config.MaxBytes == 0 {
-		config.MaxBytes = DefaultMaxBytes
-	}
-	if config.Clock == nil {
-		config.Clock = machine{}
-	}
-	s := &Store{config: config, parts: make([]*partition, config.Partitions), watchers: map[chan store.Wakeup]struct{}{}, processes: map[string]said{}, receipts: map[string]receipt{}, slots: map[int64]map[string]int64{}}
+	s := &Store{config: config, parts: make([]*partition, config.Partitions), watchers: map[chan store.Wakeup]struct{}{}, processes: map[string]said{}, receipts: map[string]receipt{}, slots: map[int64]map[string]int64{}, feed: feed{secret: config.FeedSecret}}
 	for i := range s.parts {
 		s.parts[i] = newPartition(s, i)
 	}
 	return s
+}
+
+// withDefaults has a default in place of each zero.
+func (c Config) withDefaults() Config {
+	c.Partitions = cmp.Or(c.Partitions, DefaultPartitions)
+	c.Retention = cmp.Or(c.Retention, DefaultRetention)
+	c.Kept, c.KeptBytes = cmp.Or(c.Kept, DefaultKept), cmp.Or(c.KeptBytes, DefaultKeptBytes)
+	c.MaxTasks, c.MaxBytes = cmp.Or(c.MaxTasks, DefaultMaxTasks), cmp.Or(c.MaxBytes, DefaultMaxBytes)
+	if c.Clock == nil {
+		c.Clock = machine{}
+	}
+	return c
 }
 
 // Partitions is the number of partitions.

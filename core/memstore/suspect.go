@@ -20,16 +20,13 @@ func (p *partition) crashed(t *task, fence store.Fence) {
 	// guard: crash-counted
 	t.crashes++
 	t.lost = &loss{fence: fence}
-	if p.suspects == nil {
-		p.suspects = map[*task]struct{}{}
-	}
-	p.suspects[t] = struct{}{}
+	p.suspects[[2]string{t.Agent, t.ID}] = t
 }
 
 // cleared forgets the crashes of a task, as a run of it has ended or it has another definition.
 func (p *partition) cleared(t *task) {
 	t.crashes, t.lost = 0, nil
-	delete(p.suspects, t)
+	delete(p.suspects, [2]string{t.Agent, t.ID})
 }
 
 // suspect makes a claim picky where tasks of the partition are suspects, as it may pass over many of them.
