@@ -1,0 +1,34 @@
+package filestore
+
+// What the tests of this package see besides.
+
+import "github.com/seed-6f6f2c11/duly/core/memstore"
+
+// State is the state of a store as bytes.
+func State(s *Store) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []byte
+	_ = memstore.StateOf(s.mem).Write(func(piece []byte) error {
+		out = append(out, piece...)
+		return nil
+	})
+	return out
+}
+
+// Abandon ends a store as a kill would: nothing more is written. What is answered was written before.
+func Abandon(s *Store) {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	close(s.stop)
+	s.ended.Wait()
+	_ = s.journal.out.Close()
+	_ = s.lock.Close()
+}
+
+// WithPoint has a function called at each place at which a process may die.
+func WithPoint(c Config, point func(name string) error) Config {
+	c.point = point
+	return c
+}

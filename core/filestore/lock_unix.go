@@ -1,0 +1,37 @@
+//go:build unix
+
+package filestore
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// lock takes the folder for this process until the file is closed, which the system does however the process ends.
+func lock(dir, path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the folder that the user has named
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // a descriptor is small
+		held, _ := os.ReadFile(path) //nolint:gosec // as above
+		_ = f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			process, _ := strconv.Atoi(strings.TrimSpace(string(held)))
+			return nil, &InUseError{Dir: dir, Process: process}
+		}
+		return nil, err
+	}
+	if err := f.Truncate(0); err == nil {
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
+	return f, nil
+}
+
+// isFull reports whether an error says that the disk is full, or the user's share of it.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}

@@ -1,0 +1,196 @@
+package filestore
+
+// The verbs that change nothing that lasts: reads, and what ends with the process.
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Look returns when partitions are due; see [store.Queue].
+func (s *Store) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
+	return look(ctx, s, "look", (*memstore.Store).Look, requests)
+}
+
+// Audit looks at pages of live tasks; see [store.Operator].
+func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Audited, error) {
+	return look(ctx, s, "control", (*memstore.Store).Audit, pages)
+}
+
+// Get returns tasks; see [store.Reader].
+func (s *Store) Get(ctx context.Context, q store.Get) (store.Found, error) {
+	return look(ctx, s, "read", (*memstore.Store).Get, q)
+}
+
+// List returns a page of an agent's tasks; see [store.Reader].
+func (s *Store) List(ctx context.Context, q store.List) (store.Page, error) {
+	return look(ctx, s, "read", (*memstore.Store).List, q)
+}
+
+// Find returns a page of the tasks of all agents; see [store.Reader].
+func (s *Store) Find(ctx context.Context, q store.Find) (store.Page, error) {
+	return look(ctx, s, "read", (*memstore.Store).Find, q)
+}
+
+// Group counts the tasks of a group; see [store.Reader].
+func (s *Store) Group(ctx context.Context, agent, group string) (store.GroupCounts, error) {
+	return look(ctx, s, "read", func(m *memstore.Store, ctx context.Context, agent string) (store.GroupCounts, error) {
+		return m.Group(ctx, agent, group)
+	}, agent)
+}
+
+// Agents returns a page of agents; see [store.Reader].
+func (s *Store) Agents(ctx context.Context, page store.PageOf) (store.AgentPage, error) {
+	return look(ctx, s, "read", (*memstore.Store).Agents, page)
+}
+
+// Holds returns a page of holds; see [store.Reader].
+func (s *Store) Holds(ctx context.Context, page store.PageOf) (store.HoldPage, error) {
+	return look(ctx, s, "read", (*memstore.Store).Holds, page)
+}
+
+// Stats are the counters; see [store.Reader].
+func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
+	return ask(ctx, s, "read", (*memstore.Store).Stats)
+}
+
+// ProfileOf is the profile of an agent; see [store.Tenants].
+func (s *Store) ProfileOf(ctx context.Context, agent string) ([]byte, error) {
+	return look(ctx, s, "read", (*memstore.Store).ProfileOf, agent)
+}
+
+// Profiles returns a page of the agents with profiles; see [store.Tenants].
+func (s *Store) Profiles(ctx context.Context, page store.PageOf) (store.ProfilePage, error) {
+	return look(ctx, s, "read", (*memstore.Store).Profiles, page)
+}
+
+// Limits are the limits in force; see [store.Bounds].
+func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
+	return ask(ctx, s, "read", (*memstore.Store).Limits)
+}
+
+// Budgets are the budgets in force; see [store.Bounds].
+func (s *Store) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
+	return ask(ctx, s, "read", (*memstore.Store).Budgets)
+}
+
+// Stamped reports whether a partition has a stamp; see [store.Bounds].
+func (s *Store) Stamped(ctx context.Context, partition int, stamp string) (bool, error) {
+	return look(ctx, s, "read", func(m *memstore.Store, ctx context.Context, stamp string) (bool, error) {
+		return m.Stamped(ctx, partition, stamp)
+	}, stamp)
+}
+
+// Heard returns what tasks have received; see [store.Signals].
+func (s *Store) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, error) {
+	return look(ctx, s, "read", (*memstore.Store).Heard, waits)
+}
+
+// windowed is the answer of Window and of Slots.
+type windowed[T any] struct {
+	found []T
+	now   store.Millis
+}
+
+// Window returns the counters of the last slots; see [store.Recent].
+func (s *Store) Window(ctx context.Context, slots int) ([]store.KindWindow, store.Millis, error) {
+	out, err := look(ctx, s, "read", func(m *memstore.Store, ctx context.Context, slots int) (w windowed[store.KindWindow], err error) {
+		w.found, w.now, err = m.Window(ctx, slots)
+		return w, err
+	}, slots)
+	return out.found, out.now, err
+}
+
+// Slots returns the counters of each of the last slots; see [store.Recent].
+func (s *Store) Slots(ctx context.Context, slots int) ([]store.Slot, store.Millis, error) {
+	out, err := look(ctx, s, "read", func(m *memstore.Store, ctx context.Context, slots int) (w windowed[store.Slot], err error) {
+		w.found, w.now, err = m.Slots(ctx, slots)
+		return w, err
+	}, slots)
+	return out.found, out.now, err
+}
+
+// Listened reports whether the feed has subscribers; see [store.Feed].
+func (s *Store) Listened() bool { return s.memory().Listened() }
+
+// Publish keeps events while this process lives; see [store.Feed].
+func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, error) {
+	return look(ctx, s, "publish", func(m *memstore.Store, ctx context.Context, events [][]byte) (bool, error) {
+		return m.Publish(ctx, lost, events)
+	}, events)
+}
+
+// Follow returns the published events; see [store.Feed].
+func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, error) {
+	return look(ctx, s, "follow", (*memstore.Store).Follow, f)
+}
+
+// FeedSecret was made with the folder; see [store.Feed].
+func (s *Store) FeedSecret(ctx context.Context) ([]byte, error) {
+	return ask(ctx, s, "follow", (*memstore.Store).FeedSecret)
+}
+
+// Announce keeps the report of this process while it lives; see [store.Presence].
+func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.Duration) error {
+	_, err := look(ctx, s, "presence", func(m *memstore.Store, ctx context.Context, tag string) (nothing, error) {
+		return nothing{}, m.Announce(ctx, tag, info, ttl)
+	}, tag)
+	return err
+}
+
+// Processes returns the reports; see [store.Presence].
+func (s *Store) Processes(ctx context.Context) (map[string][]byte, error) {
+	return ask(ctx, s, "presence", (*memstore.Store).Processes)
+}
+
+// Wakeups subscribes; see [store.Waker].
+func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
+	in, again, cancel, err := s.subscribe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make(chan store.Wakeup, cap(in))
+	go func() {
+		defer close(out)
+		for forward(in, out, again) {
+			// The folder was read again: another store in memory has the wake-ups now.
+			cancel()
+			if in, again, cancel, err = s.subscribe(ctx); err != nil {
+				return
+			}
+		}
+		cancel()
+	}()
+	return out, nil
+}
+
+// subscribe subscribes to the wake-ups of the store in memory, which is another one when again is closed.
+func (s *Store) subscribe(ctx context.Context) (in <-chan store.Wakeup, again <-chan struct{}, cancel context.CancelFunc, err error) {
+	s.mu.Lock()
+	mem, changes := s.mem, s.again
+	s.mu.Unlock()
+	ctx, cancel = context.WithCancel(ctx)
+	in, err = mem.Wakeups(ctx)
+	return in, changes, cancel, err
+}
+
+// forward hands wake-ups on until there are no more, or, with true, until there are others.
+func forward(in <-chan store.Wakeup, out chan<- store.Wakeup, again <-chan struct{}) bool {
+	for {
+		select {
+		case w, ok := <-in:
+			if !ok {
+				return false
+			}
+			select {
+			case out <- w:
+			default: // it is as full as in may be, and its reader is to look anyway
+			}
+		case <-again:
+			return true
+		}
+	}
+}
