@@ -1,6 +1,7 @@
 package filestore_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -19,7 +20,14 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+var ctx = context.Background()
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(envDir); dir != "" {
+		child(dir)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // configOf is a store in a folder with the options of the contract.
 func configOf(dir string, clock memstore.Clock, o storetest.Options) filestore.Config {

@@ -98,7 +98,7 @@ func flipped(frame []byte) bool {
 				frame[i] ^= 1 << bit
 				return true
 			}
-			by[bit] = table[byte(v)] ^ (v >> 8)
+			by[bit] = table[v&0xff] ^ (v >> 8)
 		}
 	}
 	return false

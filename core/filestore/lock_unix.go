@@ -16,7 +16,7 @@ func lock(dir, path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // a descriptor is small
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		held, _ := os.ReadFile(path) //nolint:gosec // as above
 		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {

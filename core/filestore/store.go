@@ -200,7 +200,7 @@ func (e *FullError) Error() string {
 }
 
 // Is makes it a store.ErrFull.
-func (*FullError) Is(target error) bool { return target == store.ErrFull } //nolint:errorlint // this is how errors.Is asks
+func (*FullError) Is(target error) bool { return target == store.ErrFull }
 
 // hasRoom is an error if the disk is full.
 func (s *Store) hasRoom(verb string) error {

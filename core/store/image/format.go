@@ -49,8 +49,8 @@ func (f *Format) layoutOf(t reflect.Type) *layout {
 		return l
 	}
 	l := &layout{of: t}
-	f.layouts[t] = l  // before its parts, which may lead back to it
-	switch t.Kind() { //nolint:exhaustive // the others cannot be written
+	f.layouts[t] = l // before its parts, which may lead back to it
+	switch t.Kind() {
 	case reflect.Struct:
 		f.order = append(f.order, l)
 		f.structure(l)

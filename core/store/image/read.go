@@ -107,11 +107,11 @@ func (s *source) length(least int) (n int, isNil bool) {
 		return 0, true
 	}
 	// Nothing is made that the bytes cannot fill.
-	if k--; least > 0 && k > uint64(len(s.b)/least) {
+	if k--; least > 0 && k > uint64(len(s.b)/least) { //nolint:gosec // a length
 		s.fail()
 		return 0, true
 	}
-	return int(k), false
+	return int(k), false //nolint:gosec // no more than there are bytes
 }
 
 // of is how values of a type are read, worked out once.
@@ -121,7 +121,7 @@ func (r *Reader) of(l *layout) *reading {
 	}
 	g := &reading{}
 	r.reads[l.of] = g
-	switch l.of.Kind() { //nolint:exhaustive // the others cannot be written
+	switch l.of.Kind() {
 	case reflect.Struct:
 		r.structure(l, g)
 	case reflect.Pointer:
@@ -153,22 +153,9 @@ func (r *Reader) structure(l *layout, g *reading) {
 		g.read = func(s *source, _ unsafe.Pointer) { s.fail() }
 		return
 	}
-	type place struct {
-		offset uintptr
-		*reading
-	}
 	places := make([]place, len(written))
 	for i, w := range written {
-		name, what, _ := strings.Cut(w, " ")
-		known := false
-		for _, f := range l.fields {
-			if f.name == name && signature(f.layout.of) == what {
-				places[i], known = place{f.offset, r.of(f.layout)}, true
-			}
-		}
-		if !known && r.err == nil {
-			r.err = &UnknownError{fmt.Sprintf("%s.%s", l.of, name)}
-		}
+		places[i] = r.place(l, w)
 	}
 	g.read = func(s *source, at unsafe.Pointer) {
 		bits := s.next(uint64(len(places)+7) / 8)
@@ -178,6 +165,26 @@ func (r *Reader) structure(l *layout, g *reading) {
 			}
 		}
 	}
+}
+
+// place is where a field is read to.
+type place struct {
+	offset uintptr
+	*reading
+}
+
+// place finds a field as it was written: its name and what it is.
+func (r *Reader) place(l *layout, written string) place {
+	name, what, _ := strings.Cut(written, " ")
+	for _, f := range l.fields {
+		if f.name == name && signature(f.layout.of) == what {
+			return place{f.offset, r.of(f.layout)}
+		}
+	}
+	if r.err == nil {
+		r.err = &UnknownError{fmt.Sprintf("%s.%s", l.of, name)}
+	}
+	return place{}
 }
 
 func (r *Reader) pointer(l *layout, g *reading) {
@@ -214,7 +221,7 @@ func (r *Reader) slice(l *layout, g *reading) {
 	if elem.Kind() == reflect.Uint8 {
 		g.read = func(s *source, at unsafe.Pointer) {
 			if n, isNil := s.length(1); !isNil {
-				*(*[]byte)(at) = append(make([]byte, 0, n), s.next(uint64(n))...)
+				*(*[]byte)(at) = append(make([]byte, 0, n), s.next(uint64(n))...) //nolint:gosec // a length
 			}
 		}
 		return
@@ -258,7 +265,7 @@ func (r *Reader) mapping(l *layout, g *reading) {
 
 // least is how many bytes a value of a type has at least.
 func least(t reflect.Type) int {
-	switch t.Kind() { //nolint:exhaustive // all others have one or more
+	switch t.Kind() {
 	case reflect.Struct:
 		return min(t.NumField(), 1)
 	case reflect.Array:

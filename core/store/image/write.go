@@ -38,7 +38,7 @@ func (w *writer) length(isNil bool, n int) {
 	if isNil {
 		w.number(0)
 	} else {
-		w.number(uint64(n) + 1)
+		w.number(uint64(n) + 1) //nolint:gosec // a length
 	}
 }
 
