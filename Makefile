@@ -37,7 +37,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: run
-run: build ## run the quickstart: a daemon that keeps its tasks in memory
+run: build ## run the quickstart: a daemon that keeps its tasks in a folder
 	@bin/duly daemon -c examples/quickstart/duly.yaml
 
 .PHONY: build

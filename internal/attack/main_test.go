@@ -54,7 +54,7 @@ func newProgram(t *testing.T, env ...string) *program {
 	t.Helper()
 	path, err := built()
 	require.NoError(t, err)
-	return &program{path: path, env: append([]string{"PATH=" + os.Getenv("PATH")}, env...)}
+	return &program{path: path, env: append([]string{"PATH=" + os.Getenv("PATH"), "DULY_STORE=memory"}, env...)}
 }
 
 // run runs a command to its end and returns all that it wrote. Whether it succeeds is not asked: a hostile argument is refused.

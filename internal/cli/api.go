@@ -47,8 +47,9 @@ const (
 // api is the HTTP API: its open port, and the tokens it takes. It is nil if none is wanted.
 // Its methods accept nil, so that a daemon without an API needs no branches.
 type api struct {
-	// It is open from the start: an address that is taken shows before any task runs.
+	// It is open from the start: an address that is taken shows before any task runs. Nil if there is a socket alone.
 	listener net.Listener
+	socket   net.Listener // of a store in a folder, for its user's commands; nil for any other
 	version  string
 	callers  *callers
 	events   *httpadapter.Events
@@ -141,8 +142,12 @@ func (a *api) server(s *core.Scheduler, ready func(context.Context) error, grace
 		CronSecret: a.callers.cron, Crons: a.callers.crons, Events: a.events, Stopping: a.stopping, Grace: grace, Metrics: a.metrics.Handler(s), Approvals: a.asks,
 		Shares: httpadapter.NewShares(a.share, nil), Profiles: s.Profiles, RPC: rpc.New(s, rpc.Config{Ready: ready, Logger: logger, DefaultAgent: a.agent}),
 	}
+	handler := a.withConsole(s, httpadapter.New(s, config), &config)
+	if a.socket != nil {
+		handler = a.withSocket(s, handler, config)
+	}
 	return &http.Server{
-		Protocols: protocols, Handler: a.withConsole(s, httpadapter.New(s, config), &config),
+		Protocols: protocols, Handler: handler, ConnContext: markSocket,
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
@@ -171,13 +176,32 @@ func (a *api) serve(ctx context.Context, server *http.Server, grace time.Duratio
 		defer cancel()
 		_ = server.Shutdown(limited) // an error says that a connection does not end by itself: it is closed
 	})
-	err := server.Serve(a.listener)
+	err := a.answer(server)
 	// stop returns false once the function has been started, that is after ctx has ended.
 	if stop() { // the server ended by itself
 		return fmt.Errorf("the HTTP server ended: %w", err)
 	}
 	<-stopped
 	return nil
+}
+
+// answer answers requests on the port and on the socket until one of them fails, or both are closed.
+func (a *api) answer(server *http.Server) error {
+	failed := make(chan error, 2)
+	all := 0
+	for _, l := range []net.Listener{a.listener, a.socket} {
+		if l != nil {
+			all++
+			serve := func() { failed <- server.Serve(l) }
+			go serve()
+		}
+	}
+	err := <-failed
+	if all > 1 {
+		_ = server.Close() // one that ended by itself takes the other along; at a Shutdown both have ended
+		err = cmp.Or(err, <-failed)
+	}
+	return err
 }
 
 // close frees the port if the process fails before it serves; a second close does no harm.
@@ -191,7 +215,7 @@ func (a *api) close() {
 // The example is a complete command that can be pasted, with the header for
 // the token but never the token itself.
 func (a *api) announce(ctx context.Context, c *dulyfile.File, logger *slog.Logger) {
-	if a == nil {
+	if a == nil || a.listener == nil {
 		return
 	}
 	url := "http://" + a.listener.Addr().String()

@@ -10,7 +10,7 @@ import (
 // duly serve and duly daemon take the tokens of the file, which programs do not get; without one that is set they do not start.
 func TestTokensOfTheFile(t *testing.T) {
 	t.Parallel()
-	w := noRedis()
+	w := inMemory()
 	config := file(t, `
 handlers: { note: { exec: [sh, -c, 'echo "<$CI_TOKEN>"'] } }
 tokens: [ { name: ci, env: CI_TOKEN, scopes: [read, trigger, write], agents: ["team-*"] } ]

@@ -315,7 +315,7 @@ tasks:
 // With a file, run-due works in memory too: for trying a file out.
 func TestRunDueInMemory(t *testing.T) {
 	t.Parallel()
-	r := noRedis().duly(t, "run-due", "--all", "--json", "-c", file(t, handlersFile+"tasks:\n  - { agent: a, id: i, kind: note }\n"))
+	r := inMemory().duly(t, "run-due", "--all", "--json", "-c", file(t, handlersFile+"tasks:\n  - { agent: a, id: i, kind: note }\n"))
 	assert.Equal(t, 0, r.code, r.stderr)
 	assert.EqualValues(t, 1, parse[map[string]any](t, r.stdout)["completed"])
 }

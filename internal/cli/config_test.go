@@ -63,7 +63,7 @@ tasks:
 // An empty file is one without handlers and tasks.
 func TestAnEmptyFile(t *testing.T) {
 	t.Parallel()
-	r := noRedis().duly(t, "run-due", "--all", "-c", file(t, "\n# nothing\n"))
+	r := inMemory().duly(t, "run-due", "--all", "-c", file(t, "\n# nothing\n"))
 	require.Equal(t, 0, r.code, r.stderr)
 	assert.Contains(t, r.stderr, "no handlers")
 }

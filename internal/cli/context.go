@@ -50,6 +50,7 @@ type shownContext struct {
 	Current  bool   `json:"current"`
 	Server   string `json:"server,omitempty"`
 	Redis    string `json:"redis,omitempty"`
+	Store    string `json:"store,omitempty"`
 	Prefix   string `json:"prefix,omitempty"`
 	Token    string `json:"token_from,omitempty"` // where it is stored, never its value
 	Insecure bool   `json:"insecure_http,omitempty"`
@@ -238,7 +239,7 @@ func (p *process) contextShowCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s := shownContext{Server: at.server.URL, Token: at.tokenBy, Insecure: at.server.InsecureHTTP}
+			s := shownContext{Server: at.address(), Store: at.store, Token: at.tokenBy, Insecure: at.server.InsecureHTTP}
 			if s.Server == "" {
 				// The address was chosen, and not used: a mistake in it is for the command that does.
 				c, err := loadFile(cmd.Context(), o)
@@ -248,6 +249,7 @@ func (p *process) contextShowCommand(o *options) *cobra.Command {
 				if s.Prefix = c.Redis.Prefix; c.Redis.URL != "" {
 					s.Redis = withoutPassword(c.Redis.URL)
 				}
+				s.Store = c.Store
 			}
 			answer := struct {
 				shownContext
@@ -278,11 +280,11 @@ func (p *process) showContext(o *options, name string) error {
 
 // printPlace omits what a place does not have.
 func printPlace(w *table.Page, s *shownContext, by string) {
-	if s.Server == "" && s.Redis == "" {
-		w.Line("no server and no Redis: pass --server or --redis, or make a context with duly context set")
+	if s.Server == "" && s.Redis == "" && s.Store == "" {
+		w.Line("no server and no Redis: pass --server, --redis or --store, or make a context with duly context set")
 		return
 	}
-	for _, line := range [][2]string{{"server", s.Server}, {"redis", s.Redis}, {"prefix", s.Prefix}, {"token", s.Token}, {"named by", by}} {
+	for _, line := range [][2]string{{"server", s.Server}, {"redis", s.Redis}, {"store", s.Store}, {"prefix", s.Prefix}, {"token", s.Token}, {"named by", by}} {
 		switch {
 		case line[1] == "":
 		case line[0] == "token":

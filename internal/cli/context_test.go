@@ -114,6 +114,7 @@ func TestWhatNamesAPlace(t *testing.T) {
 	}
 	// A process that runs tasks does not do so where somebody only looked.
 	w.ok(t, "context", "use", "r")
+	w.env = append(w.env, "DULY_STORE=memory")
 	d := w.start(t, "daemon")
 	d.line(t, "store=memory")
 	oneLine(t, w.duly(t, "serve", "--context", "c"), 2, "--context c cannot be used here")

@@ -129,7 +129,7 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	}
 	// In the opposite order at the end: the store closes after everything that uses it has ended.
 	defer api.close()
-	store, err := openStore(ctx, c, logger)
+	store, api, err := openBeside(ctx, c, api, versionOr(p.version), logger)
 	if err != nil {
 		return err
 	}
@@ -154,11 +154,7 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	if err != nil {
 		return err
 	}
-	// Said once and plainly: a user who expects tasks to survive would lose
-	// them without having been warned.
-	if c.Redis.URL == "" {
-		p.say("no Redis configured: tasks are kept in memory and are lost when this process ends; use --redis redis://127.0.0.1:6379/0 to keep them")
-	}
+	sayLimits(p, store)
 	logger.LogAttrs(ctx, slog.LevelInfo, "duly is running", slog.String("store", store.name), slog.String("handlers", c.KindNames()),
 		slog.Int("tasks", len(c.Tasks)), slog.Int("new", done.Created), slog.Int("changed", done.Changed))
 	api.announce(ctx, c, logger)

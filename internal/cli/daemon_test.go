@@ -23,9 +23,11 @@ import (
 func TestTheQuickstart(t *testing.T) {
 	t.Parallel()
 	begun := time.Now()
-	d := noRedis().start(t, "daemon", "-c", "../../examples/quickstart/duly.yaml", "--http", "127.0.0.1:0")
-	d.line(t, "no Redis configured: tasks are kept in memory and are lost when this process ends")
-	d.line(t, "duly is running", "store=memory", "tasks=4", "new=4")
+	w := noRedis()
+	w.env = append(w.env, "XDG_STATE_HOME="+t.TempDir())
+	d := w.start(t, "daemon", "-c", "../../examples/quickstart/duly.yaml", "--http", "127.0.0.1:0")
+	d.line(t, "tasks are kept in", "duly/store")
+	d.line(t, "duly is running", "store=", "duly/store", "tasks=4", "new=4")
 	d.line(t, "run kind=note agent=ada task=heartbeat")
 	d.line(t, "done kind=digest agent=bob")
 	d.line(t, "failed, will retry kind=sync agent=cleo", "the other side is busy")
@@ -97,7 +99,7 @@ func TestTheAPIOfTheDaemon(t *testing.T) {
 
 func TestWhoMayListenWhere(t *testing.T) {
 	t.Parallel()
-	w := noRedis()
+	w := inMemory()
 	for _, addr := range []string{"0.0.0.0:8080", ":8080", "[::]:8080"} {
 		oneLine(t, w.duly(t, "daemon", "--http", addr), 2, "can be reached from other machines, and no token is set; set $DULY_TOKEN, add tokens to the file, or listen on 127.0.0.1:8080")
 	}
@@ -128,7 +130,7 @@ func TestATakenPort(t *testing.T) {
 
 func TestJSONLogs(t *testing.T) {
 	t.Parallel()
-	d := noRedis().start(t, "daemon", "--log", "json", "-c", file(t, handlersFile+"tasks:\n  - { agent: a, id: i, kind: note, payload: { x: 1 } }\n"))
+	d := inMemory().start(t, "daemon", "--log", "json", "-c", file(t, handlersFile+"tasks:\n  - { agent: a, id: i, kind: note, payload: { x: 1 } }\n"))
 	line := parse[map[string]any](t, d.line(t, `"msg":"run"`))
 	assert.Equal(t, "a", line["agent"])
 	assert.Equal(t, map[string]any{"x": 1.0}, line["payload"])

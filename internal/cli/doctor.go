@@ -125,7 +125,11 @@ func (p *process) diagnose(ctx context.Context, o *options, h *host) ([]finding,
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := needRedis(c); err != nil {
+	need := needStore
+	if h != nil {
+		need = needRedis
+	}
+	if err := need(c); err != nil {
 		return nil, nil, err
 	}
 	c.Redis.AllowEviction = c.Redis.AllowEviction || h != nil // which is a finding then
@@ -140,13 +144,13 @@ func (p *process) diagnose(ctx context.Context, o *options, h *host) ([]finding,
 	if err != nil {
 		return nil, nil, err
 	}
-	checks := warnings.checks(st.name)
+	checks := warnings.checks(st)
 	var figures *hostFigures
 	if h != nil {
 		warnings.all.list = withoutHost(warnings.all.list)
 		checks, figures = checkHost(ctx, st, c, h)
 		if len(warnings.all.list) > 0 {
-			checks = append(warnings.checks(st.name), checks...)
+			checks = append(warnings.checks(st), checks...)
 		}
 	}
 	checks = append(append(checks, examine(ctx, s, st, c)...), checkFile(ctx, s, o, c)...)
@@ -172,8 +176,10 @@ func examine(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.Fi
 		h := inspect.Health{Stats: stats}
 		checks = append(checks, checkClock(stats.Now, asked, core.SystemClock{}.Now()), h.Work(), checkHandlers(&stats, c),
 			stats.Pauses(), stats.Failures(), stats.History())
-		if masters, err := st.masters(ctx); err == nil {
-			checks = append(checks, checkPartitions(stats.Partitions, masters))
+		if st.masters != nil {
+			if masters, err := st.masters(ctx); err == nil {
+				checks = append(checks, checkPartitions(stats.Partitions, masters))
+			}
 		}
 	} else {
 		checks = append(checks, found("stats", checkFailed, "cannot be read: "+err.Error(), "check Redis, and that no other program writes duly's keys"))
@@ -246,15 +252,19 @@ func (w *warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (w *warnings) WithGroup(string) slog.Handler { return w }
 
 // checks turns what was logged into findings; silence means that everything is as it should be.
-func (w *warnings) checks(name string) []finding {
+func (w *warnings) checks(st *storage) []finding {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
+	check, fine := "redis", " answers, uses an append-only file, and grants every permission that duly needs"
+	if st.redis == nil {
+		check, fine = "store", " could be read whole, and can be written"
+	}
 	if len(w.all.list) == 0 {
-		return []finding{found("redis", checkOK, name+" answers, uses an append-only file, and grants every permission that duly needs", "")}
+		return []finding{found(check, checkOK, st.name+fine, "")}
 	}
 	var all []finding
 	for _, it := range w.all.list {
-		all = append(all, found("redis", checkWarning, it.text, it.todo))
+		all = append(all, found(check, checkWarning, it.text, it.todo))
 	}
 	return all
 }

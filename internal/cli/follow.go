@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -47,7 +46,7 @@ func (p *process) eventsCommand(o *options) *cobra.Command {
 				if c.Redis.URL != "" {
 					return f.listen(cmd.Context(), c)
 				}
-				at.server.URL = defaultServer // tasks in memory are those of a daemon
+				at.server.URL = defaultServer // tasks in memory, or in a folder, are those of a daemon
 				at.useToken(o)
 			}
 			f.at = at
@@ -93,10 +92,8 @@ func (f *follower) follow(ctx context.Context) error {
 	reading, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	// No timeout for the answer as a whole: a stream has no end. What may not take long is to begin it.
-	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: answerWithin}).DialContext, ForceAttemptHTTP2: true,
-		TLSHandshakeTimeout: answerWithin, ResponseHeaderTimeout: answerWithin,
-	}
+	transport := f.at.server.Transport(answerWithin)
+	transport.ResponseHeaderTimeout = answerWithin
 	defer transport.CloseIdleConnections()
 	res, err := (&http.Client{Transport: transport}).Do(r.WithContext(reading))
 	// A signal during the connection is how a user changes their mind, and no error.
@@ -113,7 +110,11 @@ func (f *follower) follow(ctx context.Context) error {
 	if err := isStream(res); err != nil {
 		return err
 	}
-	f.p.say("following " + r.URL.Host)
+	at := r.URL.Host
+	if f.at.server.Socket != "" {
+		at = f.at.address()
+	}
+	f.p.say("following " + at)
 	err = f.read(res.Body, giveUp)
 	if ctx.Err() != nil { // the user has asked for the end
 		return nil

@@ -41,9 +41,11 @@ func (o *options) parseFile(ctx context.Context) (*dulyfile.File, error) {
 	return dulyfile.Parse(ctx, o.file, data, o.defaults())
 }
 
-// ofContext puts the Redis of a context over the environment and the file, if a flag names the context, and else below them.
+// ofContext puts the store that was found in place of what the file says, and the Redis of a context over the environment and the file, if a flag names the context, and else below them.
 func (o *options) ofContext(c *dulyfile.File, at *place) {
 	switch {
+	case at.store != "":
+		c.Redis.URL, c.Store = "", at.store
 	case at.redis == "":
 	case o.context != "":
 		c.Redis.URL, c.Redis.Prefix = at.redis, cmp.Or(o.redis.Prefix, at.prefix, c.Redis.Prefix)

@@ -70,6 +70,13 @@ func noRedis() *world {
 	return &world{env: []string{"PATH=" + os.Getenv("PATH"), "GORACE=halt_on_error=1 exitcode=66 atexit_sleep_ms=0"}}
 }
 
+// inMemory is a world whose tasks end with their process.
+func inMemory() *world {
+	w := noRedis()
+	w.env = append(w.env, "DULY_STORE=memory")
+	return w
+}
+
 // result is what a command that has ended has said.
 type result struct {
 	stdout, stderr string

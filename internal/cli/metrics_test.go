@@ -90,7 +90,7 @@ func TestTheMetricsOfTheDaemon(t *testing.T) {
 // duly serve is measured too; on this machine only, it asks for no token.
 func TestTheMetricsOfServe(t *testing.T) {
 	t.Parallel()
-	d := noRedis().start(t, "serve", "-c", file(t, handlersFile), "--http", "127.0.0.1:0")
+	d := inMemory().start(t, "serve", "-c", file(t, handlersFile), "--http", "127.0.0.1:0")
 	url := d.url(t)
 	status, body := call(t, http.MethodPost, url+"/v1/tasks", "", `{"agent_id":"a","id":"1","kind":"note"}`)
 	require.Equal(t, http.StatusCreated, status, body)

@@ -273,13 +273,13 @@ func TestAServerRunsWhatIsDue(t *testing.T) {
 	assert.Contains(t, here.stderr, strings.TrimSpace(there.stderr))
 	assert.Equal(t, 0, far.duly(t, "run-due", "--all", "--json").code)
 	oneLine(t, far.duly(t, "run-due", "--all", "--timeout", "1h"), 2, "must be at most")
-	assert.Equal(t, 0, far.duly(t, "run-due", "--all", "-c", config).code, "with a file it runs here")
+	assert.Equal(t, 0, far.duly(t, "run-due", "--all", "-c", config, "--store", "memory").code, "with a file it runs here")
 }
 
 // Nobody there, a wrong token and another program are told apart, in one line without the token.
 func TestAServerThatIsAwaySaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	w := noRedis()
+	w := inMemory()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())
@@ -315,7 +315,7 @@ func TestAServerThatIsAwaySaysWhatToDo(t *testing.T) {
 // A token does not travel where others can read it, and is in no output.
 func TestATokenIsNotSentInTheClear(t *testing.T) {
 	t.Parallel()
-	w := noRedis()
+	w := inMemory()
 	for _, args := range [][]string{{"stats"}, {"events"}, {"submit", "--agent", "a", "--kind", "k"}, {"run-due", "--all"}, {"doctor"}} {
 		r := w.duly(t, append(args, "--server", "http://duly.invalid:1", "--token", serverToken)...)
 		oneLine(t, r, 2, "--server must begin with https:// when a token is sent to another machine", "--insecure-http")
@@ -331,7 +331,7 @@ func TestATokenIsNotSentInTheClear(t *testing.T) {
 // What needs Redis itself says so, and what names two places is refused.
 func TestCommandsThatNeedRedisSayWhy(t *testing.T) {
 	t.Parallel()
-	w := noRedis()
+	w := inMemory()
 	for _, args := range [][]string{{"daemon"}, {"serve"}, {"upgrade", "--yes"}, {"repartition", "--to", "1"}, {"apply"}, {"approval", "a", "k"}} {
 		oneLine(t, w.duly(t, append(args, "--server", "http://127.0.0.1:1")...), 2, "--server cannot be used here: ", "; ")
 	}

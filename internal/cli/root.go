@@ -17,6 +17,7 @@ import (
 type options struct {
 	file    string
 	redis   redisstore.Config
+	store   string // a folder, or memory
 	server  remote.Config
 	context string
 	here    bool // the command works without a server: see onlyHere
@@ -39,7 +40,8 @@ that fall due, kept in one Redis.
 
 Redis is named by --redis, by $DULY_REDIS_URL or by "redis:" in the file, in that
 order; so are its certificates (--redis-ca, $DULY_REDIS_CA, "redis_ca:" ...). Without
-a Redis, duly daemon keeps its tasks in memory.
+a Redis, tasks are kept in a folder of one machine (--store, $DULY_STORE, "store:"):
+a daemon has it open, and other commands reach that daemon by themselves.
 
 With --server or $DULY_SERVER a command asks a running duly daemon --http or duly
 serve instead; duly context keeps servers and stores by names.
@@ -56,6 +58,7 @@ Exit codes: 0 ok, 1 failed, 2 usage or invalid input, 3 not found, 4 some runs f
 	flags := root.PersistentFlags()
 	flags.StringVarP(&o.file, "config", "c", "", "the file with handlers, tasks and settings")
 	flags.StringVar(&o.redis.URL, "redis", "", "URL of the Redis, such as redis://127.0.0.1:6379/0, redis+cluster://host1,host2 or\nredis+sentinel://host1,host2/mymaster/0; rediss for TLS")
+	flags.StringVar(&o.store, "store", "", "where tasks are kept without a Redis: file:FOLDER, or memory, which ends with the process\n(default duly/store in the folder for state)")
 	flags.StringVar(&o.redis.CAFile, "redis-ca", "", "PEM file of the CA that signed the certificate of a rediss:// Redis (default: the system's CAs)")
 	flags.StringVar(&o.redis.CertFile, "redis-cert", "", "PEM file of the client certificate, if Redis asks for one")
 	flags.StringVar(&o.redis.KeyFile, "redis-key", "", "PEM file of the client certificate's key")
@@ -94,7 +97,7 @@ func (p *process) addGroups(root *cobra.Command, o *options) {
 			p.pauseCommand(o), p.resumeCommand(o), p.runCommand(o), p.cancelCommand(o), p.deleteCommand(o), p.replayCommand(o), p.editCommand(o), p.bulkCommand(o),
 			p.limitCommand(o), p.budgetCommand(o), p.agentCommand(o),
 		}},
-		{"Set up:", []*cobra.Command{p.contextCommand(o)}},
+		{"Set up:", []*cobra.Command{p.contextCommand(o), storeCommand(p, o)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, cmd := range g.commands {

@@ -16,7 +16,7 @@ import (
 // A daemon answers gRPC without TLS on its port, to callers with a token, and an open connection does not hold its end up.
 func TestTheDaemonSpeaksGRPC(t *testing.T) {
 	t.Parallel()
-	w := noRedis()
+	w := inMemory()
 	w.env = append(w.env, "DULY_TOKEN=secret")
 	d := w.start(t, "daemon", "-c", file(t, handlersFile+"tasks:\n  - { agent: ann, id: daily, kind: note, cron: 0 9 * * * }\n"), "--http", "127.0.0.1:0", "--default-agent", "ann")
 	transport := &http.Transport{Protocols: new(http.Protocols)}

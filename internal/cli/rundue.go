@@ -74,10 +74,9 @@ func (p *process) pull(ctx context.Context, o *options, scope core.Scope) (repor
 	if err != nil {
 		return report, err
 	}
-	// Tasks of a file can run without a Redis; without a file
-	// nothing would be in memory to run.
+	// Tasks of a file can run in memory; without a file nothing would be there to run.
 	if o.file == "" {
-		if err := needRedis(c); err != nil {
+		if err := needStore(c); err != nil {
 			return report, err
 		}
 	}

@@ -12,11 +12,14 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/filestore"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
 	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -40,7 +43,8 @@ type storage struct {
 	upgrade func(ctx context.Context) (from, to int, err error)
 	// masters is how many masters of a cluster share the tasks, zero on a single server; nil for a store in memory.
 	masters func(ctx context.Context) (int, error)
-	redis   *redisstore.Store         // nil for a store in memory
+	redis   *redisstore.Store         // nil for a store without one
+	folder  string                    // of a store in a folder; empty for any other
 	flush   func(ctx context.Context) // hands over the last events to those who listen
 }
 
@@ -53,6 +57,17 @@ func (s *storage) end(ctx context.Context) {
 	_ = s.close()
 }
 
+// sayLimits says what a user of a store without a Redis has to know, once and plainly: a user who expects tasks to survive would lose them without having been warned, and
+// one who looks for them has to know where.
+func sayLimits(p *process, s *storage) {
+	switch {
+	case s.folder != "":
+		p.say("tasks are kept in " + table.ShellWord(s.folder) + ", for this process alone; duly store copy moves them to a Redis, which any number of processes share")
+	case s.redis == nil:
+		p.say("tasks are kept in memory and are lost when this process ends; leave out --store to keep them")
+	}
+}
+
 // with makes the settings of a scheduler on the store those of a process that others can ask about.
 // Each process announces itself through the store it works on.
 func (s *storage) with(c core.Config) core.Config {
@@ -63,9 +78,12 @@ func (s *storage) with(c core.Config) core.Config {
 	return c
 }
 
-// openStore opens the Redis that is configured, or a store in memory if there is none.
-// The memory store gets the same limits as a Redis would, so that a file behaves alike on both.
+// openStore opens the Redis that is configured, or a folder if there is none, or a store in memory if that is wanted.
+// Without a Redis a store gets the same limits as a Redis would, so that a file behaves alike on all.
 func openStore(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*storage, error) {
+	if c.Redis.URL == "" && c.Store != folder.Memory {
+		return openFolder(ctx, c, logger)
+	}
 	if c.Redis.URL == "" {
 		// One partition, as a single Redis has: limits need it.
 		s := memstore.New(memstore.Config{
@@ -84,6 +102,42 @@ func openStore(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*sto
 	}
 	return &storage{Store: s, Waker: s, Presence: s, Recent: s, Feed: s, name: s.Name(), close: s.Close, upgrade: s.Upgrade, masters: s.Masters, redis: s}, nil
 }
+
+// openFolder opens a store in a folder. One that another command has open is free again in a moment.
+func openFolder(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*storage, error) {
+	dir, err := folder.Dir(c.Store)
+	if err != nil {
+		return nil, usage("pass --store file:FOLDER, --redis URL, or the --server of a running duly daemon", "%w", err)
+	}
+	config := filestore.Config{
+		Dir: dir, SyncEvery: c.Fsync, Logger: cmp.Or(logger, slog.New(linelog.New(os.Stderr))),
+		Partitions: c.Redis.Partitions, Retention: c.Redis.Retention, Kept: c.Redis.Kept, KeptBytes: c.Redis.KeptBytes,
+		MaxTasks: c.Redis.MaxTasks, MaxBytes: c.Redis.MaxBytes,
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachIn)
+	defer cancel()
+	for {
+		s, err := filestore.Open(config)
+		if err == nil {
+			return &storage{Store: s, Waker: s, Presence: s, Recent: s, Feed: s, name: dir, close: s.Close, folder: dir}, nil
+		}
+		inUse, busy := errors.AsType[*filestore.InUseError](err)
+		if !busy {
+			return nil, &failure{why: err, todo: "name another folder with --store, or a Redis with --redis", code: exitFailed}
+		}
+		// A daemon keeps it.
+		if ctx.Err() != nil || folder.Answers(ctx, dir) {
+			return nil, &failure{why: inUse, todo: "stop that, or name another folder with --store; a folder is for one process, and a Redis for any number", code: exitFailed}
+		}
+		select {
+		case <-time.After(inUseEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// inUseEvery is how often is tried whether a folder is free.
+const inUseEvery = 20 * time.Millisecond
 
 // storeFailure is the failure for a Redis whose configuration makes it unusable.
 func storeFailure(err error) *failure {
@@ -107,14 +161,22 @@ var redisSettings = map[string]string{
 	"To": "--to",
 }
 
-// needRedis fails for a command that makes no sense on a store that ends with it.
+// needStore fails for a command that makes no sense on a store that ends with it.
 // Such a command would succeed and have no effect, which is worse than an error.
+func needStore(c *dulyfile.File) error {
+	if c.Redis.URL != "" || c.Store != folder.Memory {
+		return nil
+	}
+	return usage("pass --redis URL or --store file:FOLDER, or name a running duly daemon with --server",
+		"tasks in memory would be lost when this command ends")
+}
+
+// needRedis fails for a command that is about a Redis alone.
 func needRedis(c *dulyfile.File) error {
 	if c.Redis.URL != "" {
 		return nil
 	}
-	return usage("pass --redis URL, set $"+redisstore.EnvURL+", or name a running duly daemon with --server",
-		"no Redis is configured, and tasks in memory would be lost when this command ends")
+	return usage("pass --redis URL, or set $"+redisstore.EnvURL, "no Redis is configured, and this is about one")
 }
 
 // addressOf is the address of a server, if a token may be sent there.
@@ -157,6 +219,12 @@ func (o *options) onStore(ctx context.Context, do func(s scheduler) error) error
 		return err
 	}
 	s, st, err := openScheduler(ctx, c)
+	// A daemon that was starting has it now.
+	if _, busy := errors.AsType[*filestore.InUseError](err); busy {
+		if at, other := o.place(ctx); other == nil && at.server.URL != "" {
+			return onServer(&at, func(c *remote.Client) error { return o.again(ctx, func() error { return do(c) }) })
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -167,7 +235,7 @@ func (o *options) onStore(ctx context.Context, do func(s scheduler) error) error
 // openScheduler opens the store and makes a scheduler for commands that run nothing: it has no
 // handlers, so it can submit, read and control, and never claims.
 func openScheduler(ctx context.Context, c *dulyfile.File) (*core.Scheduler, *storage, error) {
-	if err := needRedis(c); err != nil {
+	if err := needStore(c); err != nil {
 		return nil, nil, err
 	}
 	c.Redis.Remember = true // a command is short: it need not try every script first

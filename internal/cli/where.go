@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -11,8 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/cli/contexts"
+	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
@@ -25,9 +28,19 @@ type place struct {
 	server remote.Config // its URL is empty on a Redis
 	// redis and prefix are those of a context; else the file, the environment and the flags have them.
 	redis, prefix string
+	// store is a folder, or memory, if neither a server nor a Redis is named.
+	store string
 
 	by      string // what has named it, for people
 	tokenBy string // what has the token
+}
+
+// address is that of its server, for people; empty if there is none.
+func (p *place) address() string {
+	if p.server.Socket != "" {
+		return "the daemon at " + p.server.Socket
+	}
+	return p.server.URL
 }
 
 // place finds out where the command works. What is nearer to the command counts: a flag before the environment, that before the file of -c, and
@@ -42,25 +55,63 @@ func (o *options) place(ctx context.Context) (place, error) {
 		return o.atServer(o.server.URL, "--server"), nil
 	case o.redis.URL != "":
 		return place{by: "--redis"}, o.noToken()
+	case o.store != "":
+		return o.atStore(ctx, o.store, "--store")
 	case o.context != "":
 		return o.atContext(o.context, "--context")
 	case strings.TrimSpace(os.Getenv(envServer)) != "" && !o.here:
 		return o.atServer(strings.TrimSpace(os.Getenv(envServer)), "$"+envServer), nil
 	case os.Getenv(redisstore.EnvURL) != "":
 		return place{by: "$" + redisstore.EnvURL}, o.noToken()
+	case os.Getenv(folder.Env) != "":
+		return o.atStore(ctx, os.Getenv(folder.Env), "$"+folder.Env)
 	}
 	if o.file != "" {
-		if c, err := o.parseFile(ctx); err != nil || c.Redis.URL != "" {
+		switch c, err := o.parseFile(ctx); {
+		case err != nil || c.Redis.URL != "":
 			return place{by: o.file}, err
+		case c.Store != "":
+			return o.atStore(ctx, c.Store, o.file)
 		}
 	}
-	return o.atCurrent()
+	at, err := o.atCurrent()
+	if err != nil || at.by != "" {
+		return at, err
+	}
+	if _, err := folder.Dir(""); err != nil { // it is an error for a command that needs it
+		return at, nil //nolint:nilerr // see above
+	}
+	return o.atStore(ctx, "", "")
+}
+
+// atStore is a store without a Redis. A folder that a daemon has open is reached through that daemon.
+func (o *options) atStore(ctx context.Context, store, by string) (place, error) {
+	if store == folder.Memory {
+		return place{store: store, by: by}, o.noToken()
+	}
+	dir, err := folder.Dir(store)
+	if err != nil {
+		return place{}, notStore(err, by)
+	}
+	p := place{store: folder.Scheme + dir, by: by}
+	if !o.here && folder.Answers(ctx, dir) {
+		p.server = remote.OnSocket(folder.Socket(dir))
+	}
+	return p, o.noToken()
+}
+
+// notStore is the failure for what names no folder, by what has named it.
+func notStore(err error, by string) error {
+	if wrong, ok := errors.AsType[*core.ConfigError](err); ok && by != "" {
+		err = fmt.Errorf("%s %s", by, wrong.Reason)
+	}
+	return usage("use one such as --store file:/var/lib/duly", "%w", err)
 }
 
 // onePlace refuses flags that name several places.
 func (o *options) onePlace() error {
 	var named []string
-	for _, f := range [][2]string{{"--server", o.server.URL}, {"--redis", o.redis.URL}, {"--context", o.context}} {
+	for _, f := range [][2]string{{"--server", o.server.URL}, {"--redis", o.redis.URL}, {"--store", o.store}, {"--context", o.context}} {
 		if f[1] != "" {
 			named = append(named, f[0])
 		}

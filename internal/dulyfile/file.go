@@ -3,6 +3,7 @@
 package dulyfile
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"time"
@@ -16,7 +17,9 @@ import (
 // Its zero value is a file that says nothing, which makes sense: a daemon with defaults.
 type File struct {
 	Redis        redisstore.Config
-	Name         string // of the process, in the history of tasks
+	Store        string        // where tasks are kept without a Redis: memory, or file: and a folder
+	Fsync        time.Duration // how often what is written in a folder is made to last; before each answer if zero
+	Name         string        // of the process, in the history of tasks
 	Concurrency  int
 	Urgent       int           // slots; none if negative
 	Ahead        time.Duration // how long before its time a task may be claimed; never if negative
@@ -75,7 +78,7 @@ func (f *File) read(ctx context.Context, root place, given Defaults) error {
 	var limits, budgets, agents, handlers, tasks, bindings, tokens, senders, memos, approvals, callbacks, alarm, busy place
 	keep := func(into *place) reader { return func(p place) error { *into = p; return nil } }
 	if err := root.read(map[string]reader{
-		"redis": text(&f.Redis.URL), "prefix": text(&f.Redis.Prefix), "partitions": integer(&f.Redis.Partitions),
+		"redis": text(&f.Redis.URL), "store": text(&f.Store), "fsync": readFsync(&f.Fsync), "prefix": text(&f.Redis.Prefix), "partitions": integer(&f.Redis.Partitions),
 		"redis_ca": text(&f.Redis.CAFile), "redis_cert": text(&f.Redis.CertFile), "redis_key": text(&f.Redis.KeyFile),
 		"retention": duration(&f.Redis.Retention), "kept": integer(&f.Redis.Kept), "kept_bytes": integer(&f.Redis.KeptBytes),
 		"max_tasks": integer(&f.Redis.MaxTasks), "max_bytes": integer(&f.Redis.MaxBytes),
@@ -92,7 +95,7 @@ func (f *File) read(ctx context.Context, root place, given Defaults) error {
 	if n := f.Redis.Partitions; n < 0 || n > mostPartitions || n&(n-1) != 0 {
 		return root.of("partitions").fail("must be a power of two up to %d, not %d", mostPartitions, n)
 	}
-	if err := f.checkBounds(root); err != nil {
+	if err := cmp.Or(f.checkBounds(root), f.checkStore(root)); err != nil {
 		return err
 	}
 	if f.Redis.Retention != 0 && f.Redis.Retention < redisstore.ShortestRetention {

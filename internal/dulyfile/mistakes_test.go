@@ -18,7 +18,7 @@ var mistakes = map[string]string{
 	"handlers: {a: [}":                      "duly.yaml:1: is not YAML: did not find expected node content",
 	"- a":                                   "duly.yaml:1: must be an object (key: value)",
 	"a: 1\n---\nb: 1":                       "duly.yaml: contains more than one YAML document",
-	"redis: a\nhandler: {}":                 "duly.yaml:2: handler: unknown key; expected one of agents, ahead, alarm, approvals, bindings, budgets, callbacks, concurrency, console, default_agent, handlers, heat, http, kept, kept_bytes, lease, limits, max_abandoned, max_bytes, max_crashes, max_depth, max_spawned, max_tasks, memos, name, owner",
+	"redis: a\nhandler: {}":                 "duly.yaml:2: handler: unknown key; expected one of agents, ahead, alarm, approvals, bindings, budgets, callbacks, concurrency, console, default_agent, fsync, handlers, heat, http, kept, kept_bytes, lease, limits, max_abandoned, max_bytes, max_crashes, max_depth, max_spawned, max_tasks, memos, name, owner",
 	"owner: ''":                             "duly.yaml:1: owner: must not be empty",
 	"owner: \"a\\nb\"":                      "duly.yaml:1: owner: has the control character",
 	"console: perhaps":                      "duly.yaml:1: console: must be off, on or read-only, not \"perhaps\"",

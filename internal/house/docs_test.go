@@ -99,7 +99,7 @@ func newReader(t *testing.T, page string) *reader {
 	fix := strings.NewReplacer("redis://127.0.0.1:6379/0", srv.URL, "127.0.0.1:8080", freeAddress(t))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "duly.yaml"), []byte(fix.Replace(blocksOf(t, page, "yaml")[0])), 0o600))
 	return &reader{
-		T: t, dir: dir, env: append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "DULY_REDIS_URL="+srv.URL),
+		T: t, dir: dir, env: append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "DULY_REDIS_URL="+srv.URL, "XDG_STATE_HOME="+filepath.Join(dir, "s")),
 		fix: fix,
 	}
 }

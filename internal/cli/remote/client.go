@@ -36,6 +36,8 @@ type Config struct {
 	URL string
 	// Token is sent with every request, if it is not empty. It is never logged, and no error has it.
 	Token string
+	// Socket is the socket of a server of this user on this machine; URL only names it for requests then.
+	Socket string
 	// InsecureHTTP allows to send the token over http:// to another machine.
 	InsecureHTTP bool
 }
@@ -54,15 +56,31 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: connectWithin}).DialContext, ForceAttemptHTTP2: true,
-		TLSHandshakeTimeout: connectWithin,
+	transport := c.Transport(connectWithin)
+	host := u.Scheme + "://" + u.Host
+	if c.Socket != "" {
+		host = "the daemon at " + c.Socket
 	}
 	return &Client{
-		base: strings.TrimRight(u.String(), "/"), host: u.Scheme + "://" + u.Host, token: c.Token,
+		base: strings.TrimRight(u.String(), "/"), host: host, token: c.Token,
 		// A redirect may lead to any server, and a POST would become a GET: its address is part of an error instead.
 		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}, nil
+}
+
+// OnSocket is a server of this user, by its socket.
+func OnSocket(path string) Config { return Config{URL: "http://localhost", Socket: path} }
+
+// Transport connects to the server, within a time.
+func (c *Config) Transport(within time.Duration) *http.Transport {
+	t := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: within}).DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: within}
+	if path := c.Socket; path != "" {
+		t.Proxy = nil
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{Timeout: within}).DialContext(ctx, "unix", path)
+		}
+	}
+	return t
 }
 
 // Address checks where a server is, and that the token may go there: over http:// only to this machine, unless that was allowed, as everybody on

@@ -1,8 +1,9 @@
 package cli
 
-// The command repartition.
+// The commands upgrade and repartition: how a Redis has its tasks.
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -78,4 +79,45 @@ func (p *process) printMoved(o *options, moved *redisstore.Repartitioned, dry bo
 			w.Line("start its processes again")
 		}
 	})
+}
+
+// upgradeCommand asks for a flag, as older processes that still run would not see some of the tasks.
+func (p *process) upgradeCommand(o *options) *cobra.Command {
+	var yes bool
+	cmd := command("upgrade", "Store tasks as this version does, which earlier versions cannot read",
+		"  duly upgrade --yes",
+		func(cmd *cobra.Command, _ []string) error {
+			if !yes {
+				return usage("stop every process of an earlier version, then pass --yes", "earlier versions cannot use the store afterwards")
+			}
+			c, err := loadFile(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			_, st, err := openScheduler(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			defer st.end(cmd.Context())
+			if st.upgrade == nil {
+				return errors.New("a store without a Redis has no layout: a folder is read as whichever version wrote it")
+			}
+			answer := struct {
+				From int `json:"from"`
+				To   int `json:"to"`
+			}{}
+			if answer.From, answer.To, err = st.upgrade(cmd.Context()); err != nil {
+				return err
+			}
+			return o.print(p.stdout, answer, func(w *table.Page) {
+				if answer.From == answer.To {
+					w.Line("the store has layout %d already", answer.To)
+					return
+				}
+				w.Line("the store has layout %d now; it had %d", answer.To, answer.From)
+				w.Line("restart the other processes of this version, so that they use it too")
+			})
+		})
+	cmd.Flags().BoolVar(&yes, "yes", false, "every process of an earlier version is stopped")
+	return onlyHere(o.withJSON(cmd), "it changes how Redis stores tasks, which servers do not do", "run it where Redis can be reached, with --redis")
 }
