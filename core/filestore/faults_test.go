@@ -66,8 +66,8 @@ func audit(tb testing.TB, s *filestore.Store) {
 	}
 }
 
-// lives runs tasks of 5 agents from submit to end, in calls one after the other, and returns what was answered.
-func lives(tb testing.TB, s *filestore.Store, n int) (ended []string) {
+// lives runs tasks of 5 agents from submit to end, in calls one after the other.
+func lives(tb testing.TB, s *filestore.Store, n int) {
 	tb.Helper()
 	for i := range n {
 		id := fmt.Sprint("t", i)
@@ -80,9 +80,7 @@ func lives(tb testing.TB, s *filestore.Store, n int) (ended []string) {
 		}
 		_, err = s.Settle(tb.Context(), []store.Settlement{{Run: claimed[0].Tasks[0].Run, Verb: store.VerbComplete, Record: []byte(`"done"`), Kind: "k"}})
 		require.NoError(tb, err)
-		ended = append(ended, id)
 	}
-	return ended
 }
 
 // copied is a folder with the files of another one, but for its lock.
@@ -473,7 +471,11 @@ func TestAnswersWaitForTheDisk(t *testing.T) {
 		_, err := s.Submit(t.Context(), []store.Submission{named("a", "2")})
 		answered <- err
 	}()
-	<-reached
+	select {
+	case <-reached:
+	case err := <-answered:
+		t.Fatal("answered before it was stored", err)
+	}
 	block.Store(false)
 	hurried, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -485,4 +487,22 @@ func TestAnswersWaitForTheDisk(t *testing.T) {
 	found, err := s.Get(t.Context(), store.Get{Agent: "a", IDs: []string{"2"}})
 	require.NoError(t, err)
 	assert.Equal(t, store.StatusWaiting, found.Tasks[0].Status)
+}
+
+// A journal whose calls are answered otherwise than when it was written is not gone on with.
+func TestOtherAnswersAreNamed(t *testing.T) {
+	t.Parallel()
+	c := config(t.TempDir())
+	s, err := filestore.Open(c)
+	require.NoError(t, err)
+	lives(t, s, 3)
+	filestore.Abandon(s)
+	path := only(t, c.Dir, "journal-")
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, filestore.Otherwise(b), 0o600))
+	_, err = filestore.Open(c)
+	damaged := &filestore.DamagedError{}
+	require.ErrorAs(t, err, &damaged)
+	assert.ErrorContains(t, err, "another state than before")
 }

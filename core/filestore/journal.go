@@ -207,7 +207,9 @@ func (s *Store) write() {
 		if again == nil && (s.failed != nil || s.journal.full.Load()) {
 			again = after(againEvery)
 		}
-		s.fail(s.compact())
+		if s.failed == nil && s.journal.isLong() {
+			s.fail(s.compact())
+		}
 	}
 }
 
@@ -276,9 +278,6 @@ func (s *Store) tryAgain() {
 // for it: the last snapshot and the calls since then.
 func (s *Store) compact() error {
 	j := &s.journal
-	if s.failed != nil || j.compacting || j.size-j.head+j.behind < j.wanted && j.segments < mostSegments {
-		return nil
-	}
 	if err := j.sync(); err != nil {
 		return err
 	}
@@ -303,6 +302,11 @@ func (s *Store) compact() error {
 		j.compacted <- out
 	})
 	return nil
+}
+
+// isLong reports whether a snapshot is worth it, and none is under way.
+func (j *journal) isLong() bool {
+	return !j.compacting && (j.size-j.head+j.behind >= j.wanted || j.segments >= mostSegments)
 }
 
 // finish notes the outcome of a snapshot. One that failed is tried again when the journal is half as long again.

@@ -1,6 +1,6 @@
 package filestore_test
 
-// Processes that are killed at each step of writing: whatever was answered is there.
+// Processes that are killed at each step of writing: all that was answered is there.
 
 import (
 	"bufio"

@@ -16,6 +16,7 @@ func lock(dir, path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	// guard: file-lock
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		held, _ := os.ReadFile(path) //nolint:gosec // as above
 		_ = f.Close()
@@ -29,6 +30,11 @@ func lock(dir, path string) (*os.File, error) {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
 	return f, nil
+}
+
+// unlock gives the folder free. A program that is being started right now has the file too, until it begins, and must not keep the folder.
+func unlock(f *os.File) error {
+	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
 // isFull reports whether an error says that the disk is full, or the user's share of it.

@@ -93,6 +93,7 @@ func readFrame(in *os.File, r *bufio.Reader, at, size int64) (frame []byte, mend
 	if _, err := in.ReadAt(rest, at); err != nil {
 		return nil, false, err
 	}
+	// guard: file-mended
 	if f := mend(rest); f != nil {
 		_, err := in.Seek(at+int64(len(f)), io.SeekStart)
 		r.Reset(in)

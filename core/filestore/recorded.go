@@ -141,6 +141,7 @@ func (r *recorded) replay(l *loaded, content []byte, path string, at int64) erro
 			return damaged
 		}
 	}
+	// guard: file-fingerprint
 	if memstore.StateOf(l.mem).Fingerprint() != want {
 		if r.by == program() {
 			return &DamagedError{File: path, Offset: at, What: "its calls give another state than before"}

@@ -103,7 +103,7 @@ func Open(config Config) (*Store, error) {
 	}
 	s.journal = journal{folder: &s.folder, config: &s.config, compacted: make(chan compacted, 1)}
 	if err := s.read(); err != nil {
-		_ = held.Close()
+		_ = unlock(held)
 		return nil, fmt.Errorf("open: %w", err)
 	}
 	s.ended.Go(s.write)
@@ -317,6 +317,5 @@ func (s *Store) Close() error {
 	if err == nil {
 		err = s.journal.end(s.mem, s.settings)
 	}
-	// guard: file-locked
-	return errors.Join(err, s.lock.Close())
+	return errors.Join(err, unlock(s.lock))
 }
