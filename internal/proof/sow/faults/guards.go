@@ -9,6 +9,7 @@ import (
 const (
 	inCore   = "core"
 	inMemory = "core/memstore"
+	inFolder = "core/filestore"
 	onRedis  = "core/redisstore"
 	inDaemon = "adapters/daemon"
 )

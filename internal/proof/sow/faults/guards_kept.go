@@ -32,6 +32,27 @@ var keptGuards = []Guard{
 	{"45", sow.Fault{
 		Name: "late-state-on-redis", What: "a state that comes late undoes a later one", Change: sow.Swap("number >= last", "true"),
 	}, onRedis, "TestContract$/progress"},
+	{"46", sow.Fault{
+		Name: "file-sync", What: "an answer does not wait for the disk", Change: sow.Drop,
+	}, inFolder, "TestAnswersWaitForTheDisk$"},
+	{"46", sow.Fault{
+		Name: "file-seen", What: "a read shows what is not on the disk yet", Change: sow.Never,
+	}, inFolder, "TestAnswersWaitForTheDisk$"},
+	{"46", sow.Fault{
+		Name: "file-full", What: "a full disk takes new tasks in, out of what is kept for ends", Change: sow.Never,
+	}, inFolder, "TestAFullDisk$"},
+	{"46", sow.Fault{
+		Name: "file-damaged", What: "damage is taken for a tail that was cut off", Change: sow.Never,
+	}, inFolder, "TestDamageIsNamed$"},
+	{"46", sow.Fault{
+		Name: "file-mended", What: "a flipped bit stays flipped", Change: sow.Never,
+	}, inFolder, "TestAFlippedBit$"},
+	{"46", sow.Fault{
+		Name: "file-fingerprint", What: "calls that are answered in another way than before are not noticed", Change: sow.Never,
+	}, inFolder, "TestOtherAnswersAreNamed$"},
+	{"46", sow.Fault{
+		Name: "file-lock", What: "two processes have a folder", Change: sow.Never,
+	}, inFolder, "TestOneProcessAtATime$"},
 	{"44", sow.Fault{
 		Name: "stamp", What: "a claim leases tasks to a process whose definitions are lost", Change: sow.Without(2),
 	}, inCore, "TestAnEmptyStoreGetsItsLimitsBackFirst$"},
