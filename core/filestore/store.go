@@ -224,6 +224,7 @@ func change[A, R any](ctx context.Context, s *Store, v *verb[A, R], args A) (R, 
 	}
 	now := s.now()
 	s.clock.set(now)
+	// guard: file-journal
 	s.append(now, func(b []byte, later store.Millis) []byte { return appendRecord(b, v, later, &args) })
 	// The caller may have gone by the time that the call is made again.
 	out, err := v.do(context.WithoutCancel(ctx), s.mem, args)

@@ -275,7 +275,7 @@ func TestHandlersAreDescribed(t *testing.T) {
 	require.NotNil(t, config)
 	file := filepath.Join(t.TempDir(), "duly.yaml")
 	require.NoError(t, os.WriteFile(file, config[1], 0o600))
-	out, err := exec.CommandContext(t.Context(), "go", "run", "./cmd/duly", "run-due", "--all", "-c", file).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "run", "./cmd/duly", "run-due", "--all", "-c", file, "--store", "memory").CombinedOutput()
 	require.NoError(t, err, string(out))
 }
 

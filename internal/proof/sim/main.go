@@ -18,7 +18,7 @@ func main() {
 	seed := flag.Uint64("seed", 1, "the first seed")
 	n := flag.Uint64("n", 1, "how many seeds, one after the other")
 	story := flag.Bool("trace", false, "tell the story of each history")
-	backend := flag.String("store", "memory", "the store: memory or redis")
+	backend := flag.String("store", "memory", "the store: memory, folder or redis")
 	shrink := flag.Bool("shrink", true, "look for the smallest history that fails in the same way")
 	say := flag.Bool("say", false, "say which seed is played next, for whoever wants to know which one has ended the program")
 	limit := flag.Duration("for", 0, "stop after this long")
@@ -52,8 +52,11 @@ type session struct {
 func (s *session) run(t *testing.T, backend string) {
 	t.Helper()
 	open := world.Memory
-	if backend == "redis" {
+	switch backend {
+	case "redis":
 		open = world.Redis(t)
+	case "folder":
+		open = world.Folder(t)
 	}
 	for seed := s.seed; seed < s.seed+s.n; seed++ {
 		if s.limit > 0 && time.Since(s.began) > s.limit {

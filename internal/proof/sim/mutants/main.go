@@ -111,7 +111,7 @@ var (
 
 // try builds the simulation with a mutant, and plays seeds until one finds it.
 // Nothing is shrunk, and the seeds begin at 1, so that the same mutant is found by the same seed each
-// time. A fault in a script can show only in a store on Redis.
+// time. A fault in a script can show only in a store on Redis, and one of files only in a folder.
 func try(ctx context.Context, tree *sow.Tree, m *sow.Fault, dir string, n int) (found, error) {
 	overlay, err := tree.Overlay(m, dir)
 	if err != nil {
@@ -123,8 +123,11 @@ func try(ctx context.Context, tree *sow.Tree, m *sow.Fault, dir string, n int) (
 		return found{}, fmt.Errorf("it does not compile: %w\n%s", err, out)
 	}
 	args := []string{"-seed", "1", "-n", fmt.Sprint(n), "-shrink=false", "-say"}
-	if tree.IsScript(m) {
+	switch {
+	case tree.IsScript(m):
 		args = append(args, "-store", "redis")
+	case strings.HasPrefix(tree.File(m), "core/filestore/"):
+		args = append(args, "-store", "folder")
 	}
 	// A mutant may keep a history from ending.
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)

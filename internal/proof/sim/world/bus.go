@@ -91,6 +91,9 @@ func (c *call) make() {
 	// model from it. The answer of then is dropped: the caller has had its own.
 	w.remember(func() { w.making = c; _, _ = c.do(w.store) })
 	w.making = c
+	if f, mortal := w.store.(*folder); mortal {
+		f.next()
+	}
 	answer, err := c.do(w.store)
 	if !c.given && (!c.done || !c.firstCounts) { // who gave up waiting has an answer, and may be reading it
 		c.answer, c.err = answer, err

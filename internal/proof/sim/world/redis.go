@@ -1,6 +1,6 @@
 package world
 
-// The stores that a history can be played on: in memory, and the real scripts in a Redis of their own, which are given the time of the history
+// The stores that a history can be played on: in memory, in a folder, and the real scripts in a Redis of their own, which are given the time of the history
 // instead of the machine's.
 
 import (
@@ -8,13 +8,16 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-6f6f2c11/duly/core/filestore"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -185,6 +188,79 @@ func (o *outside) do(job func()) {
 func on[A any](o *outside, call func() (A, error)) (answer A, err error) {
 	o.do(func() { answer, err = call() })
 	return answer, err
+}
+
+// Folder opens a store in a folder. Its process dies between two calls now and then, or ends, and another one goes on from the files. No promise may show that.
+func Folder(t *testing.T) Open {
+	t.Helper()
+	root, last := t.TempDir(), (*folder)(nil)
+	return func(o *Settings, clock Clock) (store.Store, error) {
+		if last != nil { // a restore gives the history another store
+			last.end()
+		}
+		f := &folder{root: root, config: filestore.Config{
+			Clock: clock, Partitions: o.Partitions, Retention: o.Retention, Kept: o.Kept, MaxTasks: o.MaxTasks, SnapshotAfter: 16 << 10, Reserve: 1, Logger: slog.New(slog.DiscardHandler),
+		}}
+		last = f
+		return f, f.open(false)
+	}
+}
+
+// folder is a store in a folder whose process is mortal.
+type folder struct {
+	*filestore.Store
+
+	root   string
+	config filestore.Config
+	calls  int
+}
+
+// deathEvery is after how many calls its process dies, or ends.
+const deathEvery = 60
+
+// open opens a folder: an empty one, or a copy of what the last process has left in this moment, as a kill would have it.
+func (f *folder) open(copied bool) error {
+	dir, err := os.MkdirTemp(f.root, "")
+	if err != nil {
+		return err
+	}
+	if copied {
+		err = os.CopyFS(dir, os.DirFS(f.config.Dir))
+	}
+	f.config.Dir = dir
+	if err == nil {
+		f.Store, err = filestore.Open(f.config)
+	}
+	return err
+}
+
+// next counts a call, before which the process may have died or ended.
+func (f *folder) next() {
+	if f.calls++; f.calls%deathEvery != 0 {
+		return
+	}
+	dies, old, dir := f.calls/deathEvery%3 > 0, f.Store, f.config.Dir
+	if !dies {
+		f.must(old.Close())
+	}
+	f.must(f.open(true))
+	if dies {
+		f.must(old.Close()) // it has lost its files, and only its goroutines are left
+	}
+	f.must(os.RemoveAll(dir))
+}
+
+// end ends the last process.
+func (f *folder) end() {
+	f.must(f.Close())
+	f.must(os.RemoveAll(f.config.Dir))
+}
+
+// must ends the history: there is no other disk.
+func (*folder) must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
 
 // Memory opens a store in memory.

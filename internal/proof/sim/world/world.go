@@ -111,6 +111,9 @@ func Play(t *testing.T, plan *Plan, open Open, story bool) *Result {
 		w := newWorld(t.Context(), plan, open, story)
 		w.history()
 		w.end()
+		if f, mortal := w.store.(*folder); mortal {
+			f.end()
+		}
 		result.Breach, result.Steps, result.Elapsed, result.Tried = w.audit.breach, w.steps, w.elapsed(), w.audit.tried
 		result.Starts, result.Requests, result.Called = w.audit.starts, w.asked, w.called
 		if w.story != nil {

@@ -98,6 +98,15 @@ func TestHistoriesOnRedis(t *testing.T) { //nolint:paralleltest // as above
 	}
 }
 
+// A store in a folder keeps them too, while its process dies between calls.
+func TestHistoriesInAFolder(t *testing.T) { //nolint:paralleltest // as above
+	open := world.Folder(t)
+	for seed := range uint64(25) {
+		r := world.Play(t, world.PlanOf(seed), open, false)
+		require.Nil(t, r.Breach, "seed %d", seed)
+	}
+}
+
 // deaf is a store that answers heartbeats and does not keep the leases.
 type deaf struct{ store.Store }
 

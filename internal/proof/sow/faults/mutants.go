@@ -180,6 +180,9 @@ var plain = []sow.Fault{
 		Name: "cancel-not-told", What: "A run is not told that its task was cancelled.",
 		At: "cancel-reaches-run", Change: sow.Drop,
 	},
+	{
+		Name: "file-forgets", What: "A call is answered, and is in no file.", At: "file-journal", Change: sow.Drop,
+	},
 	// From here on the faults are in scripts, and are tried with a Redis. Several have
 	// counterparts above, as both stores have to give the same answers.
 	{
