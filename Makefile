@@ -38,7 +38,7 @@ help: ## list the targets
 
 .PHONY: run
 run: build ## run the quickstart: a daemon that keeps its tasks in a folder
-	@bin/duly daemon -c examples/quickstart/duly.yaml
+	@bin/duly daemon -c examples/quickstart/duly.yaml --store file:bin/quickstart
 
 .PHONY: build
 build: ## build bin/duly
