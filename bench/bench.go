@@ -94,6 +94,7 @@ type measurement struct {
 var measurements = []measurement{
 	{"life", "whole life of a task: submit in batches, then drain", measureLife, false},
 	{"persist", "the same, with an append-only file", measurePersist, false},
+	{"folder", "the same, in a folder in place of Redis", measureFolder, false},
 	{"payload", "the same, with payloads of 1 kB", measurePayload, false},
 	{"submit", "one task a call, from 64 goroutines", measureSubmit, false},
 	{"limits", "few slots, and so small claims", measureLimits, false},
