@@ -427,7 +427,8 @@ func TestAJournalIsCompacted(t *testing.T) {
 			size += info.Size()
 		}
 	}
-	assert.Less(t, size, int64(600_000), "%d lives of which one record is kept", n)
+	// What is left is what the store knows: one record, and which ids it has dropped; and the names of its fields.
+	assert.Less(t, size, int64(len(want)+32<<10), "%d lives", n)
 	t.Logf("figure: %d lives, %d snapshots, %d bytes are left", n, d.count("snapshot renamed"), size)
 }
 

@@ -4,8 +4,11 @@ package cli_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +16,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/filestore"
+	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
+	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 )
 
 // newFolder is a world whose tasks are in the folder of a user.
@@ -56,9 +64,9 @@ func TestAFolderInPlaceOfRedis(t *testing.T) {
 	info, err := os.Stat(filepath.Join(dir, "socket"))
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-	folder, err := os.Stat(dir)
+	closed, err := os.Stat(dir)
 	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o700), folder.Mode().Perm())
+	assert.Equal(t, os.FileMode(0o700), closed.Mode().Perm())
 	assert.Contains(t, w.ok(t, "doctor"), "ok  store")
 
 	require.NoError(t, d.cmd.Process.Kill())
@@ -136,36 +144,36 @@ func TestWhatNamesAFolder(t *testing.T) {
 func TestStoreCopy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	folder, dir := newFolder(t)
+	here, dir := newFolder(t)
 	for i := range 30 {
-		folder.ok(t, "submit", "--agent", fmt.Sprint("a", i%3), "--id", fmt.Sprint(i), "--kind", "note", "--delay", "1h", "--payload", fmt.Sprintf(`{"n":%d}`, i))
+		here.ok(t, "submit", "--agent", fmt.Sprint("a", i%3), "--id", fmt.Sprint(i), "--kind", "note", "--delay", "1h", "--payload", fmt.Sprintf(`{"n":%d}`, i))
 	}
-	folder.ok(t, "submit", "--agent", "a0", "--id", "daily", "--kind", "note", "--cron", "0 9 * * *", "--zone", "Europe/Berlin")
-	folder.ok(t, "agent", "set", "quiet", "--zone", "Asia/Tokyo")
-	folder.ok(t, "pause", "a1", "--reason", "slowly")
-	folder.ok(t, "pause", "--kind", "other", "--ahead")
-	folder.ok(t, "limit", "set", "--kind", "note", "--concurrency", "2")
-	folder.ok(t, "budget", "set", "--kind", "note", "--unit", "runs", "--amount", "100", "--per", "day")
+	here.ok(t, "submit", "--agent", "a0", "--id", "daily", "--kind", "note", "--cron", "0 9 * * *", "--zone", "Europe/Berlin")
+	here.ok(t, "agent", "set", "quiet", "--zone", "Asia/Tokyo")
+	here.ok(t, "pause", "a1", "--reason", "slowly")
+	here.ok(t, "pause", "--kind", "other", "--ahead")
+	here.ok(t, "limit", "set", "--kind", "note", "--concurrency", "2")
+	here.ok(t, "budget", "set", "--kind", "note", "--unit", "runs", "--amount", "100", "--per", "day")
 	config := file(t, "handlers: { note: { log: {} } }")
-	d := folder.start(t, "daemon", "-c", config)
+	d := here.start(t, "daemon", "-c", config)
 	d.line(t, "duly is running")
-	oneLine(t, folder.duly(t, "store", "copy", "--to", w.redis.URL), 1, "is in use by process")
+	oneLine(t, here.duly(t, "store", "copy", "--to", w.redis.URL), 1, "is in use by process")
 	d.stop(t, syscall.SIGTERM)
 
-	out := folder.ok(t, "store", "copy", "--to", w.redis.URL)
+	out := here.ok(t, "store", "copy", "--to", w.redis.URL)
 	assert.Contains(t, out, "4 agents and 31 live tasks of "+dir)
 	assert.Contains(t, out, "limits, budgets and pauses of more than an agent: 3 new")
 	assert.Contains(t, out, "has 31 live tasks now; "+dir+" has 31, and is paused as a whole")
 	for _, agent := range []string{"a0", "a1", "a2", "quiet"} {
-		assert.Equal(t, sortedLines(folder.ok(t, "agent", "export", agent)), sortedLines(w.ok(t, "agent", "export", agent)), agent)
+		assert.Equal(t, sortedLines(here.ok(t, "agent", "export", agent)), sortedLines(w.ok(t, "agent", "export", agent)), agent)
 	}
 	for _, command := range []string{"limit list", "budget list"} {
-		assert.Equal(t, folder.ok(t, strings.Fields(command)...), w.ok(t, strings.Fields(command)...))
+		assert.Equal(t, here.ok(t, strings.Fields(command)...), w.ok(t, strings.Fields(command)...))
 	}
-	again := folder.object(t, "store", "copy", "--to", w.redis.URL)
+	again := here.object(t, "store", "copy", "--to", w.redis.URL)
 	assert.EqualValues(t, 0, again["new"])
 	assert.EqualValues(t, 31, again["to_live"])
-	assert.Contains(t, folder.ok(t, "pauses"), "its tasks were copied to "+w.redis.URL)
+	assert.Contains(t, here.ok(t, "pauses"), "its tasks were copied to "+w.redis.URL)
 
 	oneLine(t, w.duly(t, "store", "copy", "--to", "file:"+t.TempDir()), 2, "stop every process of that store, then pass --yes")
 	oneLine(t, w.duly(t, "store", "copy", "--to", w.redis.URL, "--yes"), 2, "the same store")
@@ -173,4 +181,60 @@ func TestStoreCopy(t *testing.T) {
 	back := "file:" + t.TempDir()
 	assert.EqualValues(t, 31, w.object(t, "store", "copy", "--to", back, "--yes")["to_live"])
 	assert.Equal(t, sortedLines(w.ok(t, "agent", "export", "a0")), sortedLines(noRedis().ok(t, "agent", "export", "a0", "--store", back)))
+}
+
+// A daemon of a folder is killed again and again: all that was submitted is completed, and no start goes unexplained.
+func TestCrashesInAFolder(t *testing.T) {
+	t.Parallel()
+	w, dir := newFolder(t)
+	log := filepath.Join(t.TempDir(), "starts")
+	config := file(t, fmt.Sprintf(`
+lease: %s
+max_crashes: 20  # as in TestCrashes
+handlers:
+  work: { exec: ["sh", "-c", 'echo "$DULY_TASK_ID $DULY_FENCE $DULY_ATTEMPT $DAEMON $(date +%%s%%N)" >>"$0"; sleep 0.02', %s] }
+`, crashLease, log))
+	client, err := remote.New(remote.OnSocket(folder.Socket(dir)))
+	require.NoError(t, err)
+	defer client.Close()
+	begun, killed, tasks := map[*running]time.Time{}, map[int]time.Time{}, 0
+	start := func(number int) *running {
+		numbered := world{env: append(slices.Clone(w.env), "DAEMON="+strconv.Itoa(number))}
+		at := time.Now()
+		d := numbered.start(t, "daemon", "-c", config)
+		begun[d] = at
+		d.line(t, "duly is running")
+		return d
+	}
+	submit := func(n int) {
+		all := make([]core.NewTask, n)
+		for i := range all {
+			all[i] = core.NewTask{Agent: agentOf(tasks + i), ID: strconv.Itoa(tasks + i), Kind: "work"}
+		}
+		_, err := client.Submit(t.Context(), all...)
+		require.NoError(t, err)
+		tasks += n
+	}
+	d := start(1)
+	const kills = 12
+	for number := 1; number <= kills; number++ {
+		submit(60)
+		pause(time.Duration(rand.IntN(300)) * time.Millisecond)
+		killed[number] = time.Now()
+		require.NoError(t, d.cmd.Process.Kill())
+		<-d.ended
+		d = start(number + 1)
+	}
+	require.Eventually(t, func() bool {
+		stats, err := client.Stats(t.Context())
+		return err == nil && stats.Completed == int64(tasks)
+	}, 60*time.Second, 50*time.Millisecond)
+	code, _ := d.stop(t, syscall.SIGTERM)
+	assert.Equal(t, 0, code)
+	st, err := filestore.Open(filestore.Config{Dir: dir})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, st.Close()) }()
+	s, err := core.New(st, core.Config{})
+	require.NoError(t, err)
+	account(t, s, tasks, starts(t, log), killed, longestStart(t, begun))
 }
