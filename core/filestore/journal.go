@@ -63,10 +63,17 @@ func (j *journal) begin(l *loaded, now settings) error {
 	if err := j.room(func() error { return j.segment(now) }); err != nil {
 		return err
 	}
-	if !j.full.Load() {
-		j.full.Store(!j.keepReserve())
+	if !j.full.Load() && !j.keepReserve() {
+		j.setFull()
 	}
 	return nil
+}
+
+// setFull takes nothing new in until there is room again.
+func (j *journal) setFull() {
+	j.full.Store(true)
+	j.config.Logger.Warn("the disk is full: nothing new is taken in, and what is there runs on out of the reserve", slog.String("dir", j.config.Dir),
+		slog.String("todo", "free some space"))
 }
 
 // want works out when the next snapshot is worth it.
@@ -139,9 +146,7 @@ func (j *journal) room(do func() error) error {
 	if !isFull(err) || j.full.Load() {
 		return err
 	}
-	j.full.Store(true)
-	j.config.Logger.Warn("the disk is full: nothing new is taken in, and what is there runs on out of the reserve", slog.String("dir", j.config.Dir),
-		slog.String("todo", "free some space"))
+	j.setFull()
 	return errors.Join(os.Remove(j.reserve()), do())
 }
 
