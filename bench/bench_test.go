@@ -61,6 +61,10 @@ func TestQuickMeasuresEverything(t *testing.T) {
 			"Redis CPU, submit": both, "Redis CPU, drain": both, "Redis CPU": both, "client CPU": both, "Redis commands": both,
 			"submit": both, "drain": both, "end to end": both,
 		},
+		"folder": {
+			"Redis CPU, submit": alone, "Redis CPU, drain": alone, "Redis CPU": alone, "client CPU": alone, "Redis commands": alone,
+			"submit": alone, "drain": alone, "end to end": alone, "bytes on disk": alone,
+		},
 		"payload": {
 			"Redis CPU, submit": both, "Redis CPU, drain": both, "Redis CPU": both, "client CPU": both, "Redis commands": both,
 			"submit": both, "drain": both, "end to end": both,
@@ -78,7 +82,7 @@ func TestQuickMeasuresEverything(t *testing.T) {
 	}
 	groups := map[string]int{
 		"longest": 1, "life": 3, "persist": 1, "payload": 1, "submit": 3, "latency": 1, "idle": 2, "memory": 3, "due": 2, "catchup": 1,
-		"limits": 1, "features": 14, "steady": 3, "trickle": 1, "mixed": 1,
+		"limits": 1, "features": 14, "steady": 3, "trickle": 1, "mixed": 1, "folder": 3,
 	}
 
 	found := map[string]map[string]int{}
