@@ -22,7 +22,7 @@ func measureFolder(ctx context.Context, b *bench) error {
 	if err := b.redis.appendOnly(ctx, true); err != nil {
 		return err
 	}
-	contestants := []contestant{{side: sideDuly, label: c.title, run: func(ctx context.Context) ([]sample, error) { return b.dulyLife(ctx, c, agents) }}}
+	contestants := []contestant{{side: sideDuly, label: c.title, run: func(ctx context.Context) ([]sample, error) { return b.fileLife(ctx, c, agents) }}}
 	for _, f := range []struct {
 		title string
 		every time.Duration
@@ -32,6 +32,30 @@ func measureFolder(ctx context.Context, b *bench) error {
 		}})
 	}
 	return errors.Join(b.compare(ctx, c.rounds, contestants...), b.redis.appendOnly(ctx, false))
+}
+
+// fileLife is a life on a Redis with a file, in the figures that a folder has.
+func (b *bench) fileLife(ctx context.Context, c *course, agents int) ([]sample, error) {
+	before, err := b.redis.number(ctx, "persistence", "aof_current_size")
+	if err != nil {
+		return nil, err
+	}
+	all, err := b.dulyLife(ctx, c, agents)
+	if err != nil {
+		return nil, err
+	}
+	after, err := b.redis.number(ctx, "persistence", "aof_current_size")
+	if err != nil {
+		return nil, err
+	}
+	var out []sample
+	for _, s := range all {
+		if s.name == "client CPU" || s.name == "end to end" {
+			out = append(out, s)
+		}
+	}
+	bytes := sample{spec{c.measurement, out[0].group, "bytes on disk", "/task", lower, target{}}, (after - before) / float64(b.tasks)}
+	return append(out, bytes), nil
 }
 
 // folderLife is a life in a folder: its speed, its work, and the bytes of its journal.
