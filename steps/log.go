@@ -76,8 +76,11 @@ type Row struct {
 // waitsFor are the words for what a step waits for.
 var waitsFor = map[Reason]string{ForTime: "waits for its time", ForSignal: "waits for a signal", ForTasks: "waits for its tasks"}
 
-// Rows are the steps of a task with a status, in the order of their ends, and what it waits for.
-func (l *Log) Rows(status core.Status) []Row {
+// underWay stands for the step that a run is at: its name is stored with its end.
+const underWay = "(under way)"
+
+// Rows are the steps of a task, in the order of their ends, and what it waits for, or since when it has been at the next one.
+func (l *Log) Rows(t *core.TaskInfo) []Row {
 	rows := make([]Row, 0, len(l.Done)+1)
 	for i := range l.Done {
 		s := &l.Done[i]
@@ -87,12 +90,15 @@ func (l *Log) Rows(status core.Status) []Row {
 		}
 		rows = append(rows, r)
 	}
-	if p := l.Waits; p != nil && !status.Finished() {
-		r := Row{Name: p.Name, State: waitsFor[p.For], At: p.Since, Until: p.Until}
-		if status == core.StatusInProgress {
-			r.State, r.Until = "going on", time.Time{}
-		}
-		rows = append(rows, r)
+	p := l.Waits
+	switch {
+	case t.Status.Finished():
+	case p != nil && t.Status == core.StatusInProgress:
+		rows = append(rows, Row{Name: p.Name, State: "going on", At: p.Since})
+	case p != nil:
+		rows = append(rows, Row{Name: p.Name, State: waitsFor[p.For], At: p.Since, Until: p.Until})
+	case t.Status == core.StatusInProgress && len(l.Done) > 0:
+		rows = append(rows, Row{Name: underWay, State: "going on", At: l.Done[len(l.Done)-1].At})
 	}
 	return rows
 }

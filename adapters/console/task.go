@@ -63,7 +63,7 @@ type stepRow struct {
 // stepsOf are the steps of a task that keeps a log of them.
 func stepsOf(t *core.TaskInfo) (rows []stepRow) {
 	log, _ := steps.ReadLog(t.Checkpoint)
-	for _, r := range log.Rows(t.Status) {
+	for _, r := range log.Rows(t) {
 		rows = append(rows, stepRow{r, usedText(r.Used)})
 	}
 	return rows

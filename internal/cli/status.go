@@ -212,7 +212,7 @@ func printSteps(w *table.Page, info *core.TaskInfo) {
 	}
 	_, _ = w.WriteString("\n")
 	t := table.New(w, "STEP", "STATE", "AT", "TOOK", "USED")
-	for _, r := range log.Rows(info.Status) {
+	for _, r := range log.Rows(info) {
 		if !r.Until.IsZero() {
 			r.State += " until " + clock(r.Until)
 		}
