@@ -14,7 +14,8 @@
 local n = tonumber(ARGV[1])
 local reply, adds, fences, soonest = { now }, {}, {}, nil
 redis.call('ZREM', KEYS[4], '') -- the first write must be one that is allowed when memory is full
-local noticed = redis.call('EXISTS', base .. 'notices') == 1
+-- Asked at once, as mostly neither is there; then both are looked into.
+local unusual = redis.call('EXISTS', base .. 'notices', base .. 'orders') > 0
 for i = 1, n do
   local fence, lease = ARGV[2 * i], ARGV[2 * i + 1]
   local leaves = sub(lease, 1, 1) == LEAVES
@@ -23,21 +24,30 @@ for i = 1, n do
   local held = redis.call('ZSCORE', KEYS[4], fence)
   reply[i + 1] = held and 1 or 0
   if held then
-    if noticed then redis.call('ZREM', base .. 'notices', fence) end
+    if unusual then redis.call('ZREM', base .. 'notices', fence) end
     if leaves then redis.call('ZADD', base .. 'notices', now, LEAVES .. fence) end
     -- guard: extend-on-redis
     local till = now + tonumber(lease)
-    if not soonest or till < soonest then soonest = till end
+    -- `due` is no later than the end of any lease: only one that has become shorter is news.
+    if till < tonumber(held) and (not soonest or till < soonest) then soonest = till end
     adds[#adds + 1] = till
     adds[#adds + 1] = fence
   end
 end
 for i = 1, #adds, 1000 do redis.call('ZADD', KEYS[4], 'XX', unpack(adds, i, math.min(i + 999, #adds))) end
-if soonest then announce(soonest) end -- a lease may have become shorter
+if soonest then announce(soonest) end
+
+-- claim_of is what is known of a claim: the marks of its runs, and their tasks.
+local claims = {}
+local function claim_of(fence)
+  if not claims[fence] then claims[fence] = redis.call('HMGET', KEYS[3], fence, fence .. CLAIM_REFS) end
+  return claims[fence][1], claims[fence][2]
+end
+
 for i = 2 * n + 2, #ARGV, 5 do
   local fence, index, ref, state = ARGV[i], tonumber(ARGV[i + 1]) + 1, ARGV[i + 2], ARGV[i + 3]
-  local found = redis.call('HMGET', KEYS[3], fence, fence .. CLAIM_REFS)
-  local marks, refs = found[1], found[2] and cmsgpack.unpack(found[2]) or {}
+  local marks, packed = claim_of(fence)
+  local refs = packed and cmsgpack.unpack(packed) or {}
   -- The claim may be another one, if a failover has undone the caller's and its fence was given again: then this is not its task.
   local holds = refs[3 * index] and refs[3 * index - 2] .. ':' .. refs[3 * index - 1] == ref
   if marks and holds and index <= #marks - 16 and byte(marks, index) == byte(RUNNING) then
@@ -69,15 +79,16 @@ local function ordered(i, marks)
   end
 end
 
-local orders = redis.call('EXISTS', base .. 'orders') == 1
-for i, marks in ipairs(redis.call('HMGET', KEYS[3], unpack(fences))) do
+local known = #fences == 1 and claims[fences[1]] -- a save is about one claim
+local all = known and { known[1] } or redis.call('HMGET', KEYS[3], unpack(fences))
+for i, marks in ipairs(all) do
   if reply[i + 1] == 1 and marks then
     if string.find(sub(marks, 1, -17), LOST, 1, true) then
       for k = 1, #marks - 16 do
         if byte(marks, k) == byte(LOST) then ends(i, k, '') end
       end
     end
-    if orders then ordered(i, marks) end
+    if unusual then ordered(i, marks) end
   end
 end
 reply[n + 2] = ended
