@@ -123,6 +123,21 @@ func (w *worker) Claim(ctx context.Context, requests []store.ClaimRequest) ([]st
 	r.calls.RLock()
 	defer r.calls.RUnlock()
 	claims, err := w.Store.Claim(ctx, requests)
+	// A claim that took long may have taken tasks of the next round.
+	if next := w.r.Load(); next != r {
+		next.calls.RLock()
+		defer next.calls.RUnlock()
+		w.note(next, called, claims, err)
+	}
+	w.note(r, called, claims, err)
+	if err == nil && rand.Float64() < w.loses {
+		return nil, errLost
+	}
+	return claims, err
+}
+
+// note records the answer to a claim, as far as it is about a recorder's agents.
+func (w *worker) note(r *recorder, called time.Time, claims []store.Claim, err error) {
 	again := r.sentAgain(called)
 	if err != nil || again {
 		r.unknown(w.client, called, err == nil)
@@ -141,10 +156,6 @@ func (w *worker) Claim(ctx context.Context, requests []store.ClaimRequest) ([]st
 			r.add(t.Agent, w.client, called, input{verb: claim, fence: fence, again: again}, answer{def: definition(t.Body), cancelled: t.Cancelled})
 		}
 	}
-	if err == nil && rand.Float64() < w.loses {
-		return nil, errLost
-	}
-	return claims, err
 }
 
 // definition finds the number in the body of a task.
