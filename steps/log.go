@@ -76,7 +76,7 @@ type Row struct {
 // waitsFor are the words for what a step waits for.
 var waitsFor = map[Reason]string{ForTime: "waits for its time", ForSignal: "waits for a signal", ForTasks: "waits for its tasks"}
 
-// underWay stands for the step that a run is at: its name is stored with its end.
+// underWay is shown for the step that a run is at: its name is stored with its end.
 const underWay = "(under way)"
 
 // Rows are the steps of a task, in the order of their ends, and what it waits for, or since when it has been at the next one.

@@ -124,6 +124,7 @@ func TestWhatNamesAFolder(t *testing.T) {
 	w.env = append(w.env, "DULY_STORE=file:"+other)
 	assert.Contains(t, w.ok(t, "context", "show", "-c", file(t, "redis: redis://127.0.0.1:1")), "file:"+other+"\nnamed by  $DULY_STORE")
 	assert.Contains(t, w.ok(t, "context", "show", "--redis", "redis://127.0.0.1:1"), "redis://127.0.0.1:1")
+	oneLine(t, w.duly(t, "events"), 2, "no daemon has "+other+" open", "start duly daemon")
 	oneLine(t, w.duly(t, "stats", "--store", "nonsense"), 2, "--store must be file:FOLDER or memory", `"nonsense"`)
 	oneLine(t, w.duly(t, "stats", "--store", "memory"), 2, "tasks in memory would be lost")
 	oneLine(t, w.duly(t, "stats", "--store", "file:/dev/null/x"), 1, "not a directory")

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -46,7 +47,10 @@ func (p *process) eventsCommand(o *options) *cobra.Command {
 				if c.Redis.URL != "" {
 					return f.listen(cmd.Context(), c)
 				}
-				at.server.URL = defaultServer // tasks in memory, or in a folder, are those of a daemon
+				if dir, in := strings.CutPrefix(c.Store, folder.Scheme); in { // a command that opens it keeps daemons out
+					return usage("start duly daemon, or name a server with --server", "no daemon has %s open, so that nothing happens there", dir)
+				}
+				at.server.URL = defaultServer // tasks in memory are those of a daemon
 				at.useToken(o)
 			}
 			f.at = at
