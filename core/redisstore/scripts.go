@@ -91,7 +91,6 @@ func (s *scripts) each(do func(to *script, name string, f form)) {
 		{&s.claim, "claim"},
 		{&s.next, "next"},
 		{&s.settle, "settle"},
-		{&s.extend, "extend"},
 		{&s.charge, "charge"},
 		{&s.back, "back"},
 		{&s.replay, "replay"},
@@ -129,6 +128,7 @@ func (s *scripts) each(do func(to *script, name string, f form)) {
 	do(&s.plainClaim, "plainclaim", formPlain)
 	do(&s.plainSettle, "plainsettle", formPlain)
 	do(&s.plainStart, "plainstart", formPlain)
+	do(&s.extend, "extend", formPlain)
 	// For the script that is sent instead when the answer was lost.
 	s.plainSubmit.answers, s.plainStart.answers = true, true
 }

@@ -1,5 +1,6 @@
 -- extend: move the ends of leases that are still held, and keep the progress of their runs.
 -- needs: layout alone
+-- then: tasks shortened
 -- KEYS[1] agenda
 -- KEYS[2] state
 -- KEYS[3] claims
@@ -35,8 +36,6 @@ for i = 1, n do
   end
 end
 for i = 1, #adds, 1000 do redis.call('ZADD', KEYS[4], 'XX', unpack(adds, i, math.min(i + 999, #adds))) end
-if soonest then announce(soonest) end
-
 -- claim_of is what is known of a claim: the marks of its runs, and their tasks.
 local claims = {}
 local function claim_of(fence)
@@ -92,4 +91,4 @@ for i, marks in ipairs(all) do
   end
 end
 reply[n + 2] = ended
-return reply
+if not soonest then return reply end
