@@ -2,7 +2,11 @@ package filestore
 
 // What can be wrong with a folder.
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
 
 // InUseError reports a folder that another process has open.
 type InUseError struct {
@@ -43,3 +47,14 @@ func (e *NewerError) Error() string {
 
 // Unwrap is what was found.
 func (e *NewerError) Unwrap() error { return e.Err }
+
+// FullError reports that the disk is full. It is a [store.ErrFull].
+type FullError struct{ Dir string }
+
+// Error says what to do.
+func (e *FullError) Error() string {
+	return "the disk of " + e.Dir + " is full: free some space; what is there runs on and ends meanwhile"
+}
+
+// Is makes it a store.ErrFull.
+func (*FullError) Is(target error) bool { return target == store.ErrFull }

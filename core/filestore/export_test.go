@@ -44,3 +44,15 @@ func Otherwise(journal []byte) []byte {
 	seal(last)
 	return journal
 }
+
+// WithRoom has the disk of a store have so many bytes free.
+func WithRoom(c Config, room func() int64) Config {
+	c.room = room
+	return c
+}
+
+// WithMostContent bounds what one write takes.
+func WithMostContent(c Config, most int) Config {
+	c.most = most
+	return c
+}

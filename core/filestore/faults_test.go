@@ -294,7 +294,7 @@ func TestAFullDisk(t *testing.T) {
 	d := &disk{}
 	var log bytes.Buffer
 	c := config(t.TempDir())
-	c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	c.Logger, c.SnapshotAfter = slog.New(slog.NewTextHandler(&log, nil)), 16<<10
 	full := true
 	c = filestore.WithPoint(c, func(name string) error {
 		if err := d.point(name); err != nil {
@@ -327,6 +327,11 @@ func TestAFullDisk(t *testing.T) {
 	owed.Owed = true
 	_, err = s.Submit(t.Context(), []store.Submission{owed})
 	require.NoError(t, err, "what follows an end")
+	for i := range 400 { // until a snapshot would be worth it, which would take the room that is left
+		_, err = s.Signal(t.Context(), []store.Signal{{Agent: "a", Key: fmt.Sprint("key", i), Payload: []byte(`"a signal"`), Keep: time.Hour}})
+		require.NoError(t, err)
+	}
+	assert.Zero(t, d.count("snapshot written"))
 	full = false
 	d.set(nil)
 	require.Eventually(t, func() bool {
@@ -510,4 +515,66 @@ func TestOtherAnswersAreNamed(t *testing.T) {
 	damaged := &filestore.DamagedError{}
 	require.ErrorAs(t, err, &damaged)
 	assert.ErrorContains(t, err, "another state than before")
+}
+
+// A snapshot takes no room that calls need: none is begun on a disk that has not enough for it, or that is full.
+func TestASnapshotNeedsRoom(t *testing.T) {
+	t.Parallel()
+	d := &disk{}
+	var log bytes.Buffer
+	var room atomic.Int64
+	c := config(t.TempDir())
+	c.SnapshotAfter, c.SyncEvery, c.Logger = 8<<10, time.Second, slog.New(slog.NewTextHandler(&log, nil))
+	s, err := filestore.Open(filestore.WithRoom(filestore.WithPoint(c, d.point), room.Load))
+	require.NoError(t, err)
+	next := 0
+	write := func() {
+		for range 400 {
+			submit(t, s, "a", fmt.Sprint(next))
+			next++
+		}
+	}
+	write()
+	assert.Zero(t, d.count("snapshot written"))
+	assert.Equal(t, 1, strings.Count(log.String(), "no room for a snapshot"), "it is said once until the journal is half as long again")
+	room.Store(1 << 30)
+	write()
+	require.Eventually(t, func() bool { submit(t, s, "b", fmt.Sprint(next)); next++; return d.count("snapshot renamed") > 0 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, s.Close())
+}
+
+// A frame that could not be read again is not written.
+func TestAFrameHasABound(t *testing.T) {
+	t.Parallel()
+	c := config(t.TempDir())
+	s, err := filestore.Open(filestore.WithMostContent(c, 10_000))
+	require.NoError(t, err)
+	submit(t, s, "a", "1")
+	large := named("a", "large")
+	large.Body = make([]byte, 20_000)
+	_, err = s.Submit(t.Context(), []store.Submission{large})
+	require.ErrorContains(t, err, "more than one write takes")
+	submit(t, s, "a", "2")
+	assert.Len(t, ids(t, s, "a"), 2)
+	require.NoError(t, s.Close())
+}
+
+// Files that were deleted under a store are there again when it has ended.
+func TestDeletedFiles(t *testing.T) {
+	t.Parallel()
+	c := config(t.TempDir())
+	s, err := filestore.Open(c)
+	require.NoError(t, err)
+	for i := range 100 {
+		submit(t, s, "a", fmt.Sprint(i))
+	}
+	require.NoError(t, s.Close())
+	s, err = filestore.Open(c)
+	require.NoError(t, err)
+	submit(t, s, "a", "last") // so little that a snapshot is not worth it
+	require.NoError(t, os.RemoveAll(c.Dir))
+	submit(t, s, "a", "behind")
+	require.NoError(t, s.Close())
+	s = open(t, c)
+	assert.Len(t, ids(t, s, "a"), 102)
 }

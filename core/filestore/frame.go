@@ -11,9 +11,9 @@ import (
 
 // A frame is a mark, the length of its content, a checksum of both, and the content.
 const (
-	mark       = "\xd0\x1fdu"
-	frameHead  = len(mark) + 4 + 8
-	maxContent = 1 << 30
+	mark        = "\xd0\x1fdu"
+	frameHead   = len(mark) + 4 + 8
+	mostContent = 512 << 20
 )
 
 var table = crc64.MakeTable(crc64.ECMA)
@@ -24,7 +24,7 @@ func appendHead(b []byte) []byte { return append(b, make([]byte, frameHead)...) 
 // seal fills the head in of the frame that is the whole of b.
 func seal(b []byte) {
 	copy(b, mark)
-	binary.LittleEndian.PutUint32(b[len(mark):], uint32(len(b)-frameHead)) //nolint:gosec // at most maxContent
+	binary.LittleEndian.PutUint32(b[len(mark):], uint32(len(b)-frameHead)) //nolint:gosec // at most mostContent
 	binary.LittleEndian.PutUint64(b[len(mark)+4:], checksum(b))
 }
 
@@ -39,7 +39,7 @@ func length(b []byte) int {
 		return 0
 	}
 	n := int(binary.LittleEndian.Uint32(b[len(mark):]))
-	if n > maxContent || n > len(b)-frameHead {
+	if n > mostContent || n > len(b)-frameHead {
 		return 0
 	}
 	return frameHead + n

@@ -1,11 +1,10 @@
 package filestore
 
-// The journal: writing it, and making it short again.
+// The journal: its segment, its room on the disk, and when it is too long.
 
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -40,7 +39,9 @@ type journal struct {
 	behind   int64
 	segments int
 	snapshot int64 // bytes
-	wanted   int64 // so many bytes behind a snapshot make the next one worth it
+	// wanted is how many bytes behind a snapshot make the next one worth it, and wantedSegments how many segments do.
+	wanted         int64
+	wantedSegments int
 	// compacted has the outcome of a snapshot that is made in the background; compacting is set until then.
 	compacting bool
 	compacted  chan compacted
@@ -75,9 +76,6 @@ func (j *journal) setFull() {
 	j.config.Logger.Warn("the disk is full: nothing new is taken in, and what is there runs on out of the reserve", slog.String("dir", j.config.Dir),
 		slog.String("todo", "free some space"))
 }
-
-// want works out when the next snapshot is worth it.
-func (j *journal) want() { j.wanted = max(j.config.SnapshotAfter, j.snapshot/4) }
 
 // segment begins the file of a segment, which is there for good when it returns.
 func (j *journal) segment(now settings) error {
@@ -184,152 +182,51 @@ func (j *journal) keepReserve() bool {
 	return true
 }
 
-// after is the machine's: what it measures is the disk, and not what is due.
-func after(d time.Duration) <-chan time.Time { return time.After(d) } //nolint:forbidigo // see above
-
-// write is the goroutine that writes.
-func (s *Store) write() {
-	var sync, again <-chan time.Time
-	for {
-		select {
-		case <-s.kick:
-			s.flush()
-		case <-sync:
-			sync = nil
-			s.fail(s.journal.sync())
-		case c := <-s.journal.compacted:
-			s.journal.finish(c)
-		case <-again:
-			again = nil
-			s.tryAgain()
-		case <-s.stop:
-			s.flush()
-			return
-		}
-		if sync == nil && s.config.SyncEvery > 0 && s.failed == nil && s.journal.synced.Load() < s.journal.size {
-			sync = after(s.config.SyncEvery)
-		}
-		if again == nil && (s.failed != nil || s.journal.full.Load()) {
-			again = after(againEvery)
-		}
-		if s.failed == nil && s.journal.isLong() {
-			s.fail(s.compact())
-		}
-	}
-}
-
-// flush writes what is pending.
-func (s *Store) flush() {
-	s.mu.Lock()
-	frame, batch := s.pending, s.batch
-	s.pending = nil
-	if frame == nil {
-		s.mu.Unlock()
-		return
-	}
-	setCheck(frame, memstore.StateOf(s.mem).Fingerprint())
-	s.mu.Unlock()
-	seal(frame)
-	err := s.journal.put(frame)
-	s.fail(err)
-	batch.err = err
-	close(batch.done)
-	if cap(frame) <= mostSpare {
-		s.mu.Lock()
-		s.spare = frame[:0]
-		s.mu.Unlock()
-	}
-}
-
-// fail notes that what is in memory is no longer what is stored: nothing is answered until the folder was read again.
-func (s *Store) fail(err error) {
-	if err == nil || s.failed != nil {
-		return
-	}
-	s.config.Logger.Error("the journal cannot be written: nothing is answered until it can be", slog.String("dir", s.config.Dir), slog.Any("error", err))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failed = fmt.Errorf("the journal in %s cannot be written: %w", s.config.Dir, err)
-	if s.pending != nil {
-		s.batch.err = s.failed
-		close(s.batch.done)
-		s.pending = nil
-	}
-}
-
-// tryAgain reads the folder again after a failure, and looks whether a full disk has room again.
-func (s *Store) tryAgain() {
-	if s.failed != nil {
-		if s.journal.compacting {
-			return // it reads what is about to be replaced
-		}
-		if err := s.read(); err != nil {
-			s.config.Logger.Error("the journal cannot be written yet", slog.String("dir", s.config.Dir), slog.Any("error", err))
-			return
-		}
-		s.config.Logger.Info("the journal can be written again", slog.String("dir", s.config.Dir))
-		s.mu.Lock()
-		close(s.again)
-		s.again = make(chan struct{})
-		s.mu.Unlock()
-	}
-	if s.journal.full.Load() && s.journal.keepReserve() {
-		s.config.Logger.Info("the disk has room again", slog.String("dir", s.config.Dir))
-		s.journal.full.Store(false)
-	}
-}
-
-// compact begins a snapshot in the background once the journal has become long. It is made of the files alone, by a store of its own, so that no call waits
-// for it: the last snapshot and the calls since then.
-func (s *Store) compact() error {
-	j := &s.journal
-	if err := j.sync(); err != nil {
-		return err
-	}
-	old := j.out
-	covered, segments := j.behind+j.size, j.segments+1
-	j.number++
-	if err := j.room(func() error { return j.segment(s.settings) }); err != nil {
-		return err
-	}
-	_ = old.Close()
-	j.behind, j.segments, j.compacting = covered, segments, true
-	background := s.folder
-	background.stop = s.stop
-	below := j.number
-	s.ended.Go(func() {
-		out := compacted{covered: covered, segments: segments}
-		l, err := background.load(below)
-		if err == nil {
-			out.size, err = background.writeSnapshot(l.mem, l.settings, below)
-		}
-		out.err = err
-		j.compacted <- out
-	})
-	return nil
-}
-
-// isLong reports whether a snapshot is worth it, and none is under way.
+// isLong reports whether a snapshot is worth it, and may be made: on a full disk it would take the room of what calls write.
 func (j *journal) isLong() bool {
-	return !j.compacting && (j.size-j.head+j.behind >= j.wanted || j.segments >= mostSegments)
+	// guard: file-room
+	return !j.compacting && !j.full.Load() && (j.size-j.head+j.behind >= j.wanted || j.segments >= j.wantedSegments)
 }
 
-// finish notes the outcome of a snapshot. One that failed is tried again when the journal is half as long again.
+// want works out when the next snapshot is worth it.
+func (j *journal) want() {
+	j.wanted, j.wantedSegments = max(j.config.SnapshotAfter, j.snapshot/4), mostSegments
+}
+
+// later puts the next snapshot off until the journal is half as long again, and has as many segments more.
+func (j *journal) later() {
+	long := j.behind + j.size
+	j.wanted, j.wantedSegments = long+long/2, j.segments+mostSegments
+}
+
+// hasRoom reports whether the disk has room for a snapshot besides what calls write, and the reserve: it is no longer than what it is made of.
+func (j *journal) hasRoom() bool {
+	needs, has := j.snapshot+j.behind+j.size+j.config.Reserve, j.config.room()
+	// guard: file-snapshot-room
+	if has >= needs {
+		return true
+	}
+	j.config.Logger.Warn("the disk has no room for a snapshot: the journal grows, and the next start takes longer", slog.String("dir", j.config.Dir),
+		slog.Int64("needs", needs), slog.Int64("has", has), slog.String("todo", "free some space"))
+	return false
+}
+
+// finish notes the outcome of a snapshot.
 func (j *journal) finish(c compacted) {
 	j.compacting = false
 	if c.err != nil {
 		if !errors.Is(c.err, errStopped) {
 			j.config.Logger.Warn("the journal could not be made shorter", slog.String("dir", j.config.Dir), slog.Any("error", c.err))
 		}
-		j.wanted = j.behind + j.behind/2
+		j.later()
 		return
 	}
 	j.snapshot, j.behind, j.segments = c.size, j.behind-c.covered, j.segments-c.segments
 	j.want()
 }
 
-// end ends the segment. It leaves a snapshot if that takes no longer than making the calls again would.
-func (j *journal) end(mem *memstore.Store, now settings) error {
+// end ends the segment. It leaves a snapshot if that takes no longer than making the calls again would, or if it has to.
+func (j *journal) end(mem *memstore.Store, now settings, has bool) error {
 	defer func() { _ = j.out.Close() }()
 	if err := j.sync(); err != nil {
 		return err
@@ -338,7 +235,7 @@ func (j *journal) end(mem *memstore.Store, now settings) error {
 	if written == 0 {
 		_ = os.Remove(j.out.Name())
 	}
-	if written+j.behind == 0 || (written+j.behind)*8 < j.snapshot && j.segments < mostSegments {
+	if !has && (written+j.behind == 0 || (written+j.behind)*8 < j.snapshot && j.segments < mostSegments) {
 		return nil
 	}
 	_, err := j.folder.writeSnapshot(mem, now, j.number+1)

@@ -116,7 +116,7 @@ func nextFrame(r *bufio.Reader, left int64) ([]byte, error) {
 		return nil, nil //nolint:nilerr // what is there instead is looked at next
 	}
 	n := int64(frameHead) + int64(binary.LittleEndian.Uint32(head[len(mark):]))
-	if n > left || n > maxContent {
+	if n > left || n > mostContent {
 		return nil, nil
 	}
 	frame := make([]byte, n)

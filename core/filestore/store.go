@@ -34,8 +34,11 @@ type Config struct {
 	Retention                                       time.Duration
 	Clock                                           memstore.Clock // the machine's if nil
 
-	// point is called at each place at which a process may die; an error is that of the step. For tests.
+	// For tests. Point is called at each place at which a process may die; an error is that of the step. Room is that of the disk, and most the bytes
+	// of one write.
 	point func(name string) error
+	room  func() int64
+	most  int
 }
 
 // Defaults of Config.
@@ -62,7 +65,8 @@ type Store struct {
 	spare   []byte       // a buffer for the next ones
 	last    store.Millis // when the last of them was made
 	batch   *batch
-	failed  error // why nothing can be stored now; nil while it can
+	failed  error  // why nothing can be stored now; nil while it can
+	said    string // the last reason that was logged for not beginning again
 	closed  bool
 
 	journal journal
@@ -123,6 +127,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Clock == nil {
 		c.Clock = machine{}
+	}
+	if c.room == nil {
+		c.room = func() int64 { return roomOf(c.Dir) }
+	}
+	if c.most == 0 {
+		c.most = mostContent
 	}
 	return c
 }
@@ -191,17 +201,6 @@ func (s *Store) memory() *memstore.Store {
 // now is the time of a call, in whole milliseconds as in Redis.
 func (s *Store) now() store.Millis { return store.Millis(s.config.Clock.Now().UnixMilli()) }
 
-// FullError reports that the disk is full. It is a [store.ErrFull].
-type FullError struct{ Dir string }
-
-// Error says what to do.
-func (e *FullError) Error() string {
-	return "the disk of " + e.Dir + " is full: free some space; what is there runs on and ends meanwhile"
-}
-
-// Is makes it a store.ErrFull.
-func (*FullError) Is(target error) bool { return target == store.ErrFull }
-
 // hasRoom is an error if the disk is full.
 func (s *Store) hasRoom(verb string) error {
 	// guard: file-full
@@ -214,26 +213,29 @@ func (s *Store) hasRoom(verb string) error {
 // change makes a call that changes the store, and answers it once it is stored.
 func change[A, R any](ctx context.Context, s *Store, v *verb[A, R], args A) (R, error) {
 	var none R
-	if err := ctx.Err(); err != nil {
-		return none, &store.Error{Verb: v.name, Err: err}
-	}
-	s.mu.Lock()
-	if err := s.unable(); err != nil {
+	for {
+		if err := ctx.Err(); err != nil {
+			return none, &store.Error{Verb: v.name, Err: err}
+		}
+		s.mu.Lock()
+		before, err := note(s, v, &args)
+		if before == nil && err == nil {
+			break
+		}
 		s.mu.Unlock()
-		return none, &store.Error{Verb: v.name, Err: err}
+		if err == nil {
+			s.wake()
+			err = before.wait(ctx)
+		}
+		if err != nil {
+			return none, &store.Error{Verb: v.name, Err: err}
+		}
 	}
-	now := s.now()
-	s.clock.set(now)
-	// guard: file-journal
-	s.append(now, func(b []byte, later store.Millis) []byte { return appendRecord(b, v, later, &args) })
 	// The caller may have gone by the time that the call is made again.
 	out, err := v.do(context.WithoutCancel(ctx), s.mem, args)
 	batch := s.batch
 	s.mu.Unlock()
-	select {
-	case s.kick <- struct{}{}:
-	default:
-	}
+	s.wake()
 	if failed := batch.wait(ctx); failed != nil {
 		return none, &store.Error{Verb: v.name, Err: failed}
 	}
@@ -248,14 +250,41 @@ func (s *Store) unable() error {
 	return s.failed
 }
 
-// append adds a record to those that are written next. The mutex is held.
-func (s *Store) append(now store.Millis, record func(b []byte, later store.Millis) []byte) {
-	if s.pending == nil {
+// note adds the record of a call to those that are written next, at the time of now, which is that of the call. If they would be more than one write
+// takes it adds nothing, and returns those that have to be written before. The mutex is held.
+func note[A, R any](s *Store, v *verb[A, R], args *A) (before *batch, err error) {
+	if err := s.unable(); err != nil {
+		return nil, err
+	}
+	begins, was := s.pending == nil, s.batch
+	if begins {
 		s.pending, s.spare, s.last = appendCheck(appendHead(s.spare), s.journal.synced.Load()), nil, 0
 		s.batch = &batch{done: make(chan struct{})}
 	}
-	s.pending = record(s.pending, now-s.last)
-	s.last = now
+	now, end := s.now(), len(s.pending)
+	// guard: file-journal
+	s.pending = appendRecord(s.pending, v, now-s.last, args)
+	switch {
+	case len(s.pending)-frameHead <= s.config.most:
+		s.clock.set(now)
+		s.last = now
+		return nil, nil //nolint:nilnil // nothing has to be written before, and nothing is wrong
+	case begins:
+		n := len(s.pending) - end
+		s.pending, s.batch = nil, was
+		return nil, fmt.Errorf("the call has %d bytes, which is more than one write takes: send it in parts", n)
+	default:
+		s.pending = s.pending[:end]
+		return s.batch, nil
+	}
+}
+
+// wake lets what is pending be written.
+func (s *Store) wake() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
 }
 
 // look makes a call that changes nothing that lasts. It is answered once everything that it has seen is stored.
@@ -316,7 +345,22 @@ func (s *Store) Close() error {
 	defer s.mu.Unlock()
 	err := s.failed
 	if err == nil {
-		err = s.journal.end(s.mem, s.settings)
+		err = s.journal.end(s.mem, s.settings, s.restored())
 	}
 	return errors.Join(err, unlock(s.lock))
+}
+
+// restored makes the folder again if it was deleted under the store, which has all of it still, unless another process has one there by now. It reports
+// whether it did so.
+func (s *Store) restored() bool {
+	if _, err := os.Stat(s.journal.out.Name()); !errors.Is(err, os.ErrNotExist) {
+		return false
+	}
+	held, err := s.lock.Stat()
+	there, missing := os.Stat(s.lock.Name())
+	if err != nil || missing == nil && !os.SameFile(held, there) {
+		return false
+	}
+	s.config.Logger.Warn("files were deleted while they were in use: they are written again", slog.String("dir", s.config.Dir))
+	return os.MkdirAll(s.config.Dir, 0o700) == nil
 }

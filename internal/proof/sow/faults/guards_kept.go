@@ -42,6 +42,12 @@ var keptGuards = []Guard{
 		Name: "file-full", What: "a full disk takes new tasks in, out of what is kept for ends", Change: sow.Never,
 	}, inFolder, "TestAFullDisk$"},
 	{"46", sow.Fault{
+		Name: "file-room", What: "a snapshot takes the room of what calls write on a full disk", Change: sow.Without(2),
+	}, inFolder, "TestAFullDisk$"},
+	{"46", sow.Fault{
+		Name: "file-snapshot-room", What: "a snapshot is begun that the disk has no room for", Change: sow.Always,
+	}, inFolder, "TestASnapshotNeedsRoom$"},
+	{"46", sow.Fault{
 		Name: "file-damaged", What: "damage is taken for a tail that was cut off", Change: sow.Never,
 	}, inFolder, "TestDamageIsNamed$"},
 	{"46", sow.Fault{

@@ -1,9 +1,12 @@
-//go:build unix
+//go:build linux || darwin || freebsd
 
 package filestore
 
+// What the system does for a folder: one process at a time has it, and how much room its disk has.
+
 import (
 	"errors"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -35,6 +38,15 @@ func lock(dir, path string) (*os.File, error) {
 // unlock gives the folder free. A program that is being started right now has the file too, until it begins, and must not keep the folder.
 func unlock(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
+}
+
+// roomOf is how many bytes this user may still write to the disk of a folder; very many if that cannot be found out.
+func roomOf(dir string) int64 {
+	var found syscall.Statfs_t
+	if err := syscall.Statfs(dir, &found); err != nil {
+		return math.MaxInt64
+	}
+	return int64(found.Bavail) * int64(found.Bsize) //nolint:gosec,unconvert // their types differ from system to system
 }
 
 // isFull reports whether an error says that the disk is full, or the user's share of it.
