@@ -2,13 +2,9 @@ package filestore_test
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
-	"strconv"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -54,15 +50,6 @@ func TestContract(t *testing.T) {
 	})
 }
 
-var equalOptions = []storetest.Options{
-	{Partitions: 1},
-	{Partitions: 2, Retention: 2 * time.Minute},
-	{Partitions: 1, Kept: 2, MaxTasks: 5},
-	{Partitions: 4, Retention: time.Hour, MaxTasks: 12, Kept: 4},
-	{Partitions: 1, Kept: 1},
-	{Partitions: 1, Kept: 20, KeptBytes: 32 << 10, MaxBytes: 40 << 10},
-}
-
 // equal drives a store in a folder and one in memory with the same calls. Then the calls are made again from the journal, twice, and each state is compared
 // byte by byte, as is that which a snapshot gives.
 func equal(t *testing.T, o storetest.Options, data []byte) int {
@@ -93,26 +80,7 @@ func equal(t *testing.T, o storetest.Options, data []byte) int {
 	return n
 }
 
-// At least 333 calls in each sequence, the same ones in each run; DULY_EQUAL_SEEDS sets how many sequences.
-func TestEqualToMemory(t *testing.T) { //nolint:tparallel // the group waits for its parallel subtests
+func TestEqualToMemory(t *testing.T) {
 	t.Parallel()
-	const choices = 13_500
-	seeds := 12
-	if testing.Short() {
-		seeds = 1
-	}
-	if n, err := strconv.Atoi(os.Getenv("DULY_EQUAL_SEEDS")); err == nil {
-		seeds = n
-	}
-	var total atomic.Int64
-	t.Run("seeds", func(t *testing.T) {
-		for seed := range seeds {
-			t.Run(fmt.Sprint(seed), func(t *testing.T) {
-				t.Parallel()
-				total.Add(int64(equal(t, equalOptions[seed%len(equalOptions)], storetest.Random(uint64(seed), choices))))
-			})
-		}
-	})
-	require.GreaterOrEqual(t, total.Load(), int64(333*seeds))
-	t.Logf("figure: %d calls gave equal answers", total.Load())
+	storetest.Sequences(t, equal)
 }

@@ -1,14 +1,7 @@
 package redisstore_test
 
 import (
-	"fmt"
-	"os"
-	"strconv"
-	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
@@ -26,39 +19,13 @@ func equal(t *testing.T, url string, o storetest.Options, data []byte) int {
 	return storetest.Equal(t, clock, mem, still(t, redisstore.Config{URL: url}, clock, false, o), data)
 }
 
-var equalOptions = []storetest.Options{
-	{Partitions: 1},
-	{Partitions: 2, Retention: 2 * time.Minute},
-	{Partitions: 1, Kept: 2, MaxTasks: 5},
-	{Partitions: 4, Retention: time.Hour, MaxTasks: 12, Kept: 4},
-	{Partitions: 1, Kept: 1},
-	{Partitions: 1, Kept: 20, KeptBytes: 32 << 10, MaxBytes: 40 << 10},
-}
-
-// At least 333 calls in each sequence, the same ones in each run; DULY_EQUAL_SEEDS sets how many sequences. CI makes 72 without the race detector.
-func TestEqualToMemory(t *testing.T) { //nolint:tparallel // the group waits for its parallel subtests
+func TestEqualToMemory(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	const choices = 13_500
-	seeds := 12
-	if testing.Short() {
-		seeds = 1
-	}
-	if n, err := strconv.Atoi(os.Getenv("DULY_EQUAL_SEEDS")); err == nil {
-		seeds = n
-	}
-	var total atomic.Int64
-	t.Run("seeds", func(t *testing.T) {
-		for seed := range seeds {
-			t.Run(fmt.Sprint(seed), func(t *testing.T) {
-				t.Parallel()
-				n := equal(t, srv.URL, equalOptions[seed%len(equalOptions)], storetest.Random(uint64(seed), choices))
-				total.Add(int64(n))
-			})
-		}
+	storetest.Sequences(t, func(t *testing.T, o storetest.Options, data []byte) int {
+		t.Helper()
+		return equal(t, srv.URL, o, data)
 	})
-	require.GreaterOrEqual(t, total.Load(), int64(333*seeds))
-	t.Logf("figure: %d calls gave equal answers", total.Load())
 }
 
 func FuzzEqualToMemory(f *testing.F) {
@@ -70,6 +37,6 @@ func FuzzEqualToMemory(f *testing.F) {
 		if len(data) > 4000 {
 			return
 		}
-		equal(t, srv.URL, equalOptions[int(options)%len(equalOptions)], data)
+		equal(t, srv.URL, storetest.EqualOptions[int(options)%len(storetest.EqualOptions)], data)
 	})
 }

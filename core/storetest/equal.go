@@ -5,7 +5,6 @@ package storetest
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -35,16 +34,6 @@ func Equal(t *testing.T, clock *Clock, a, b store.Store, data []byte) int {
 	}
 	d.finish()
 	return calls
-}
-
-// Random is data for Equal: n choices from a seed.
-func Random(seed uint64, n int) []byte {
-	r := rand.New(rand.NewPCG(seed, 1))
-	data := make([]byte, n)
-	for i := range data {
-		data[i] = byte(r.UintN(256))
-	}
-	return data
 }
 
 // claimName names a claim: fences are numbered by partition.
