@@ -151,9 +151,9 @@ func (j *journal) room(do func() error) error {
 // reserve is the file that keeps room.
 func (j *journal) reserve() string { return filepath.Join(j.config.Dir, reserveName) }
 
-// keepReserve makes the reserve what it is to be. It reports whether there is room for it.
+// keepReserve makes the reserve as large as it is to be at least. It reports whether there is room for it.
 func (j *journal) keepReserve() bool {
-	if info, err := os.Stat(j.reserve()); err == nil && info.Size() == j.config.Reserve {
+	if info, err := os.Stat(j.reserve()); err == nil && info.Size() >= j.config.Reserve {
 		return true
 	}
 	out, err := os.OpenFile(j.reserve(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)

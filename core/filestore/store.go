@@ -26,7 +26,7 @@ type Config struct {
 	// SnapshotAfter is how many bytes of journal make a snapshot worth it, and so how long a start may take: DefaultSnapshotAfter if zero. A
 	// journal may always become a quarter of the last snapshot.
 	SnapshotAfter int64
-	Reserve       int64        // bytes that are kept for when the disk is full: DefaultReserve if zero
+	Reserve       int64        // bytes that are kept at least for when the disk is full: DefaultReserve if zero
 	Logger        *slog.Logger // what was mended, cut off, and cannot be written: slog.Default() if nil
 
 	// The others are those of a memstore. Partitions is what an empty folder gets; a folder that has tasks keeps its own.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 
@@ -211,14 +212,14 @@ func (c *copying) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.count(ctx)
+	return c.live(ctx)
 }
 
 // reason is that of the pause of the source.
 func (c *copying) reason() string { return "its tasks were copied to " + c.names[1] }
 
-// count counts the live tasks of both stores.
-func (c *copying) count(ctx context.Context) error {
+// live counts the live tasks of both stores.
+func (c *copying) live(ctx context.Context) error {
 	for _, side := range []struct {
 		s    *core.Scheduler
 		into *int64
@@ -300,25 +301,52 @@ func (c *copying) agent(ctx context.Context, agent string) error {
 	if err != nil {
 		return err
 	}
-	done, err := c.to.Import(ctx, "", &lines)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.add(agent, tasks, &done)
-	return err
+	c.read(tasks)
+	for part := range inParts(lines.Bytes(), operate.MaxImport) {
+		done, err := c.to.Import(ctx, agent, bytes.NewReader(part))
+		c.stored(agent, &done)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// add counts an agent. The mutex is held.
-func (c *copying) add(agent string, tasks int, done *operate.Imported) {
-	c.Agents++
-	c.Tasks += tasks
+// inParts cuts lines into parts of at most so many.
+func inParts(lines []byte, most int) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(lines) > 0 {
+			end, n := 0, 0
+			for ; n < most && end < len(lines); n++ {
+				end += bytes.IndexByte(lines[end:], '\n') + 1
+			}
+			if !yield(lines[:end]) {
+				return
+			}
+			lines = lines[end:]
+		}
+	}
+}
+
+// read counts an agent that was read.
+func (c *copying) read(tasks int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.Agents, c.Tasks = c.Agents+1, c.Tasks+tasks
+	if c.progress != nil {
+		c.progress(c.Agents)
+	}
+}
+
+// stored counts what was stored of an agent.
+func (c *copying) stored(agent string, done *operate.Imported) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.New, c.Same, c.Refused = c.New+done.New, c.Same+done.Same, c.Refused+done.Refused
 	for i := range done.Errors {
 		if len(c.errs) < operate.MaxImportErrors {
 			c.errs = append(c.errs, fmt.Errorf("agent %s: %w", table.ShellWord(agent), &done.Errors[i]))
 		}
-	}
-	if c.progress != nil {
-		c.progress(c.Agents)
 	}
 }
 

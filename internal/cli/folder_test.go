@@ -184,7 +184,7 @@ func TestStoreCopy(t *testing.T) {
 	assert.Equal(t, sortedLines(w.ok(t, "agent", "export", "a0")), sortedLines(noRedis().ok(t, "agent", "export", "a0", "--store", back)))
 }
 
-// A daemon of a folder is killed again and again: all that was submitted is completed, and no start goes unexplained.
+// A daemon of a folder is killed again and again, and frozen before: all that was submitted is completed, and no start goes unexplained.
 func TestCrashesInAFolder(t *testing.T) {
 	t.Parallel()
 	w, dir := newFolder(t)
@@ -221,6 +221,12 @@ handlers:
 	for number := 1; number <= kills; number++ {
 		submit(60)
 		pause(time.Duration(rand.IntN(300)) * time.Millisecond)
+		if number == 1 { // frozen for longer than a lease: its runs go on, and none starts again
+			require.NoError(t, d.cmd.Process.Signal(syscall.SIGSTOP))
+			pause(crashLease + time.Second/2)
+			require.NoError(t, d.cmd.Process.Signal(syscall.SIGCONT))
+			pause(time.Second)
+		}
 		killed[number] = time.Now()
 		require.NoError(t, d.cmd.Process.Kill())
 		<-d.ended

@@ -59,3 +59,13 @@ rest    waits for its time until 2030-01-01T10:00:00.000Z  2030-01-01T09:00:00.0
 	printTask(&w, &info)
 	assert.Contains(t, w.String(), `{"page":2}`)
 }
+
+// Lines are cut between lines, and none is lost.
+func TestLinesInParts(t *testing.T) {
+	t.Parallel()
+	var parts []string
+	for part := range inParts([]byte("a\nbb\nccc\ndddd\n"), 3) {
+		parts = append(parts, string(part))
+	}
+	assert.Equal(t, []string{"a\nbb\nccc\n", "dddd\n"}, parts)
+}

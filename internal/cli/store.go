@@ -114,6 +114,9 @@ func openFolder(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*st
 		Partitions: c.Redis.Partitions, Retention: c.Redis.Retention, Kept: c.Redis.Kept, KeptBytes: c.Redis.KeptBytes,
 		MaxTasks: c.Redis.MaxTasks, MaxBytes: c.Redis.MaxBytes,
 	}
+	if c.Redis.Remember { // a short command: who only looks should not have to write 16 MB first
+		config.Reserve = 1 << 16
+	}
 	ctx, cancel := context.WithTimeout(ctx, reachIn)
 	defer cancel()
 	for {
