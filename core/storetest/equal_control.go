@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // touch is about ids of its own, so that most of the tasks it meets are activity tasks.

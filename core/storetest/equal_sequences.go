@@ -40,7 +40,7 @@ func Sequences(t *testing.T, compare func(t *testing.T, o Options, data []byte) 
 		for seed := range seeds {
 			t.Run(strconv.Itoa(seed), func(t *testing.T) {
 				t.Parallel()
-				total.Add(int64(compare(t, EqualOptions[seed%len(EqualOptions)], Random(uint64(seed), choices)))) //nolint:gosec // a small number
+				total.Add(int64(compare(t, EqualOptions[seed%len(EqualOptions)], Random(uint64(seed), choices))))
 			})
 		}
 	})

@@ -17,7 +17,7 @@ type node struct {
 	deeds map[[2]string]map[int64]*node
 	own   *leaf
 	line  []*node
-	less  func() `image:"-"`
+	less  func() `image:"-"` // it is not written
 }
 
 type leaf struct {
@@ -40,7 +40,7 @@ type tree struct {
 
 // made is a value with all that can be written.
 func made() *tree {
-	a, b := &node{name: "a"}, &node{name: "b"}
+	a, b := &node{name: "a"}, &node{name: "b", less: func() {}}
 	a.other, b.other = b, a
 	a.line = []*node{b, nil, a}
 	a.deeds = map[[2]string]map[int64]*node{{"x", "y"}: {-3: b, 1 << 60: a}, {"", ""}: nil}
@@ -84,6 +84,8 @@ func TestValuesComeBack(t *testing.T) {
 	require.NoError(t, err)
 	var is tree
 	require.NoError(t, r.Read(&is, from(written)))
+	assert.Nil(t, is.All["b"].less)
+	was.All["b"].less = nil
 	assert.Equal(t, was, &is)
 	assert.Same(t, is.First, is.All["a"])
 	assert.Same(t, is.First, is.First.other.other)
