@@ -345,14 +345,14 @@ func (s *Store) Close() error {
 	defer s.mu.Unlock()
 	err := s.failed
 	if err == nil {
-		err = s.journal.end(s.mem, s.settings, s.restored())
+		err = s.journal.end(s.mem, s.settings, restored(s))
 	}
 	return errors.Join(err, unlock(s.lock))
 }
 
 // restored makes the folder again if it was deleted under the store, which has all of it still, unless another process has one there by now. It reports
 // whether it did so.
-func (s *Store) restored() bool {
+func restored(s *Store) bool {
 	if _, err := os.Stat(s.journal.out.Name()); !errors.Is(err, os.ErrNotExist) {
 		return false
 	}
