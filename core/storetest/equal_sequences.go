@@ -24,7 +24,7 @@ var EqualOptions = []Options{
 }
 
 // Sequences has sequences of calls compared, each by compare, which returns how many calls it was: at least 333 in each, and the same ones in each run.
-// DULY_EQUAL_SEEDS sets how many; CI makes 72 without the race detector.
+// DULY_TEST_EQUAL_SEEDS sets how many; CI makes 72 without the race detector.
 func Sequences(t *testing.T, compare func(t *testing.T, o Options, data []byte) int) {
 	t.Helper()
 	const choices = 13_500
@@ -32,7 +32,7 @@ func Sequences(t *testing.T, compare func(t *testing.T, o Options, data []byte) 
 	if testing.Short() {
 		seeds = 1
 	}
-	if n, err := strconv.Atoi(os.Getenv("DULY_EQUAL_SEEDS")); err == nil {
+	if n, err := strconv.Atoi(os.Getenv("DULY_TEST_EQUAL_SEEDS")); err == nil {
 		seeds = n
 	}
 	var total atomic.Int64
