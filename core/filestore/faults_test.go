@@ -115,9 +115,9 @@ func faults(t *testing.T, usually int) int {
 	return usually
 }
 
-// config is a plain store.
+// config is a plain store, which keeps everything as it was.
 func config(dir string) filestore.Config {
-	return filestore.Config{Dir: dir, Reserve: 4096, Logger: slog.New(slog.DiscardHandler)}
+	return filestore.Config{Dir: dir, Elsewhere: true, Reserve: 4096, Logger: slog.New(slog.DiscardHandler)}
 }
 
 // Wherever a journal is cut off, what was written whole before is there, and nothing else.
@@ -259,6 +259,44 @@ func TestOneProcessAtATime(t *testing.T) {
 	_, err = s.Submit(t.Context(), []store.Submission{named("a", "1")})
 	require.ErrorContains(t, err, "is closed")
 	open(t, config(dir))
+}
+
+// The lock says that the last process is dead, so its tasks are claimed again at once, and only once; unless their runs are said to be elsewhere.
+func TestADeadProcessHoldsNothing(t *testing.T) {
+	t.Parallel()
+	c := config(t.TempDir())
+	c.Elsewhere = false
+	take := func(s *filestore.Store, nonce string) []store.Claimed {
+		claimed, err := s.Claim(t.Context(), []store.ClaimRequest{{Nonce: nonce, Kinds: []string{"k"}, Limit: 10, Lease: time.Hour, Notice: time.Hour}})
+		require.NoError(t, err)
+		return claimed[0].Tasks
+	}
+	s, err := filestore.Open(c)
+	require.NoError(t, err)
+	submit(t, s, "a", "1")
+	before := take(s, "first-----------")
+	require.Len(t, before, 1)
+	filestore.Abandon(s)
+	c.Elsewhere = true
+	s, err = filestore.Open(c)
+	require.NoError(t, err)
+	assert.Empty(t, take(s, "second----------"))
+	filestore.Abandon(s)
+	c.Elsewhere = false
+	s, err = filestore.Open(c)
+	require.NoError(t, err)
+	after := take(s, "third-----------")
+	require.Len(t, after, 1)
+	assert.Greater(t, after[0].Fence, before[0].Fence)
+	assert.Empty(t, take(s, "fourth----------"))
+	ended, err := s.Settle(t.Context(), []store.Settlement{{Run: before[0].Run, Verb: store.VerbComplete, Kind: "k"}, {Run: after[0].Run, Verb: store.VerbComplete, Kind: "k"}})
+	require.NoError(t, err)
+	require.ErrorIs(t, ended[0].Err, store.ErrLeaseLost)
+	require.NoError(t, ended[1].Err)
+	stats, err := s.Stats(t.Context())
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, stats.Recovered)
+	require.NoError(t, s.Close())
 }
 
 // disk fails as it is told to.

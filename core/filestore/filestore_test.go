@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 // configOf is a store in a folder with the options of the contract.
 func configOf(dir string, clock memstore.Clock, o storetest.Options) filestore.Config {
 	return filestore.Config{
-		Dir: dir, Clock: clock, Reserve: 4096, Logger: slog.New(slog.DiscardHandler),
+		Dir: dir, Clock: clock, Reserve: 4096, Logger: slog.New(slog.DiscardHandler), Elsewhere: true,
 		Partitions: o.Partitions, Retention: o.Retention, Kept: o.Kept, KeptBytes: o.KeptBytes, MaxTasks: o.MaxTasks, MaxBytes: o.MaxBytes,
 	}
 }

@@ -26,8 +26,11 @@ type Config struct {
 	// SnapshotAfter is how many bytes of journal make a snapshot worth it, and so how long a start may take: DefaultSnapshotAfter if zero. A
 	// journal may always become a quarter of the last snapshot.
 	SnapshotAfter int64
-	Reserve       int64        // bytes that are kept at least for when the disk is full: DefaultReserve if zero
-	Logger        *slog.Logger // what was mended, cut off, and cannot be written: slog.Default() if nil
+	Reserve       int64 // bytes that are kept at least for when the disk is full: DefaultReserve if zero
+	// Elsewhere says that runs go on in other processes than the one that has the folder open. Otherwise its runs have died with it, as the lock
+	// proves, and Open ends their leases: their tasks start again at once.
+	Elsewhere bool
+	Logger    *slog.Logger // what was mended, cut off, and cannot be written: slog.Default() if nil
 
 	// The others are those of a memstore. Partitions is what an empty folder gets; a folder that has tasks keeps its own.
 	Partitions, Kept, KeptBytes, MaxTasks, MaxBytes int
@@ -111,6 +114,12 @@ func Open(config Config) (*Store, error) {
 		return nil, fmt.Errorf("open: %w", err)
 	}
 	s.ended.Go(s.write)
+	// guard: file-orphans
+	if !config.Elsewhere && memstore.StateOf(s.mem).Held() {
+		if _, err := change(context.Background(), s, orphans, nothing{}); err != nil { //nolint:forbidigo // files are opened without a context
+			return nil, errors.Join(fmt.Errorf("open: %w", err), s.Close())
+		}
+	}
 	return s, nil
 }
 

@@ -64,6 +64,10 @@ var (
 	signals  = answered("signal", (*memstore.Store).Signal)
 	receives = answered("receive", (*memstore.Store).Receive)
 	tallies  = silent("tally", (*memstore.Store).Tally)
+	orphans  = silent("orphan", func(m *memstore.Store, _ context.Context, _ nothing) error {
+		memstore.StateOf(m).Orphan()
+		return nil
+	})
 )
 
 // Submit stores new tasks; see [store.Queue].

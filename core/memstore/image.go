@@ -5,6 +5,7 @@ package memstore
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store/image"
 )
@@ -69,6 +70,28 @@ func (s State) Configure(config Config) {
 	defer s.of.mu.Unlock()
 	config.Clock, config.Partitions = s.of.config.Clock, len(s.of.parts)
 	s.of.config = config.withDefaults()
+}
+
+// Held reports whether any task is leased.
+func (s State) Held() bool {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	return slices.ContainsFunc(s.of.parts, func(p *partition) bool { return p.running > 0 })
+}
+
+// Orphan ends all leases now and without notice, as their holders are known to be dead: the next claims take their tasks back.
+func (s State) Orphan() {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	now := s.of.now()
+	for _, p := range s.of.parts {
+		for _, t := range slices.Clone(p.leases.items) {
+			if t.claim != nil && t.end > now {
+				t.end, t.noticed = now, true
+				p.leases.fix(t)
+			}
+		}
+	}
 }
 
 // Fingerprint is a checksum over what nearly every call changes. Two stores that have answered the same calls differently will hardly have the same.

@@ -64,6 +64,10 @@ func remedy(err error, secure bool) string {
 	if !secure && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) {
 		return "it closed the connection at once: if it speaks TLS, use rediss://"
 	}
+	// A server that wants a certificate says so only after the handshake, and closes: what is written meanwhile may hide its words.
+	if secure && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) {
+		return "it closed the connection at once: perhaps it requires a client certificate: set CertFile and KeyFile (--redis-cert, --redis-key)"
+	}
 	return ""
 }
 

@@ -184,17 +184,21 @@ func TestStoreCopy(t *testing.T) {
 	assert.Equal(t, sortedLines(w.ok(t, "agent", "export", "a0")), sortedLines(noRedis().ok(t, "agent", "export", "a0", "--store", back)))
 }
 
-// A daemon of a folder is killed again and again, and frozen before: all that was submitted is completed, and no start goes unexplained.
+// A daemon of a folder is killed again and again, and frozen before: all that was submitted is completed, and no start goes unexplained. None waits for
+// the lease of a dead process, which is half a minute.
 func TestCrashesInAFolder(t *testing.T) {
 	t.Parallel()
 	w, dir := newFolder(t)
 	log := filepath.Join(t.TempDir(), "starts")
-	config := file(t, fmt.Sprintf(`
+	config := func(lease time.Duration) string {
+		return file(t, fmt.Sprintf(`
 lease: %s
 max_crashes: 20  # as in TestCrashes
 handlers:
   work: { exec: ["sh", "-c", 'echo "$DULY_TASK_ID $DULY_FENCE $DULY_ATTEMPT $DAEMON $(date +%%s%%N)" >>"$0"; sleep 0.02', %s] }
-`, crashLease, log))
+`, lease, log))
+	}
+	short, usual := config(crashLease), config(30*time.Second)
 	client, err := remote.New(remote.OnSocket(folder.Socket(dir)))
 	require.NoError(t, err)
 	defer client.Close()
@@ -202,7 +206,11 @@ handlers:
 	start := func(number int) *running {
 		numbered := world{env: append(slices.Clone(w.env), "DAEMON="+strconv.Itoa(number))}
 		at := time.Now()
-		d := numbered.start(t, "daemon", "-c", config)
+		of := usual
+		if number == 1 {
+			of = short
+		}
+		d := numbered.start(t, "daemon", "-c", of)
 		begun[d] = at
 		d.line(t, "duly is running")
 		return d

@@ -120,7 +120,7 @@ func openFolder(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*st
 	ctx, cancel := context.WithTimeout(ctx, reachIn)
 	defer cancel()
 	for {
-		s, err := filestore.Open(config)
+		s, err := filestore.Open(config) //nolint:contextcheck // files are opened without one
 		if err == nil {
 			return &storage{Store: s, Waker: s, Presence: s, Recent: s, Feed: s, name: dir, close: s.Close, folder: dir}, nil
 		}

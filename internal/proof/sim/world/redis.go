@@ -200,6 +200,7 @@ func Folder(t *testing.T) Open {
 		}
 		f := &folder{root: root, config: filestore.Config{
 			Clock: clock, Partitions: o.Partitions, Retention: o.Retention, Kept: o.Kept, MaxTasks: o.MaxTasks, SnapshotAfter: 16 << 10, Reserve: 1, Logger: slog.New(slog.DiscardHandler),
+			Elsewhere: true, // it is the store's process alone that dies
 		}}
 		last = f
 		return f, f.open(false)
