@@ -107,7 +107,7 @@ func (c *call) abandon(cause error) {
 	defer p.calls.Done()
 	p.closes(c)
 	took := p.s.config.Clock.Now().Sub(c.begun)
-	n := p.s.slots.Abandon(c.slotted())
+	n := p.slots.Abandon(c.slotted())
 	for _, r := range c.runs {
 		if r.conclude(errors.Join(cause, errIgnores), took, true) {
 			r.emit(model.EventStuck)

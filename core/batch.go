@@ -70,7 +70,7 @@ func (p *pull) gather(h *handler, r *run) {
 	rides := r.sharesSlot // read here, as the batch may start once the mutex is free
 	q.mu.Unlock()
 	if rides {
-		p.s.slots.Give(r.claimed)
+		p.slots.Give(r.claimed)
 	}
 	if full {
 		p.startBatches(func(other *batch) bool { return other == b })
@@ -106,7 +106,7 @@ func (p *pull) startBatches(which func(*batch) bool) {
 			p.start(b.handler, b.runs)
 			continue
 		}
-		p.s.slots.Give(b.runs[0].claimed)
+		p.slots.Give(b.runs[0].claimed)
 		for _, r := range b.runs {
 			p.release(r)
 		}
@@ -116,7 +116,7 @@ func (p *pull) startBatches(which func(*batch) bool) {
 // startUnwaited starts the batches whose kind waits for no more than a claim brings, those with a task of level 1, and, where no
 // slot is free, all: nothing could join them.
 func (p *pull) startUnwaited() {
-	full := p.s.slots.Full()
+	full := p.slots.Full()
 	p.startBatches(func(b *batch) bool {
 		return full || b.stop == nil || slices.ContainsFunc(b.runs, func(r *run) bool { return r.info.Level == LevelHigh })
 	})

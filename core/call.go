@@ -73,7 +73,7 @@ func (c *call) make(ctx context.Context) {
 func (c *call) ended(ctx context.Context, outcomes []error) {
 	s := c.pull.s
 	if c.over.Swap(true) {
-		s.slots.Returned()
+		c.pull.slots.Returned()
 		return
 	}
 	s.calls.Add(-1) // before the outcomes, which wait for those that still run
@@ -90,7 +90,7 @@ func (c *call) ended(ctx context.Context, outcomes []error) {
 	}
 	for _, r := range c.runs {
 		if !r.sharesSlot {
-			s.slots.Give(r.claimed)
+			c.pull.slots.Give(r.claimed)
 		}
 	}
 }

@@ -246,10 +246,8 @@ func (s *Scheduler) Unhandle(kind string) bool {
 }
 
 // handles reports whether a handler is still that of its kind. The handler that turns occurrences into tasks of their own has no kind.
-func (s *Scheduler) handles(h *handler) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return h == spawner || s.handlers[h.kind] == h
+func handles(p *pull, h *handler) bool {
+	return h == spawner || p.scope.loan != nil || handlerOf(p, h.kind) == h
 }
 
 // HandleKind registers the handler of the kind that the zero value of a payload names. It panics as [Handle] does.

@@ -166,10 +166,10 @@ func (h *heartbeat) leaseOf(c *Claimed) leasePlace {
 
 // lease of a run: its task's, or its kind's.
 func (p *pull) lease(r *run) time.Duration {
-	if r.body.Lease != 0 {
+	if r.body.Lease != 0 && p.scope.loan == nil {
 		return r.body.Lease
 	}
-	return p.s.base.Kind(r.claimed.Kind).Lease
+	return leaseFor(p, r.claimed.Kind)
 }
 
 // lapsed reports whether the lease of a task is over by our clock, so that others may have taken it, and whether it is known to be lost;

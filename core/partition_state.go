@@ -37,7 +37,7 @@ func (p *pull) observeClaim(t *target, r *store.ClaimRequest, c *store.Claim, se
 	if c.Suspects > 0 {
 		t.suspected = sent
 	}
-	t.nextSort = p.s.slots.LeftSuspects(c.Suspects, p.sortPatience())
+	t.nextSort = p.slots.LeftSuspects(c.Suspects, p.sortPatience())
 	if c.Noticed > 0 {
 		p.noticed = sent.Add(r.Notice)
 	}
@@ -155,7 +155,7 @@ const longestLook = 2 * time.Second
 // look asks targets when they are due, without taking anything.
 func (p *pull) look(targets []*target, now time.Time) error {
 	requests := make([]store.LookRequest, len(targets))
-	kinds := claimed(p.s)
+	kinds := kindsOf(p)
 	for i, t := range targets {
 		requests[i] = store.LookRequest{Partition: t.partition, Kinds: kinds, Agents: t.agents}
 	}

@@ -13,12 +13,14 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // pull is one call of RunDue: it runs and settles all that it claims before it returns.
 type pull struct {
 	s     *Scheduler
+	slots *slots.Slots // the scheduler's, unless it lends
 	scope Scope
 	begun time.Time
 	end   time.Time // when handlers are cancelled at the latest; zero for no limit
@@ -66,7 +68,7 @@ type pull struct {
 // is stopped.
 func newPull(ctx context.Context, s *Scheduler, scope Scope) *pull {
 	ctx = model.OfProcess(ctx)
-	p := &pull{s: s, scope: scope, ctx: ctx, begun: s.config.Clock.Now(), left: math.MaxInt}
+	p := &pull{s: s, slots: s.slots, scope: scope, ctx: ctx, begun: s.config.Clock.Now(), left: math.MaxInt}
 	p.tally.agents = map[string]struct{}{}
 	if scope.MaxTasks > 0 {
 		p.left = scope.MaxTasks
@@ -202,17 +204,17 @@ func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 			p.calls.Wait()
 			most = 1
 		}
-		g := p.s.slots.Take(p.claiming, most, p.begun)
+		g := p.slots.Take(p.claiming, most, p.begun)
 		// They start in their order. Where the kind of one has no slot, those after it wait too, rather
 		// than overtake it.
 		n := g.Fit(claimed)
-		p.s.slots.Keep(g, claimed[:n])
+		p.slots.Keep(g, claimed[:n])
 		switch {
 		case g.N == 0:
 			p.releaseAll(claimed)
 			claimed = nil
 		case n == 0: // the first one's kind has no slot
-			p.s.slots.Await(p.claiming, g.News, p.s.config.Clock.Now().Add(lookEvery))
+			p.slots.Await(p.claiming, g.News, p.s.config.Clock.Now().Add(lookEvery))
 		default:
 			p.tick(agent, claimed[:n], atOnce)
 			p.startAll()

@@ -41,19 +41,19 @@ func (p *pull) round() (bool, error) {
 	if err := p.refresh(age); err != nil {
 		return false, err
 	}
-	due, again := p.ready(p.s.slots.Newest())
+	due, again := p.ready(p.slots.Newest())
 	switch {
 	case len(due) == 0 && again.IsZero():
 		return p.waitsForDue() || p.awaitsDue() || p.gathers() || p.awaitsNotice(), nil
 	case len(due) == 0: // due tasks wait for slots
-		p.s.slots.Await(p.claiming, p.s.slots.Newest(), again)
+		p.slots.Await(p.claiming, p.slots.Newest(), again)
 		return true, nil
 	}
 	p.paced()
-	if p.s.slots.Full() {
+	if p.slots.Full() {
 		p.announce(base.AnnounceEvery, base.AnnounceFor) // so that callers can learn why a task waits
 	}
-	g := p.s.slots.Take(p.claiming, min(p.left, len(due)*store.MaxClaim), p.urgentAt(due))
+	g := p.slots.Take(p.claiming, min(p.left, len(due)*store.MaxClaim), p.urgentAt(due))
 	if g.Err != nil {
 		p.announce(base.AnnounceEvery, base.LeftTold) // that it claims nothing is to be visible to others
 	}
@@ -72,7 +72,7 @@ func (p *pull) round() (bool, error) {
 	}
 	// Nothing to fill them with: the slots go back at once, as another pull may be waiting for them.
 	if err != nil || len(due) == 0 {
-		p.s.slots.Keep(g, nil)
+		p.slots.Keep(g, nil)
 		return err == nil, err
 	}
 	p.guard()
@@ -139,7 +139,7 @@ func (p *pull) claim(due []*target, g slots.Grant) error {
 	received := p.s.config.Clock.Now()
 	cancel()
 	if err != nil {
-		p.s.slots.Keep(g, nil)
+		p.slots.Keep(g, nil)
 		return p.markAllUnavailable(due, err)
 	}
 	noteAhead(requests, claims)
@@ -159,7 +159,7 @@ func (p *pull) claim(due []*target, g slots.Grant) error {
 	p.s.base.Observe(base.LatestOf(claims, func(c *store.Claim) *store.Look { return &c.Look }))
 	// The slots are settled for the whole answer before any run starts, as a run that ends at once
 	// gives its slot back.
-	p.s.slots.Keep(g, tasks)
+	p.slots.Keep(g, tasks)
 	for i := range claims {
 		p.observeClaim(due[i], &requests[i], &claims[i], sent, g)
 		due[i].observe(&claims[i], sent, received)
@@ -224,7 +224,7 @@ func (p *pull) requests(due []*target, g slots.Grant) ([]store.ClaimRequest, []*
 		share := min(n/(len(due)-i), store.MaxClaim)
 		n -= share
 		requests[i] = store.ClaimRequest{
-			Partition: t.partition, Nonce: p.s.nonceFor(), Agents: t.agentsNow(storeNow), Kinds: take,
+			Partition: t.partition, Nonce: nonceOf(p), Agents: t.agentsNow(storeNow), Kinds: take,
 			// guard: suspects
 			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.Urgent, Serial: p.serial(), Limit: share, PerAgent: p.scope.PerAgent, Lease: lease, Leases: leases, Notice: notice, Suspects: g.SuspectsFor(p.turn+i, len(due)),
 			MaxCrashes: p.s.config.MaxCrashes,
@@ -273,7 +273,7 @@ func (p *pull) share(g slots.Grant, i, n int) map[string]int {
 // kinds are the kinds to claim, and those to leave because a run would usually not fit into the remaining time.
 func (p *pull) kinds() (take, leave []string) {
 	now := p.s.config.Clock.Now()
-	for _, kind := range claimed(p.s) {
+	for _, kind := range kindsOf(p) {
 		if p.fits(kind, now) {
 			take = append(take, kind)
 		} else {
@@ -288,11 +288,11 @@ func (p *pull) kinds() (take, leave []string) {
 func (p *pull) leases(kinds []string) (lease time.Duration, others map[string]time.Duration, notice time.Duration) {
 	whole := p.s.config.Default.Lease
 	if len(kinds) > 0 {
-		whole = p.s.base.Kind(kinds[0]).Lease
+		whole = leaseFor(p, kinds[0])
 	}
 	shortest := whole
 	for _, kind := range kinds {
-		own := p.s.base.Kind(kind).Lease
+		own := leaseFor(p, kind)
 		if shortest = min(shortest, own); own != whole {
 			if others == nil {
 				others = map[string]time.Duration{}
@@ -323,7 +323,7 @@ func (p *pull) took(t *target, c *store.Claim, sent time.Time) {
 	p.left -= len(c.Tasks)
 	// Under the heartbeat before anything starts: a handler could outlast the lease before its first
 	// heartbeat.
-	lease := p.s.base.Kind(c.Tasks[0].Kind).Lease // of all of them
+	lease := leaseFor(p, c.Tasks[0].Kind) // of all of them
 	if c.Ahead != 0 && c.Tasks[len(c.Tasks)-1].Due > c.Now {
 		lease = min(lease, aheadLease)
 	}
@@ -363,7 +363,7 @@ func byAgent(tasks []Claimed) iter.Seq2[string, []Claimed] {
 func (p *pull) refuse(agent string, tasks []Claimed) {
 	p.s.config.Logger.ErrorContext(p.ctx, "the store returned tasks of an agent that was not asked for", slog.String("agent", agent))
 	for i := range tasks {
-		p.s.slots.Give(&tasks[i])
+		p.slots.Give(&tasks[i])
 	}
 	p.releaseAll(tasks)
 }

@@ -53,9 +53,7 @@ type run struct {
 // prepare decodes a task. If it cannot run at all it is settled here, its slot is released, and the run is nil.
 func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	r := &run{pull: p, claimed: c, recorder: recorder{most: int32(p.s.config.MaxResult)}} //nolint:gosec // it is bounded by mostBytes
-	p.s.mu.RLock()
-	h := p.s.handlers[c.Kind]
-	p.s.mu.RUnlock()
+	h := handlerOf(p, c.Kind)
 	var fault error
 	// Decoded in place: the body is as large as all the rest of a run.
 	if err := r.body.Decode(c.Body); err != nil {
@@ -84,7 +82,7 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	default:
 		return r, h
 	}
-	p.s.slots.Give(c)
+	p.slots.Give(c)
 	return nil, nil
 }
 
@@ -142,10 +140,10 @@ func (p *pull) start(h *handler, runs []*run) {
 	if runs = p.held(runs); len(runs) == 0 {
 		return
 	}
-	if !p.s.handles(h) { // it was taken out since they were claimed
+	if !handles(p, h) { // it was taken out since they were claimed
 		for _, r := range runs {
 			if !r.sharesSlot {
-				p.s.slots.Give(r.claimed)
+				p.slots.Give(r.claimed)
 			}
 			p.release(r)
 		}
@@ -185,7 +183,7 @@ func (p *pull) held(runs []*run) []*run {
 			return false
 		}
 		if r != first && !r.sharesSlot {
-			p.s.slots.Give(r.claimed)
+			p.slots.Give(r.claimed)
 		}
 		if lost {
 			r.conclude(ErrLeaseLost, 0, false)
@@ -197,10 +195,10 @@ func (p *pull) held(runs []*run) []*run {
 	switch {
 	case len(runs) > 0 && runs[0] == first:
 	case len(runs) > 0 && runs[0].sharesSlot: // another run has the slot of the batch now
-		p.s.slots.Pass(first.claimed, runs[0].claimed)
+		p.slots.Pass(first.claimed, runs[0].claimed)
 		runs[0].sharesSlot = false
 	default:
-		p.s.slots.Give(first.claimed)
+		p.slots.Give(first.claimed)
 	}
 	return runs
 }
@@ -270,6 +268,11 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 	r.ended = true
 	r.mu.Unlock()
 	p := r.pull
+	// guard: lent-stays
+	if errors.Is(err, errLent) {
+		r.lentAway()
+		return true
+	}
 	if errors.Is(err, ErrLeaseLost) {
 		// Nothing is written: the task is another process's by now, or will be, and the fence would
 		// refuse it.
@@ -301,7 +304,7 @@ func (r *run) facts() decide.Facts {
 	}
 	return decide.Facts{
 		Now: s.base.StoreNow(), Clock: s.config.Clock.Now(), Claimed: c, ClaimedAt: store.MillisOf(r.info.Claimed), Fence: r.info.Fence, Attempt: r.info.Attempt,
-		Body: &r.body, State: &r.state, Tally: &r.tally, Kind: s.base.Kind(c.Kind), OwnAttempts: s.config.Kinds[c.Kind].MaxAttempts, Process: s.config.Name,
+		Body: &r.body, State: &r.state, Tally: &r.tally, Kind: s.base.Kind(c.Kind), OwnAttempts: s.config.Kinds[c.Kind].MaxAttempts, Process: runner(r.pull),
 		Next: s.cron, Random: s.config.Random, Order: r.order.Load(), Profile: s.base.Profiles.Of(c.Profile, s.config.Zone), Zone: s.config.Zone, Inherited: from.failed, Failure: from.why, Answer: r.info.answer(), Used: r.used,
 	}
 }

@@ -36,6 +36,7 @@ type Scope struct {
 	// Series, if set, ties this pull to those before and after it: see [Series]. It is for hosts that pull again whenever
 	// Idle, which has to be set too, was called.
 	Series *Series
+	loan   *loan // set if runs are lent, or have come back
 }
 
 // RunDueTasks runs what is due for the given agents: one batched fetch, then one tick for each agent. It is RunDue with

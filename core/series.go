@@ -228,7 +228,7 @@ func (p *pull) pauseFor(d time.Duration) {
 // work waits for slots it asks as often as any: the agent that has waited longest has the next one.
 func (p *pull) maxAge() time.Duration {
 	q := p.scope.Series
-	if q == nil || p.scope.Agents != nil || p.s.slots.Full() {
+	if q == nil || p.scope.Agents != nil || p.slots.Full() {
 		return lookEvery
 	}
 	if q.hurries() {

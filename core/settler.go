@@ -223,7 +223,7 @@ func settlements(batch []*run) []store.Settlement {
 // knows it from the answer, and has a slot for it as far as one can see. An agent that was named may be another process's next.
 func (r *run) quiet() bool {
 	p := r.pull
-	return p.outlook.series != nil && !p.over() && r.verdict.Settlement.Verb != store.VerbRelease && !p.s.slots.Scarce()
+	return p.outlook.series != nil && !p.over() && r.verdict.Settlement.Verb != store.VerbRelease && !p.slots.Scarce()
 }
 
 // try settles once, and then what had to be decided a second time. It returns the runs that the store did not answer for, and why.
@@ -321,6 +321,9 @@ func (r *run) stored(result store.Settled) {
 		if v.Err != nil {
 			p.tally.failure(model.RunFailure{Agent: c.Agent, ID: c.ID, Kind: c.Kind, Err: v.Err})
 		}
+	}
+	if o := p.scope.loan; o != nil && o.ended != nil {
+		o.ended(r, result)
 	}
 	if result.Crossed != nil {
 		p.s.crossed(result.Crossed.Budgets)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"slices"
+	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store/image"
 )
@@ -79,14 +80,15 @@ func (s State) Held() bool {
 	return slices.ContainsFunc(s.of.parts, func(p *partition) bool { return p.running > 0 })
 }
 
-// Orphan ends all leases now and without notice, as their holders are known to be dead: the next claims take their tasks back.
+// Orphan ends all leases now and without notice, as their holders are known to be dead: the next claims take their tasks back. Runs of workers
+// outside go on.
 func (s State) Orphan() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	now := s.of.now()
 	for _, p := range s.of.parts {
 		for _, t := range slices.Clone(p.leases.items) {
-			if t.claim != nil && t.end > now {
+			if t.claim != nil && t.end > now && !strings.HasPrefix(t.claim.nonce, "w") {
 				t.end, t.noticed = now, true
 				p.leases.fix(t)
 			}

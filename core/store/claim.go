@@ -7,9 +7,11 @@ import "time"
 // ClaimRequest asks one partition for due tasks.
 type ClaimRequest struct {
 	Partition int
-	Nonce     string   // NonceLen bytes, new for each request and the same when the request is repeated
-	Agents    []string // whose tasks to take, each named once; nil for any agent
-	Kinds     []string // kinds to take; tasks of a kind in neither list are parked until a claim asks for it
+	// Nonce has NonceLen bytes; it is new for each request, and the same when the request is repeated. One that begins with w is of a worker whose
+	// runs do not end with the process that claims them.
+	Nonce  string
+	Agents []string // whose tasks to take, each named once; nil for any agent
+	Kinds  []string // kinds to take; tasks of a kind in neither list are parked until a claim asks for it
 	// Most bounds how many tasks of some of Kinds are taken; with 0 they are left where they are. Kinds that are not in
 	// it have no bound but Limit.
 	Most  map[string]int

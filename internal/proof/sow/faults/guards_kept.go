@@ -62,6 +62,15 @@ var keptGuards = []Guard{
 	{"46", sow.Fault{
 		Name: "file-orphans", What: "tasks of a killed process wait for their leases although the lock says that it is dead", Change: sow.Never,
 	}, inFolder, "TestADeadProcessHoldsNothing$"},
+	{"47", sow.Fault{
+		Name: "lent-unasked", What: "runs are lent to a caller that has gone, and wait for their leases", Change: sow.Never,
+	}, inCore, "TestNothingIsLentWithoutACaller$"},
+	{"47", sow.Fault{
+		Name: "lent-stays", What: "a run that was lent ends here", Change: sow.Never,
+	}, inCore, "TestALentRun$"},
+	{"47", sow.Fault{
+		Name: "lent-timeout", What: "a worker holds a run for ever", Change: sow.Never,
+	}, inCore, "TestALentRunIsToEnd$"},
 	{"44", sow.Fault{
 		Name: "stamp", What: "a claim leases tasks to a process whose definitions are lost", Change: sow.Without(2),
 	}, inCore, "TestAnEmptyStoreGetsItsLimitsBackFirst$"},

@@ -1,0 +1,317 @@
+package core
+
+// Lent runs: tasks that are claimed and decided here, and run by a worker outside of this process.
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/slots"
+	"github.com/seed-6f6f2c11/duly/core/internal/waiting"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Bounds of a [Loan], and what its zeroes mean.
+const (
+	MaxLent          = store.MaxClaim
+	DefaultLoanLease = time.Minute
+	MinLoanLease     = time.Second
+	MaxLoanLease     = time.Hour
+	MaxLoanKinds     = 100
+	maxWorker        = 100 // characters of a name
+)
+
+// Loan says what a worker outside of this process asks for.
+type Loan struct {
+	Kinds  []string      // that it runs: at least one
+	Agents []string      // whose tasks; nil for all
+	Most   int           // most runs, up to [MaxLent]; 1 if zero
+	Lease  time.Duration // how long a run is held without a sign of life; [DefaultLoanLease] if zero
+	Wait   time.Duration // how long to wait for the first run; not at all if zero
+	Worker string        // its name in the history of tasks and among the processes; Config.Name if empty
+}
+
+// Lent is what a worker gets.
+type Lent struct {
+	Runs    []LentRun
+	NextDue time.Time // when something is due next, as far as is known, by the store's clock; zero for never
+}
+
+// LentRun is a run that a worker is to make.
+type LentRun struct {
+	*Task[json.RawMessage]
+
+	Ticket  Ticket
+	Timeout time.Duration // how long it may take; zero for any time
+}
+
+// Ticket names a lent run, and has what any process on the same store needs to go on with it. One that was made up ends another's run: hand it out
+// signed.
+type Ticket struct {
+	Partition int           `json:"p"`
+	Fence     store.Fence   `json:"f"`
+	Index     int           `json:"i"`
+	Agent     string        `json:"a"`
+	ID        string        `json:"t"`
+	Kind      string        `json:"k"`
+	Worker    string        `json:"w"`
+	Due       store.Millis  `json:"d"`
+	Claimed   store.Millis  `json:"c"`
+	Lease     time.Duration `json:"l"`
+	Timeout   time.Duration `json:"o,omitempty"`
+}
+
+// errLent is the outcome of a run for this process: it goes on elsewhere, under its lease.
+var errLent = errors.New("the run is lent")
+
+// loan is what a pull lends.
+type loan struct {
+	Loan
+
+	handler handler
+	gone    func() bool // its caller is no longer there
+
+	mu    sync.Mutex
+	taken []LentRun
+	ended func(r *run, result store.Settled) // for runs that have come back
+}
+
+// Lender lends runs to workers outside of this process, keeps them and takes them back. It knows nothing of a run but by its ticket: any lender on the
+// same store goes on with it. It is safe for concurrent use.
+type Lender struct {
+	s    *Scheduler
+	room waiting.Room
+
+	mu   sync.Mutex
+	told map[string]time.Time // when workers were announced
+}
+
+// NewLender makes a lender of a scheduler: its settings count, and its handlers and slots do not.
+func NewLender(s *Scheduler) *Lender {
+	return &Lender{s: s, room: waiting.Room{Clock: s.config.Clock, Waker: s.waker, Until: s.Until}}
+}
+
+// Lend claims due tasks for a worker outside of this process. Everything that a start needs is decided here, as for a handler: what has missed its
+// time, overlaps, is in quiet hours or over a limit is not lent, and the authorizer, bindings and gates are asked. A run without a sign of life ends with
+// its lease, and starts again as one whose process has died. Any process on the same store goes on with the run by its ticket: see
+// [Lender.Keep] and [Lender.Return].
+//
+// It waits for the first run as long as the loan says, and returns what is due then. Runs are not lent to a caller whose ctx is done.
+func (l *Lender) Lend(ctx context.Context, of Loan) (Lent, error) {
+	of, err := l.checked(of)
+	if err != nil {
+		return Lent{}, err
+	}
+	if err := l.s.keepDeclared(ctx); err != nil {
+		return Lent{}, err
+	}
+	l.announce(ctx, &of)
+	until := l.s.config.Clock.Now().Add(of.Wait)
+	lent, err := l.now(ctx, of)
+	if len(lent.Runs) > 0 || err != nil || of.Wait <= 0 {
+		return lent, err
+	}
+	w := l.room.Enter(strings.Join(of.Kinds, " ") + "\n" + strings.Join(of.Agents, " "))
+	defer w.Leave()
+	for {
+		// Asked again with the ear open: something may have come before.
+		lent, err = l.now(ctx, of)
+		if len(lent.Runs) == of.Most {
+			w.Next() // there may be more
+		}
+		if len(lent.Runs) > 0 || err != nil || !w.Wait(ctx, lent.NextDue, until) {
+			return lent, err
+		}
+		l.announce(ctx, &of)
+	}
+}
+
+// checked refuses a loan that makes no sense, and sets its defaults.
+func (l *Lender) checked(of Loan) (Loan, error) {
+	if of.Most == 0 {
+		of.Most = 1
+	}
+	if of.Lease == 0 {
+		of.Lease = DefaultLoanLease
+	}
+	if of.Worker == "" {
+		of.Worker = l.s.config.Name
+	}
+	switch {
+	case len(of.Kinds) == 0:
+		return of, check.Invalid("kinds", "must name at least one kind that the worker runs")
+	case len(of.Kinds) > MaxLoanKinds:
+		return of, check.Invalid("kinds", "are %d: the limit is %d", len(of.Kinds), MaxLoanKinds)
+	case of.Most < 0 || of.Most > MaxLent:
+		return of, check.Invalid("most", "must be between 1 and %d, not %d", MaxLent, of.Most)
+	case of.Lease < MinLoanLease || of.Lease > MaxLoanLease:
+		return of, check.Invalid("lease", "must be between %s and %s, not %s", MinLoanLease, MaxLoanLease, of.Lease)
+	case of.Wait < 0:
+		return of, check.Invalid("wait", "must not be negative, not %s", of.Wait)
+	}
+	for _, kind := range of.Kinds {
+		if err := check.ValidKind("kinds", kind); err != nil {
+			return of, err
+		}
+		if err := model.NotReserved(kind); err != nil {
+			return of, check.Invalid("kinds", "%s", err)
+		}
+	}
+	of.Kinds = slices.Compact(slices.Sorted(slices.Values(of.Kinds)))
+	if err := check.ValidText("worker", of.Worker, maxWorker); err != nil {
+		return of, err
+	}
+	return of, l.s.check(Scope{Agents: of.Agents})
+}
+
+// now lends what is due now.
+func (l *Lender) now(ctx context.Context, of Loan) (Lent, error) {
+	if of.Agents != nil && len(of.Agents) == 0 || ctx.Err() != nil {
+		return Lent{}, ctx.Err()
+	}
+	o := &loan{Loan: of, gone: func() bool { return ctx.Err() != nil }}
+	o.handler.call = o.lend
+	p := newPull(ctx, l.s, Scope{Agents: of.Agents, MaxTasks: of.Most, Idle: o.follows, loan: o})
+	p.slots = slots.New(l.s.config.Clock, of.Most, 0, 1) // a worker takes none of this process
+	defer p.close()
+	r, err := p.runBooked()
+	lent := Lent{Runs: o.taken, NextDue: r.NextDueAt}
+	if len(lent.Runs) > 0 { // what could not be had besides is no reason to keep them
+		err = nil
+	}
+	return lent, err
+}
+
+// follows reports whether the worker asks again, so that what is due next need not be known now.
+func (o *loan) follows(time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.taken) > 0
+}
+
+// lend is the handler: it hands runs out.
+func (o *loan) lend(_ context.Context, runs []*run, outcomes []error) {
+	for i, r := range runs {
+		outcomes[i] = o.take(r)
+	}
+}
+
+// take hands a run out, or has it released if its caller has gone.
+func (o *loan) take(r *run) error {
+	// guard: lent-unasked
+	if o.gone() {
+		return ErrStopping
+	}
+	t, err := decodeTask[json.RawMessage](r)
+	if err != nil {
+		return err
+	}
+	at := r.pull.heartbeat.runOf(r.claimed)
+	lent := LentRun{Task: t, Timeout: r.pull.timeout([]*run{r})}
+	lent.Ticket = Ticket{
+		Partition: at.Partition, Fence: at.Fence, Index: at.Index, Agent: at.Agent, ID: at.ID, Kind: r.claimed.Kind, Worker: o.Worker,
+		Due: r.claimed.Due, Claimed: store.MillisOf(r.info.Claimed), Lease: o.Lease, Timeout: lent.Timeout,
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.taken = append(o.taken, lent)
+	return errLent
+}
+
+// lentAway ends what this process has to do with a run that was lent: its lease stays.
+func (r *run) lentAway() {
+	r.pull.heartbeat.release(r.claimed)
+	r.pull.leave(r.claimed.Agent)
+}
+
+// handlerOf is what runs a kind in a pull; nil for nothing.
+func handlerOf(p *pull, kind string) *handler {
+	if o := p.scope.loan; o != nil && slices.Contains(o.Kinds, kind) {
+		return &o.handler
+	}
+	p.s.mu.RLock()
+	defer p.s.mu.RUnlock()
+	return p.s.handlers[kind]
+}
+
+// kindsOf are the kinds that a pull claims, not to be changed.
+func kindsOf(p *pull) []string {
+	if o := p.scope.loan; o != nil {
+		return append(slices.Clip(o.Kinds), check.KindTell) // as every process that claims anything
+	}
+	return claimed(p.s)
+}
+
+// leaseFor is how long a pull holds runs of a kind.
+func leaseFor(p *pull, kind string) time.Duration {
+	if o := p.scope.loan; o != nil && kind != check.KindTell {
+		return o.Lease
+	}
+	return p.s.base.Kind(kind).Lease
+}
+
+// runner is the name of what runs the tasks of a pull, for their history.
+func runner(p *pull) string {
+	if o := p.scope.loan; o != nil {
+		return o.Worker
+	}
+	return p.s.config.Name
+}
+
+// tagOf is the beginning of the nonces of claims for a worker: the same on each process.
+func tagOf(worker string) string {
+	sum := sha256.Sum256([]byte(worker))
+	return "w" + base32.StdEncoding.EncodeToString(sum[:])[:store.NonceLen/2-1]
+}
+
+// nonceOf is a nonce for a claim of a pull.
+func nonceOf(p *pull) string {
+	if o := p.scope.loan; o != nil {
+		return tagOf(o.Worker) + p.s.nonceFor()[store.NonceLen/2:]
+	}
+	return p.s.nonceFor()
+}
+
+// announce stores what a worker runs, unless that was just done.
+func (l *Lender) announce(ctx context.Context, of *Loan) {
+	if l.s.config.Presence == nil || of.Worker == l.s.config.Name || !l.tells(of.Worker) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestLook)
+	defer cancel()
+	info, err := json.Marshal(model.Process{Name: of.Worker, Kinds: of.Kinds, Slots: of.Most, At: l.s.base.StoreNow().Time()})
+	if err == nil {
+		err = l.s.config.Presence.Announce(ctx, tagOf(of.Worker), info, base.AnnounceFor)
+	}
+	if err != nil {
+		l.s.config.Logger.DebugContext(ctx, "cannot announce a worker in the store", slog.Any("err", err))
+	}
+}
+
+// tells reports whether a worker is to be announced now.
+func (l *Lender) tells(worker string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.s.config.Clock.Now()
+	maps.DeleteFunc(l.told, func(_ string, at time.Time) bool { return now.Sub(at) >= base.LiveEvery })
+	if _, lately := l.told[worker]; lately {
+		return false
+	}
+	if l.told == nil {
+		l.told = map[string]time.Time{}
+	}
+	l.told[worker] = now
+	return true
+}

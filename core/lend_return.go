@@ -1,0 +1,319 @@
+package core
+
+// Runs that were lent: how their workers keep them, and how they end.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Keep is a sign of life of a lent run, with what it has to store.
+type Keep struct {
+	Ticket Ticket
+	// Progress and Checkpoint replace those before; nil leaves them. The next run of this occurrence finds the checkpoint, however this one ends.
+	Progress, Checkpoint json.RawMessage
+	// Used is what the run has used so far, in all: what was not charged before is charged now, and not again when it ends.
+	Used Usage
+	// Number, if it is not zero, grows with each Keep of a run that stores something: one that comes behind a later one, as its call was held up, is
+	// passed over.
+	Number int64
+}
+
+// Kept is what becomes of a lent run.
+type Kept struct {
+	Held  bool  // false: the run is lost, and another worker may have the task. This one is to stop, and must not do what comes next
+	Cause error // why it is to end, although it is held: [ErrCancelled], [ErrBudgetSpent] or [ErrTimeout]; nil if it goes on
+	Order Order // who has cancelled it, and why
+	Err   error // the store did not answer: nothing is known
+}
+
+// Keep extends the leases of lent runs, and stores what they report, in one call of the store; a task that has something to store is read
+// before. The answers are in the order of keeps. What is too large or no JSON is refused before any call.
+//
+// A run that has taken longer than its timeout is to end: its lease is extended for one more time at most.
+func (l *Lender) Keep(ctx context.Context, keeps ...Keep) ([]Kept, error) {
+	if len(keeps) > MaxLent {
+		return nil, check.Invalid("runs", "are %d: the limit is %d a call", len(keeps), MaxLent)
+	}
+	for i := range keeps {
+		if err := l.checkKeep(&keeps[i]); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]Kept, len(keeps))
+	var leases []store.Extension
+	var of []int
+	for i := range keeps {
+		e, err := l.extensionFor(ctx, &keeps[i])
+		switch {
+		case err != nil:
+			out[i].Err = err
+		case e != nil:
+			leases, of = append(leases, *e), append(of, i)
+		}
+	}
+	if len(leases) == 0 {
+		return out, nil
+	}
+	answers, err := l.s.store.Extend(ctx, leases)
+	if err != nil {
+		return nil, err
+	}
+	for k, i := range of {
+		out[i] = l.keptAs(&keeps[i].Ticket, &answers[k])
+		if c := answers[k].Crossed; c != nil {
+			l.s.crossed(c.Budgets)
+		}
+	}
+	return out, nil
+}
+
+// checkKeep refuses what cannot be stored.
+func (l *Lender) checkKeep(k *Keep) error {
+	if err := l.checkTicket(&k.Ticket); err != nil {
+		return err
+	}
+	if err := NewTestRun(nil).Use(k.Used); err != nil {
+		return err
+	}
+	for name, data := range map[string]json.RawMessage{"progress": k.Progress, "checkpoint": k.Checkpoint} {
+		most := l.s.config.MaxResult
+		if name == "checkpoint" {
+			most = MaxCheckpoint
+		}
+		switch {
+		case len(data) > most:
+			return check.Invalid(name, "is %d bytes long: the limit is %d", len(data), most)
+		case data != nil && !json.Valid(data):
+			return check.Invalid(name, "must be JSON")
+		}
+	}
+	return nil
+}
+
+// checkTicket refuses a ticket that no lent run of this store has.
+func (l *Lender) checkTicket(t *Ticket) error {
+	if t.Partition != store.PartitionOf(t.Agent, l.s.store.Partitions()) || t.Index < 0 || t.Fence <= 0 {
+		return check.Invalid("ticket", "is not of this store: it may have other partitions since")
+	}
+	return nil
+}
+
+// overtime is how long a run is held still that has taken longer than its timeout, so that its worker can report it.
+const overtime = 30 * time.Second
+
+// extensionFor is the extension that a sign of life is; nil if the run is over.
+func (l *Lender) extensionFor(ctx context.Context, k *Keep) (*store.Extension, error) {
+	t := &k.Ticket
+	e := &store.Extension{Partition: t.Partition, Fence: t.Fence, Lease: stored(t.Lease)}
+	if t.Timeout > 0 {
+		left := t.Claimed.Add(t.Timeout + overtime).Sub(l.s.base.StoreNow())
+		// guard: lent-timeout
+		if left <= 0 {
+			return nil, nil //nolint:nilnil // it is lost, and nothing is wrong
+		}
+		e.Lease = min(e.Lease, left)
+	}
+	if k.Progress == nil && k.Checkpoint == nil && k.Used == nil {
+		return e, nil
+	}
+	found, err := l.s.store.Get(ctx, store.Get{Agent: t.Agent, IDs: []string{t.ID}})
+	if err != nil {
+		return nil, err
+	}
+	if found.Tasks[0].Status != StatusInProgress {
+		return nil, nil //nolint:nilnil // as above
+	}
+	var state codec.State
+	if err := state.Decode(found.Tasks[0].State); err != nil {
+		return nil, fmt.Errorf("decode state: %w", err)
+	}
+	if k.Progress != nil {
+		state.Progress = k.Progress
+	}
+	if k.Checkpoint != nil {
+		state.Checkpoint = k.Checkpoint
+	}
+	e.Progress = []store.Progress{{Run: t.run(), State: state.Encode(), Number: k.Number, Used: k.Used.Amounts()}}
+	return e, nil
+}
+
+// run is the run of a ticket.
+func (t *Ticket) run() store.Run {
+	return store.Run{Partition: t.Partition, Fence: t.Fence, Index: t.Index, Agent: t.Agent, ID: t.ID}
+}
+
+// keptAs is the answer to a sign of life.
+func (l *Lender) keptAs(t *Ticket, a *store.Extended) Kept {
+	if a.Err != nil || !a.Held {
+		return Kept{Err: a.Err}
+	}
+	out := Kept{Held: true}
+	if t.Timeout > 0 && l.s.base.StoreNow() >= t.Claimed.Add(t.Timeout) {
+		out.Cause = ErrTimeout
+	}
+	for _, e := range a.Ended {
+		switch {
+		case e.Index != t.Index:
+		case e.Deleted:
+			return Kept{}
+		case e.Spent:
+			out.Cause = ErrBudgetSpent
+		default:
+			out.Cause, out.Order = ErrCancelled, model.DecodeHold(e.Order)
+		}
+	}
+	return out
+}
+
+// Returned is a lent run that has ended.
+type Returned struct {
+	Ticket Ticket
+	// End is the end of the run as a handler's: it may set a result, progress and usage, and returns an outcome. Nil gives the run back, uncharged,
+	// as if it had not begun.
+	End func(t *Task[json.RawMessage]) error
+}
+
+// ReturnedAs is what became of it.
+type ReturnedAs struct {
+	Lost     bool // another worker has the task, or may have it: nothing of the run is stored
+	Released bool // it was given back
+	Status   Status
+	Next     time.Time // when the task is due again; zero if not
+	Err      error     // nothing is known: send it again. A *[NotFoundError] for a task that is gone
+}
+
+// Return ends lent runs with any outcome. Their tasks are read once, and settled in one call; the fence decides whether a run still has its task. Sent
+// again, a run that has ended is lost. The answers are in the order of ends.
+func (l *Lender) Return(ctx context.Context, ends ...Returned) ([]ReturnedAs, error) {
+	if len(ends) > MaxLent {
+		return nil, check.Invalid("runs", "are %d: the limit is %d a call", len(ends), MaxLent)
+	}
+	out := make([]ReturnedAs, len(ends))
+	workers := map[string][]int{}
+	for i := range ends {
+		if err := l.checkTicket(&ends[i].Ticket); err != nil {
+			return nil, err
+		}
+		workers[ends[i].Ticket.Worker] = append(workers[ends[i].Ticket.Worker], i)
+	}
+	for worker, of := range workers {
+		l.returnFrom(ctx, worker, ends, of, out)
+	}
+	return out, nil
+}
+
+// returnFrom ends runs of one worker.
+func (l *Lender) returnFrom(ctx context.Context, worker string, ends []Returned, of []int, out []ReturnedAs) {
+	at := map[*run]int{}
+	o := &loan{Loan: Loan{Worker: worker, Lease: DefaultLoanLease}}
+	o.ended = func(r *run, result store.Settled) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		out[at[r]] = returnedAs(r, result)
+	}
+	// The outcome is stored also if the worker does not wait for the answer.
+	p := newPull(context.WithoutCancel(ctx), l.s, Scope{loan: o})
+	defer p.close()
+	p.outlook = outlook{mu: p.outlook.mu} // no partition is asked
+	var runs []*run
+	for _, i := range of {
+		r, err := restore(ctx, p, &ends[i].Ticket)
+		if r == nil {
+			out[i] = ReturnedAs{Lost: err == nil, Err: err}
+			continue
+		}
+		at[r] = i
+		runs = append(runs, r)
+	}
+	for _, r := range runs {
+		if end := ends[at[r]].End; end != nil {
+			r.conclude(r.end(end), l.s.base.StoreNow().Sub(ends[at[r]].Ticket.Claimed), true)
+		} else {
+			p.release(r)
+		}
+	}
+	p.open.Wait()
+	p.heartbeat.stop()
+	p.replan()
+	_, _ = p.finish(nil)
+}
+
+// returnedAs is what became of a run by the answer of the store.
+func returnedAs(r *run, result store.Settled) ReturnedAs {
+	if failed, ok := errors.AsType[*store.Error](result.Err); ok {
+		return ReturnedAs{Err: failed}
+	}
+	if result.Err != nil {
+		return ReturnedAs{Lost: true}
+	}
+	out := ReturnedAs{Released: r.verdict.Released, Status: StatusWaiting, Next: result.Due.Time()}
+	switch r.verdict.Settlement.Verb {
+	case store.VerbComplete:
+		out.Status = StatusCompleted
+	case store.VerbFail:
+		out.Status = StatusFailed
+	case store.VerbCancel:
+		out.Status = StatusCancelled
+	default:
+	}
+	return out
+}
+
+// restore is a lent run as if it had been made here; nil if its task has ended or is waiting.
+func restore(ctx context.Context, p *pull, t *Ticket) (*run, error) {
+	found, err := p.s.store.Get(ctx, store.Get{Agent: t.Agent, IDs: []string{t.ID}})
+	if err != nil {
+		return nil, err
+	}
+	st := &found.Tasks[0]
+	p.s.base.Observe(found.Now)
+	if st.Status != StatusInProgress {
+		return nil, nil //nolint:nilnil // it is lost, and nothing is wrong
+	}
+	profile, err := p.s.store.ProfileOf(ctx, t.Agent)
+	if err != nil {
+		return nil, err
+	}
+	c := &store.Claim{Look: store.Look{Partition: t.Partition, Now: found.Now}, Fence: t.Fence, Tasks: []Claimed{{
+		Run: t.run(), Kind: st.Kind, Level: st.Level, Due: t.Due, Submitted: st.Submitted, Crashes: st.Crashes, Body: st.Body, State: st.State, Profile: profile,
+	}}}
+	r := &run{pull: p, claimed: &c.Tasks[0], recorder: recorder{most: int32(p.s.config.MaxResult)}} //nolint:gosec // it is bounded by mostBytes
+	if err := r.body.Decode(st.Body); err != nil {
+		return nil, fmt.Errorf("decode task: %w", err)
+	}
+	if err := r.state.Decode(st.State); err != nil {
+		return nil, fmt.Errorf("decode state: %w", err)
+	}
+	r.describe()
+	r.info.Claimed = t.Claimed.Time()
+	p.heartbeat.add(c, p.s.config.Clock.Now().Add(t.Lease), t.Lease) // so that it can be taken back if no other process has begun it since
+	p.enter(t.Agent, 1)
+	return r, nil
+}
+
+// end is the outcome of a run that has come back.
+func (r *run) end(end func(t *Task[json.RawMessage]) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Value: fmt.Sprint(v)}
+		}
+	}()
+	t, err := decodeTask[json.RawMessage](r)
+	if err == nil {
+		err = end(t)
+	}
+	if errors.Is(err, errLent) || errors.Is(err, ErrLeaseLost) { // only the store says that
+		err = &outcome.FatalError{Reason: "outcome", Err: errors.New(err.Error())}
+	}
+	return err
+}
