@@ -45,7 +45,7 @@ func (l *Lender) Keep(ctx context.Context, keeps ...Keep) ([]Kept, error) {
 		return nil, check.Invalid("runs", "are %d: the limit is %d a call", len(keeps), MaxLent)
 	}
 	for i := range keeps {
-		if err := l.checkKeep(&keeps[i]); err != nil {
+		if err := l.Check(&keeps[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -77,8 +77,8 @@ func (l *Lender) Keep(ctx context.Context, keeps ...Keep) ([]Kept, error) {
 	return out, nil
 }
 
-// checkKeep refuses what cannot be stored.
-func (l *Lender) checkKeep(k *Keep) error {
+// Check refuses a sign of life that cannot be stored, as Keep does: with it one that is wrong is no matter of the others.
+func (l *Lender) Check(k *Keep) error {
 	if err := l.checkTicket(&k.Ticket); err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ const (
 	ScopeRead    = operation.ScopeRead
 	ScopeTrigger = operation.ScopeTrigger
 	ScopeWrite   = operation.ScopeWrite
+	ScopeWork    = operation.ScopeWork
 	ScopeApprove = operation.ScopeApprove
 )
 
@@ -39,6 +40,7 @@ type Grant struct {
 	Agents []string
 	// Patterns are the beginnings of ids and a *, such as "team-*": all agents and users with such ids, besides Agents.
 	Patterns []string
+	Kinds    []string // that a worker with it may run; nil for all
 }
 
 // Token is a bearer token and what it grants.
@@ -111,8 +113,8 @@ func (g *Grant) Authorize(_ context.Context, _ core.Principal, what core.Access)
 // check refuses scopes and patterns that are misspelt: a token would otherwise do less, or more, than its owner thinks.
 func (g *Grant) check(name string) error {
 	for _, s := range g.Scopes {
-		if !slices.Contains([]Scope{ScopeRead, ScopeTrigger, ScopeWrite, ScopeApprove}, s) {
-			return fmt.Errorf("httpadapter: %s has the unknown scope %q; expected read, trigger, write or approve", name, s)
+		if !slices.Contains([]Scope{ScopeRead, ScopeTrigger, ScopeWrite, ScopeWork, ScopeApprove}, s) {
+			return fmt.Errorf("httpadapter: %s has the unknown scope %q; expected read, trigger, write, work or approve", name, s)
 		}
 	}
 	for _, p := range g.Patterns {

@@ -81,6 +81,9 @@ type Config struct {
 	Metrics http.Handler
 	// RPC, if set, answers gRPC calls in addition to the routes: package rpc makes it. A call needs a credential as every request does.
 	RPC RPC
+	// TicketSecrets are the keys that seal the tickets of workers: the first seals, and each opens. Servers with the same keys take each other's
+	// tickets. They follow from the tokens if nil.
+	TicketSecrets []string
 	// Clock is the clock for checking signatures: core.SystemClock if nil.
 	Clock core.Clock
 }
@@ -96,6 +99,8 @@ type api struct {
 	origins *http.CrossOriginProtection
 	table   []route
 	waits   waits.Bound
+	lender  *core.Lender
+	tickets tickets
 }
 
 // New makes the handler that serves a scheduler. It panics if a token is empty, as that is a mistake in the program that
@@ -119,7 +124,7 @@ func New(s *core.Scheduler, config Config) http.Handler {
 	}
 	// Requests from pages of other origins are refused, regardless of their
 	// credentials: a browser adds these by itself.
-	a := &api{scheduler: s, config: config, verifiers: config.verifiers(), origins: http.NewCrossOriginProtection()}
+	a := &api{scheduler: s, config: config, verifiers: config.verifiers(), origins: http.NewCrossOriginProtection(), lender: core.NewLender(s), tickets: newTickets(&config)}
 	if config.CronSecret != "" {
 		a.cron = a.cron.with("CronSecret", config.CronSecret, Grant{Scopes: []Scope{ScopeTrigger}})
 	}

@@ -11,7 +11,7 @@ import (
 	"strconv"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/handlers/internal/contract"
+	"github.com/seed-6f6f2c11/duly/internal/contract"
 )
 
 // mostBatchLine is how long a line on file descriptor 3 may be where no run is steered by it.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/handlers/internal/contract"
+	"github.com/seed-6f6f2c11/duly/internal/contract"
 )
 
 // exitClosed is how a program says that there is nothing to do, as test and grep do.

@@ -11,7 +11,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/seed-6f6f2c11/duly/handlers/internal/contract"
+	"github.com/seed-6f6f2c11/duly/internal/contract"
 )
 
 // output is what a program says: on its standard output, its standard error, and file descriptor 3.

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/handlers/internal/contract"
+	"github.com/seed-6f6f2c11/duly/internal/contract"
 )
 
 // valuePrefix begins the names of the variables that hold the values of bindings.

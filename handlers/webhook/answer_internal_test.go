@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/handlers/internal/contract"
+	"github.com/seed-6f6f2c11/duly/internal/contract"
 )
 
 // No status, header or body of an answer makes a run panic, wait for longer than a day, or fail with a text that is no text.

@@ -11,7 +11,7 @@ import (
 	"io"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/handlers/internal/contract"
+	"github.com/seed-6f6f2c11/duly/internal/contract"
 )
 
 // RunBatch posts all tasks of a batch in one message: it is a handler for [core.HandleBatch]. The server gets a JSON array of the runs, and answers

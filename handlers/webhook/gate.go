@@ -11,7 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/handlers/internal/contract"
+	"github.com/seed-6f6f2c11/duly/internal/contract"
 )
 
 // GateConfig says which server is asked whether there is anything to do.

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/handlers/internal/contract"
+	"github.com/seed-6f6f2c11/duly/internal/contract"
 	"github.com/seed-6f6f2c11/duly/internal/standardwebhooks"
 )
 

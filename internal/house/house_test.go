@@ -34,7 +34,7 @@ var (
 	namesBeyond   = map[string]int{"core/model": 209, "core/store": 266}
 	methodsBeyond = map[string]int{
 		"adapters/http.api":                78,
-		"core.Scheduler": 110,
+		"core.Scheduler":                   110,
 		"core/internal/decide.Decision":    60,
 		"core.pull":                        92,
 		"core/operate.Desk":                50,

@@ -19,6 +19,7 @@ const (
 	ScopeRead    Scope = "read"    // look at tasks and counters
 	ScopeTrigger Scope = "trigger" // run what is due
 	ScopeWrite   Scope = "write"   // submit and control tasks
+	ScopeWork    Scope = "work"    // run tasks as a worker: get them, keep them and end them
 	ScopeApprove Scope = "approve" // send the signals of people: they count for tasks that wait for an approval
 )
 

@@ -44,6 +44,13 @@ var (
 	SendSignal = Op[Signal, model.Signalled]{&Call{ID: "signal", Method: post, Path: "/v1/signals/{agent}/{key}", Asks: true}}
 )
 
+// Runs of workers.
+var (
+	ClaimRuns  = Op[Claim, Lent]{&Call{ID: "claimRuns", Method: post, Path: "/v1/work/claim", Needs: ScopeWork, HasBody: true, Long: true}}
+	KeepRuns   = Op[Keep, Kept]{&Call{ID: "keepRuns", Method: post, Path: "/v1/work/keep", Needs: ScopeWork, HasBody: true}}
+	ReturnRuns = Op[Return, Returned]{&Call{ID: "returnRuns", Method: post, Path: "/v1/work/return", Needs: ScopeWork, HasBody: true, Long: true}}
+)
+
 const task = "/v1/agents/{agent}/tasks/{id}"
 
 // BulkOf is a command for the tasks of a list.

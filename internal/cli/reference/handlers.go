@@ -34,8 +34,8 @@ type contractFiles struct{ input, steering, batch, gate, exec, answer, file sour
 // read parses them, in the repository at root.
 func (c *contractFiles) read(root string) error {
 	for name, into := range map[string]*source{
-		"handlers/internal/contract/input.go": &c.input, "handlers/internal/contract/steering.go": &c.steering, "handlers/internal/contract/batch.go": &c.batch,
-		"handlers/internal/contract/gate.go": &c.gate, "handlers/exec/exec.go": &c.exec, "handlers/webhook/answer.go": &c.answer, "internal/dulyfile/handlers.go": &c.file,
+		"internal/contract/input.go": &c.input, "internal/contract/steering.go": &c.steering, "internal/contract/batch.go": &c.batch,
+		"internal/contract/gate.go": &c.gate, "handlers/exec/exec.go": &c.exec, "handlers/webhook/answer.go": &c.answer, "internal/dulyfile/handlers.go": &c.file,
 	} {
 		var err error
 		if *into, err = parseSource(filepath.Join(root, name)); err != nil {
@@ -60,7 +60,7 @@ const savesOfPrograms = "A program also saves a checkpoint while it runs: `duly-
 
 // Steering are those examples by the names that programs and servers use.
 func Steering(root string) (map[string]string, error) {
-	file, err := parseSource(filepath.Join(root, "handlers/internal/contract/steering.go"))
+	file, err := parseSource(filepath.Join(root, "internal/contract/steering.go"))
 	if err != nil {
 		return nil, err
 	}

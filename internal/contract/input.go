@@ -1,5 +1,5 @@
-// Package contract is what the ready-made handlers have in common: the JSON that a program or a server gets for a run, and
-// what it can say about the run in return.
+// Package contract is what all have in common that run tasks outside of the process: programs, servers and workers. It has the JSON that they get
+// for a run, and what they can say about the run in return.
 package contract
 
 import (
@@ -41,10 +41,41 @@ type input struct {
 	Labels map[string]string `json:"labels,omitempty"` // the names and values that it was submitted with
 }
 
+// lent is a run as a worker gets it.
+type lent struct {
+	Ticket  string      `json:"ticket"`            // names the run in all further calls
+	Timeout string      `json:"timeout,omitempty"` // how long it may take, if that is bounded
+	Values  core.Values `json:"values,omitempty"`  // values of bindings, by their names
+
+	*input
+}
+
+// EncodeLent is the JSON of a run that a worker is to make, with its ticket. It fails as Encode does.
+func EncodeLent(r *core.LentRun, ticket string) ([]byte, error) {
+	in, err := inputOf(r.Task)
+	out := lent{Ticket: ticket, Values: r.Bound(), input: in}
+	if r.Timeout > 0 {
+		out.Timeout = r.Timeout.String()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(out)
+}
+
 // Encode is the JSON of a run, with the checkpoint that an earlier one of its occurrence left.
 // It fails only for a checkpoint that is not JSON, which no handler can have stored.
 func Encode(t *core.Task[json.RawMessage]) ([]byte, error) {
-	in := input{
+	in, err := inputOf(t)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(in)
+}
+
+// inputOf is a run as programs, servers and workers get it.
+func inputOf(t *core.Task[json.RawMessage]) (*input, error) {
+	in := &input{
 		ID: t.ID, Agent: t.Agent, Kind: t.Kind, Payload: t.Payload, Group: t.Group, Level: t.Level, Attempt: t.Attempt, Call: t.Call(),
 		Crashes: t.Crashes, Fence: t.Fence, Due: Instant(t.Due), Occurrence: Instant(t.Occurrence), Zone: t.Zone,
 		Parent: t.Parent, Submitted: Instant(t.Submitted), TraceID: t.TraceID, Traceparent: t.Traceparent,
@@ -57,7 +88,7 @@ func Encode(t *core.Task[json.RawMessage]) ([]byte, error) {
 	if _, err := t.Checkpoint(&in.Checkpoint); err != nil {
 		return nil, err
 	}
-	return json.Marshal(in)
+	return in, nil
 }
 
 // Instant is a time of the store as texts have it: RFC 3339 in UTC, with milliseconds.

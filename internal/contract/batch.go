@@ -98,13 +98,46 @@ func Outcomes(ts []*core.Task[json.RawMessage], answer []byte, now time.Time) ([
 	}
 	// Only now, so that an answer that is refused as a whole leaves nothing behind.
 	for i := range all {
-		if !all[i].fails() && all[i].Yield == "" && all[i].Await == nil && string(all[i].Result) != "null" {
-			if err := Keep(ts[i].RunInfo, all[i].Result); err != nil {
-				outcomes[i] = core.SkipRetry(fmt.Errorf("the result cannot be kept: %w", err)) // its work is done
-			}
+		if err := all[i].keep(ts[i].RunInfo); err != nil {
+			outcomes[i] = err
 		}
 	}
 	return outcomes, nil
+}
+
+// ReadOutcome reads what a worker says about one run, as a batch has it for each. What makes no sense is an error; otherwise the function says
+// it about the run, and returns what its handler would. now is the time that retry_after counts from.
+func ReadOutcome(data []byte, now time.Time) (func(t *core.Task[json.RawMessage]) error, error) {
+	var s said
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
+		return nil, err
+	}
+	if _, err := s.outcome(core.NewTestRun(nil), now); err != nil {
+		return nil, err
+	}
+	return func(t *core.Task[json.RawMessage]) error {
+		outcome, err := s.outcome(t.RunInfo, now)
+		if err == nil {
+			err = s.keep(t.RunInfo)
+		}
+		if err != nil {
+			return core.SkipRetry(err)
+		}
+		return outcome
+	}, nil
+}
+
+// keep keeps the result of a run that has succeeded.
+func (s *said) keep(t *core.RunInfo) error {
+	if s.fails() || s.Yield != "" || s.Await != nil || string(s.Result) == "null" {
+		return nil
+	}
+	if err := Keep(t, s.Result); err != nil {
+		return core.SkipRetry(fmt.Errorf("the result cannot be kept: %w", err)) // its work is done
+	}
+	return nil
 }
 
 // fails reports whether an outcome is a failure.

@@ -1,0 +1,300 @@
+package http
+
+// Workers: runs that are handed out, kept and ended over the API.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/contract"
+)
+
+// claimRuns hands out runs. What cannot be sent is given back.
+func (a *api) claimRuns(w http.ResponseWriter, r *http.Request) {
+	var q operation.Claim
+	err := readBody(r, true, &q)
+	if err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	lent, err := a.lend(r, &q)
+	if err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	a.sendRuns(w, r, lent, func(out *operation.Lent) any { return out })
+}
+
+// lend waits for runs within what the caller may do.
+func (a *api) lend(r *http.Request, q *operation.Claim) (core.Lent, error) {
+	wait, err := a.waitOf(q.Wait)
+	if err != nil {
+		return core.Lent{}, err
+	}
+	grant := callerOf(r).grant
+	loan := core.Loan{Kinds: q.Kinds, Agents: q.Agents, Most: q.Most, Lease: q.Lease, Wait: wait, Worker: q.Worker}
+	for _, kind := range q.Kinds {
+		if !grant.runs(kind) {
+			return core.Lent{}, problem.New(core.CodeForbidden, "the credential does not cover the kind "+kind)
+		}
+	}
+	for _, agent := range q.Agents {
+		if !grant.covers(agent) {
+			return core.Lent{}, problem.New(core.CodeForbidden, "the credential does not cover the agent "+agent)
+		}
+	}
+	switch {
+	case q.Agents != nil || grant.all():
+	case grant.Patterns != nil:
+		return core.Lent{}, problem.New(core.CodeForbidden, "the credential covers agents by a pattern: name them as agent_ids")
+	default:
+		loan.Agents = grant.Agents
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	if wait > 0 {
+		leave, err := a.waits.Enter(callerOf(r).credential, a.config.MaxWaits)
+		if err != nil {
+			return core.Lent{}, err
+		}
+		defer leave()
+		if a.config.Stopping != nil {
+			over := make(chan struct{})
+			defer close(over)
+			go func() {
+				select {
+				case <-a.config.Stopping:
+					cancel()
+				case <-over:
+				}
+			}()
+		}
+	}
+	lent, err := a.lender.Lend(ctx, loan)
+	if ctx.Err() != nil && len(lent.Runs) == 0 { // another server answers a worker that asks again
+		err = nil
+	}
+	return lent, err
+}
+
+// sendRuns answers with runs, and gives them back if that fails.
+func (a *api) sendRuns(w http.ResponseWriter, r *http.Request, lent core.Lent, within func(out *operation.Lent) any) {
+	out := operation.Lent{Runs: []json.RawMessage{}}
+	if !lent.NextDue.IsZero() {
+		out.Next = &lent.NextDue
+	}
+	var err error
+	for i := range lent.Runs {
+		var one json.RawMessage
+		if one, err = contract.EncodeLent(&lent.Runs[i], a.tickets.seal(&lent.Runs[i].Ticket)); err != nil {
+			break
+		}
+		out.Runs = append(out.Runs, one)
+	}
+	data, failed := json.Marshal(within(&out))
+	if err = errors.Join(err, failed); err != nil {
+		a.giveBack(r, lent)
+		a.refuse(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, err = w.Write(append(data, '\n'))
+	if err == nil && len(lent.Runs) > 0 {
+		err = http.NewResponseController(w).Flush()
+	}
+	// guard: unsent-runs
+	if err != nil && !errors.Is(err, http.ErrNotSupported) || r.Context().Err() != nil {
+		a.giveBack(r, lent)
+	}
+}
+
+// giveBack releases runs that no worker has heard of.
+func (a *api) giveBack(r *http.Request, lent core.Lent) {
+	back := make([]core.Returned, len(lent.Runs))
+	for i := range lent.Runs {
+		back[i].Ticket = lent.Runs[i].Ticket
+	}
+	if _, err := a.lender.Return(context.WithoutCancel(r.Context()), back...); err != nil {
+		a.unsent(r, err)
+	}
+}
+
+// keepRuns extends leases and stores what the runs report. What is wrong with one of them is no matter of the others.
+func (a *api) keepRuns(r *http.Request, q operation.Keep) (operation.Kept, error) {
+	if err := tooManyRuns(len(q.Runs)); err != nil {
+		return operation.Kept{}, err
+	}
+	out := operation.Kept{Runs: make([]operation.KeptRun, len(q.Runs))}
+	var keeps []core.Keep
+	var of []int
+	for i, data := range q.Runs {
+		k, err := a.readKeep(r, data)
+		if err == nil {
+			err = a.lender.Check(&k)
+		}
+		if err != nil {
+			out.Runs[i].Error = err.Error()
+			continue
+		}
+		keeps, of = append(keeps, k), append(of, i)
+	}
+	kept, err := a.lender.Keep(r.Context(), keeps...)
+	for i := range kept {
+		out.Runs[of[i]] = keptAs(&kept[i])
+	}
+	return out, err
+}
+
+// readKeep reads the sign of life of one run.
+func (a *api) readKeep(r *http.Request, data []byte) (core.Keep, error) {
+	var q operation.KeepRun
+	o, err := strictjson.Parse("runs", data)
+	if err == nil {
+		err = o.Read("a run", strictjson.Fields(&q)...)
+	}
+	if err != nil {
+		return core.Keep{}, err
+	}
+	ticket, err := a.ticketOf(r, q.Ticket)
+	return core.Keep{Ticket: ticket, Progress: q.Progress, Checkpoint: q.Checkpoint, Used: q.Usage, Number: q.Number}, err
+}
+
+// keptAs is the answer to one.
+func keptAs(k *core.Kept) operation.KeptRun {
+	out := operation.KeptRun{Kept: k.Held, Reason: k.Order.Reason}
+	switch {
+	case k.Err != nil:
+		out.Kept, out.Error = true, "the store did not answer: the run goes on, ask again"
+	case errors.Is(k.Cause, core.ErrCancelled):
+		out.End = operation.EndCancelled
+	case errors.Is(k.Cause, core.ErrBudgetSpent):
+		out.End = operation.EndBudget
+	case errors.Is(k.Cause, core.ErrTimeout):
+		out.End = operation.EndTimeout
+	default:
+	}
+	return out
+}
+
+// returnRuns ends runs, and hands out the next if they are asked for.
+func (a *api) returnRuns(w http.ResponseWriter, r *http.Request) {
+	var q operation.Return
+	var next operation.Claim
+	err := readBody(r, true, &q)
+	if err == nil {
+		err = tooManyRuns(len(q.Runs))
+	}
+	if err == nil && q.Claim != nil {
+		var o strictjson.Object
+		if o, err = strictjson.Parse("claim", q.Claim); err == nil {
+			err = o.Read("claim", strictjson.Fields(&next)...)
+		}
+	}
+	if err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	out := operation.Returned{Runs: make([]operation.ReturnedRun, len(q.Runs))}
+	var ends []core.Returned
+	var of []int
+	for i, data := range q.Runs {
+		end, err := a.readEnd(r, data)
+		if err != nil {
+			out.Runs[i] = operation.ReturnedRun{Ended: operation.EndedRefused, Error: err.Error()}
+			continue
+		}
+		ends, of = append(ends, end), append(of, i)
+	}
+	returned, err := a.lender.Return(r.Context(), ends...)
+	if err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	for i := range returned {
+		out.Runs[of[i]] = returnedAs(&returned[i])
+	}
+	var lent core.Lent
+	if q.Claim != nil {
+		lent, err = a.lend(r, &next)
+	}
+	a.sendRuns(w, r, lent, func(l *operation.Lent) any {
+		if q.Claim != nil && err == nil { // the ends are stored: a claim that fails is made again by itself
+			out.Claimed = l
+		}
+		return out
+	})
+}
+
+// readEnd reads the end of one run: its ticket, and its outcome beside it.
+func (a *api) readEnd(r *http.Request, data []byte) (core.Returned, error) {
+	o, err := strictjson.Parse("runs", data)
+	if err != nil {
+		return core.Returned{}, err
+	}
+	out := core.Returned{}
+	if out.Ticket, err = a.ticketOf(r, o.Text("ticket")); err != nil {
+		return out, err
+	}
+	delete(o, "ticket")
+	if o.Has("release") {
+		if string(o["release"]) != "true" || len(o) > 1 {
+			return out, &core.InvalidError{Field: "release", Reason: "must be true, and alone beside the ticket"}
+		}
+		return out, nil
+	}
+	rest, err := json.Marshal(o)
+	if err == nil {
+		out.End, err = contract.ReadOutcome(rest, a.config.Clock.Now())
+	}
+	return out, err
+}
+
+// returnedAs is the answer to one.
+func returnedAs(e *core.ReturnedAs) operation.ReturnedRun {
+	out := operation.ReturnedRun{Ended: operation.EndedAs(e.Status)}
+	switch {
+	case e.Err != nil:
+		out.Ended, out.Error = operation.EndedUnknown, "the store did not answer: send it again"
+	case e.Lost:
+		out.Ended = operation.EndedLost
+	case e.Released:
+		out.Ended = operation.EndedReleased
+	default:
+	}
+	if !e.Next.IsZero() {
+		out.Next = &e.Next
+	}
+	return out
+}
+
+// tooManyRuns refuses a call about more runs than a claim has.
+func tooManyRuns(n int) error {
+	if n > core.MaxLent {
+		return &core.InvalidError{Field: "runs", Reason: "are too many: the limit is 50 a call"}
+	}
+	return nil
+}
+
+// ticketOf is what a ticket says, if it is good and its caller may run such tasks.
+func (a *api) ticketOf(r *http.Request, text string) (core.Ticket, error) {
+	t, err := a.tickets.open(text)
+	if err != nil {
+		return t, err
+	}
+	grant := callerOf(r).grant
+	// guard: ticket-grant
+	if !grant.covers(t.Agent) || !grant.runs(t.Kind) {
+		return core.Ticket{}, problem.New(core.CodeForbidden, "the credential does not cover the run")
+	}
+	return t, nil
+}
+
+// runs reports whether a grant covers runs of a kind.
+func (g *Grant) runs(kind string) bool { return g.Kinds == nil || slices.Contains(g.Kinds, kind) }
