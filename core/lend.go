@@ -166,7 +166,7 @@ func (l *Lender) checked(of Loan) (Loan, error) {
 			return of, err
 		}
 		if err := model.NotReserved(kind); err != nil {
-			return of, check.Invalid("kinds", "%s", err)
+			return of, err
 		}
 	}
 	of.Kinds = slices.Compact(slices.Sorted(slices.Values(of.Kinds)))

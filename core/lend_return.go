@@ -199,11 +199,16 @@ func (l *Lender) Return(ctx context.Context, ends ...Returned) ([]ReturnedAs, er
 		return nil, check.Invalid("runs", "are %d: the limit is %d a call", len(ends), MaxLent)
 	}
 	out := make([]ReturnedAs, len(ends))
-	workers := map[string][]int{}
+	workers, seen := map[string][]int{}, map[store.Run]bool{}
 	for i := range ends {
 		if err := l.checkTicket(&ends[i].Ticket); err != nil {
 			return nil, err
 		}
+		run := ends[i].Ticket.run()
+		if out[i].Lost = seen[run]; seen[run] {
+			continue
+		}
+		seen[run] = true
 		workers[ends[i].Ticket.Worker] = append(workers[ends[i].Ticket.Worker], i)
 	}
 	for worker, of := range workers {

@@ -256,7 +256,7 @@ func TestNothingIsLentWithoutACaller(t *testing.T) {
 func TestALoanThatMakesNoSense(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		for field, l := range map[string]core.Loan{
-			"kinds": {}, "most": {Kinds: []string{"k"}, Most: 51}, "lease": {Kinds: []string{"k"}, Lease: time.Millisecond}, "wait": {Kinds: []string{"k"}, Wait: -1},
+			"kinds": {}, "kind": {Kinds: []string{"duly.tell"}}, "most": {Kinds: []string{"k"}, Most: 51}, "lease": {Kinds: []string{"k"}, Lease: time.Millisecond}, "wait": {Kinds: []string{"k"}, Wait: -1},
 			"agent_ids[0]": {Kinds: []string{"k"}, Agents: []string{""}}, "worker": {Kinds: []string{"k"}, Worker: strings.Repeat("x", 101)},
 		} {
 			_, err := core.NewLender(w.s).Lend(w.Context(), l)

@@ -71,6 +71,15 @@ var keptGuards = []Guard{
 	{"47", sow.Fault{
 		Name: "lent-timeout", What: "a worker holds a run for ever", Change: sow.Never,
 	}, inCore, "TestALentRunIsToEnd$"},
+	{"47", sow.Fault{
+		Name: "ticket-seal", What: "a ticket that was made up ends the run of another", Change: sow.Never,
+	}, "adapters/http", "TestAWorkerOverHTTP$"},
+	{"47", sow.Fault{
+		Name: "ticket-grant", What: "a worker ends the run of an agent that its credential does not cover", Change: sow.Never,
+	}, "adapters/http", "TestATicketOfAnotherCredential$"},
+	{"47", sow.Fault{
+		Name: "unsent-runs", What: "runs whose answer cannot be sent wait for their leases", Change: sow.Never,
+	}, "adapters/http", "TestRunsThatCannotBeSent$"},
 	{"44", sow.Fault{
 		Name: "stamp", What: "a claim leases tasks to a process whose definitions are lost", Change: sow.Without(2),
 	}, inCore, "TestAnEmptyStoreGetsItsLimitsBackFirst$"},
