@@ -99,8 +99,6 @@ type api struct {
 	origins *http.CrossOriginProtection
 	table   []route
 	waits   waits.Bound
-	lender  *core.Lender
-	tickets tickets
 }
 
 // New makes the handler that serves a scheduler. It panics if a token is empty, as that is a mistake in the program that
@@ -124,7 +122,7 @@ func New(s *core.Scheduler, config Config) http.Handler {
 	}
 	// Requests from pages of other origins are refused, regardless of their
 	// credentials: a browser adds these by itself.
-	a := &api{scheduler: s, config: config, verifiers: config.verifiers(), origins: http.NewCrossOriginProtection(), lender: core.NewLender(s), tickets: newTickets(&config)}
+	a := &api{scheduler: s, config: config, verifiers: config.verifiers(), origins: http.NewCrossOriginProtection()}
 	if config.CronSecret != "" {
 		a.cron = a.cron.with("CronSecret", config.CronSecret, Grant{Scopes: []Scope{ScopeTrigger}})
 	}

@@ -101,9 +101,6 @@ func (a *api) routes() []route {
 		answers(a, operation.ForgetAgent, a.forget),
 		{Call: *operation.Export.Call, stream: a.export},
 		takes(a, operation.Import, linesOf, a.imports),
-		{Call: *operation.ClaimRuns.Call, stream: a.claimRuns},
-		answers(a, operation.KeepRuns, a.keepRuns),
-		{Call: *operation.ReturnRuns.Call, stream: a.returnRuns},
 		answers(a, operation.ListLimits, a.limits),
 		takes(a, operation.SetLimit, bodyBy(core.ReadLimit), a.setLimit),
 		answers(a, operation.LiftLimit, a.liftLimit),
@@ -124,7 +121,8 @@ func (a *api) routes() []route {
 	for _, verb := range []operate.BulkVerb{operate.BulkReplay, operate.BulkCancel, operate.BulkDelete, operate.BulkRun, operate.BulkPause, operate.BulkResume} {
 		table = append(table, answers(a, operation.BulkOf(verb), a.bulk(verb)))
 	}
-	return slices.Concat(table, a.memos(), a.configured(), a.rpc())
+	work := lending{api: a, lender: core.NewLender(s), tickets: newTickets(&a.config)}
+	return slices.Concat(table, work.routes(), a.memos(), a.configured(), a.rpc())
 }
 
 // configured are the calls that exist only if the configuration has them.

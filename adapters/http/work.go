@@ -16,8 +16,25 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/contract"
 )
 
+// lending is what hands runs out. It keeps none.
+type lending struct {
+	*api
+
+	lender  *core.Lender
+	tickets tickets
+}
+
+// routes are the calls of workers.
+func (a *lending) routes() []route {
+	return []route{
+		{Call: *operation.ClaimRuns.Call, stream: a.claimRuns},
+		answers(a.api, operation.KeepRuns, a.keepRuns),
+		{Call: *operation.ReturnRuns.Call, stream: a.returnRuns},
+	}
+}
+
 // claimRuns hands out runs. What cannot be sent is given back.
-func (a *api) claimRuns(w http.ResponseWriter, r *http.Request) {
+func (a *lending) claimRuns(w http.ResponseWriter, r *http.Request) {
 	var q operation.Claim
 	err := readBody(r, true, &q)
 	if err != nil {
@@ -33,29 +50,14 @@ func (a *api) claimRuns(w http.ResponseWriter, r *http.Request) {
 }
 
 // lend waits for runs within what the caller may do.
-func (a *api) lend(r *http.Request, q *operation.Claim) (core.Lent, error) {
+func (a *lending) lend(r *http.Request, q *operation.Claim) (core.Lent, error) {
 	wait, err := a.waitOf(q.Wait)
 	if err != nil {
 		return core.Lent{}, err
 	}
-	grant := callerOf(r).grant
-	loan := core.Loan{Kinds: q.Kinds, Agents: q.Agents, Most: q.Most, Lease: q.Lease, Wait: wait, Worker: q.Worker}
-	for _, kind := range q.Kinds {
-		if !grant.runs(kind) {
-			return core.Lent{}, problem.New(core.CodeForbidden, "the credential does not cover the kind "+kind)
-		}
-	}
-	for _, agent := range q.Agents {
-		if !grant.covers(agent) {
-			return core.Lent{}, problem.New(core.CodeForbidden, "the credential does not cover the agent "+agent)
-		}
-	}
-	switch {
-	case q.Agents != nil || grant.all():
-	case grant.Patterns != nil:
-		return core.Lent{}, problem.New(core.CodeForbidden, "the credential covers agents by a pattern: name them as agent_ids")
-	default:
-		loan.Agents = grant.Agents
+	loan := core.Loan{Kinds: q.Kinds, Most: q.Most, Lease: q.Lease, Wait: wait, Worker: q.Worker}
+	if loan.Agents, err = callerOf(r).grant.loan(q); err != nil {
+		return core.Lent{}, err
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -65,17 +67,7 @@ func (a *api) lend(r *http.Request, q *operation.Claim) (core.Lent, error) {
 			return core.Lent{}, err
 		}
 		defer leave()
-		if a.config.Stopping != nil {
-			over := make(chan struct{})
-			defer close(over)
-			go func() {
-				select {
-				case <-a.config.Stopping:
-					cancel()
-				case <-over:
-				}
-			}()
-		}
+		defer a.endWith(cancel)()
 	}
 	lent, err := a.lender.Lend(ctx, loan)
 	if ctx.Err() != nil && len(lent.Runs) == 0 { // another server answers a worker that asks again
@@ -84,8 +76,43 @@ func (a *api) lend(r *http.Request, q *operation.Claim) (core.Lent, error) {
 	return lent, err
 }
 
+// endWith has something end with the server; the function that it returns calls that off.
+func (a *lending) endWith(cancel func()) func() {
+	over := make(chan struct{})
+	go func() {
+		select {
+		case <-a.config.Stopping: // for ever, if it is nil
+			cancel()
+		case <-over:
+		}
+	}()
+	return func() { close(over) }
+}
+
+// loan are the agents for whose runs a caller may ask; nil for all.
+func (g *Grant) loan(q *operation.Claim) ([]string, error) {
+	for _, kind := range q.Kinds {
+		if !g.runs(kind) {
+			return nil, problem.New(core.CodeForbidden, "the credential does not cover the kind "+kind)
+		}
+	}
+	for _, agent := range q.Agents {
+		if !g.covers(agent) {
+			return nil, problem.New(core.CodeForbidden, "the credential does not cover the agent "+agent)
+		}
+	}
+	switch {
+	case q.Agents != nil || g.all():
+		return q.Agents, nil
+	case g.Patterns != nil:
+		return nil, problem.New(core.CodeForbidden, "the credential covers agents by a pattern: name them as agent_ids")
+	default:
+		return g.Agents, nil
+	}
+}
+
 // sendRuns answers with runs, and gives them back if that fails.
-func (a *api) sendRuns(w http.ResponseWriter, r *http.Request, lent core.Lent, within func(out *operation.Lent) any) {
+func (a *lending) sendRuns(w http.ResponseWriter, r *http.Request, lent core.Lent, within func(out *operation.Lent) any) {
 	out := operation.Lent{Runs: []json.RawMessage{}}
 	if !lent.NextDue.IsZero() {
 		out.Next = &lent.NextDue
@@ -116,7 +143,7 @@ func (a *api) sendRuns(w http.ResponseWriter, r *http.Request, lent core.Lent, w
 }
 
 // giveBack releases runs that no worker has heard of.
-func (a *api) giveBack(r *http.Request, lent core.Lent) {
+func (a *lending) giveBack(r *http.Request, lent core.Lent) {
 	back := make([]core.Returned, len(lent.Runs))
 	for i := range lent.Runs {
 		back[i].Ticket = lent.Runs[i].Ticket
@@ -127,7 +154,7 @@ func (a *api) giveBack(r *http.Request, lent core.Lent) {
 }
 
 // keepRuns extends leases and stores what the runs report. What is wrong with one of them is no matter of the others.
-func (a *api) keepRuns(r *http.Request, q operation.Keep) (operation.Kept, error) {
+func (a *lending) keepRuns(r *http.Request, q operation.Keep) (operation.Kept, error) {
 	if err := tooManyRuns(len(q.Runs)); err != nil {
 		return operation.Kept{}, err
 	}
@@ -153,7 +180,7 @@ func (a *api) keepRuns(r *http.Request, q operation.Keep) (operation.Kept, error
 }
 
 // readKeep reads the sign of life of one run.
-func (a *api) readKeep(r *http.Request, data []byte) (core.Keep, error) {
+func (a *lending) readKeep(r *http.Request, data []byte) (core.Keep, error) {
 	var q operation.KeepRun
 	o, err := strictjson.Parse("runs", data)
 	if err == nil {
@@ -184,7 +211,7 @@ func keptAs(k *core.Kept) operation.KeptRun {
 }
 
 // returnRuns ends runs, and hands out the next if they are asked for.
-func (a *api) returnRuns(w http.ResponseWriter, r *http.Request) {
+func (a *lending) returnRuns(w http.ResponseWriter, r *http.Request) {
 	var q operation.Return
 	var next operation.Claim
 	err := readBody(r, true, &q)
@@ -233,7 +260,7 @@ func (a *api) returnRuns(w http.ResponseWriter, r *http.Request) {
 }
 
 // readEnd reads the end of one run: its ticket, and its outcome beside it.
-func (a *api) readEnd(r *http.Request, data []byte) (core.Returned, error) {
+func (a *lending) readEnd(r *http.Request, data []byte) (core.Returned, error) {
 	o, err := strictjson.Parse("runs", data)
 	if err != nil {
 		return core.Returned{}, err
@@ -283,7 +310,7 @@ func tooManyRuns(n int) error {
 }
 
 // ticketOf is what a ticket says, if it is good and its caller may run such tasks.
-func (a *api) ticketOf(r *http.Request, text string) (core.Ticket, error) {
+func (a *lending) ticketOf(r *http.Request, text string) (core.Ticket, error) {
 	t, err := a.tickets.open(text)
 	if err != nil {
 		return t, err

@@ -49,9 +49,9 @@ func ticket(t *testing.T, f *fixture, token string) string {
 }
 
 // submitted submits a task for workers.
-func submitted(t *testing.T, f *fixture, agent, id string) {
+func submitted(t *testing.T, f *fixture, agent string) {
 	t.Helper()
-	_, err := f.scheduler.Submit(t.Context(), core.NewTask{Agent: agent, ID: id, Kind: "gpu", Payload: 7})
+	_, err := f.scheduler.Submit(t.Context(), core.NewTask{Agent: agent, ID: "1", Kind: "gpu", Payload: 7})
 	require.NoError(t, err)
 }
 
@@ -63,7 +63,7 @@ func TestAWorkerOverHTTP(t *testing.T) {
 	f := setup(t, secrets)
 	other, third := *f, *f
 	other.handler, third.handler = httpadapter.New(f.scheduler, secrets), httpadapter.New(f.scheduler, httpadapter.Config{Tokens: []string{"new", "t"}})
-	submitted(t, f, "ada", "1")
+	submitted(t, f, "ada")
 	run := ticket(t, f, "t")
 	kept := as[operation.Kept](t, &other, "t", "keep", fmt.Sprintf(`{"runs":[{"ticket":"made-up"},{"ticket":%q,"progress":{"n":1},"checkpoint":[1],"usage":{"tokens":5},"number":1},{"ticket":%[1]q,"usage":{"runs":1}}]}`, run), 200)
 	assert.Equal(t, operation.KeptRun{Kept: true}, kept.Runs[1])
@@ -72,7 +72,7 @@ func TestAWorkerOverHTTP(t *testing.T) {
 	task, err := f.scheduler.Task(t.Context(), "ada", "1")
 	require.NoError(t, err)
 	assert.JSONEq(t, `[1]`, string(task.Checkpoint))
-	submitted(t, f, "bob", "1")
+	submitted(t, f, "bob")
 	ended := as[operation.Returned](t, &third, "t", "return", fmt.Sprintf(
 		`{"runs":[{"ticket":%q,"retry_after":"1m"},{"ticket":%[1]q,"result":{"ok":true}},{"ticket":%[1]q,"error":"late"}],"claim":{"kinds":["gpu"],"worker":"w1"}}`, run), 200)
 	assert.Equal(t, operation.EndedRefused, ended.Runs[0].Ended)
@@ -83,7 +83,7 @@ func TestAWorkerOverHTTP(t *testing.T) {
 	assert.Contains(t, string(ended.Claimed.Runs[0]), `"agent_id":"bob"`)
 	stranger := *f
 	stranger.handler = httpadapter.New(f.scheduler, httpadapter.Config{Tokens: []string{"x"}})
-	submitted(t, f, "eve", "1")
+	submitted(t, f, "eve")
 	forged := ticket(t, &stranger, "x")
 	kept = as[operation.Kept](t, f, "t", "keep", fmt.Sprintf(`{"runs":[{"ticket":%q}]}`, forged), 200)
 	assert.Contains(t, kept.Runs[0].Error, "ticket is none that this server has given", "of a server with other secrets")
@@ -100,7 +100,7 @@ func TestATicketOfAnotherCredential(t *testing.T) {
 		{Token: "some", Grant: httpadapter.Grant{Scopes: work, Patterns: []string{"a*"}}},
 		{Token: "write", Grant: httpadapter.Grant{Scopes: []httpadapter.Scope{httpadapter.ScopeWrite}}},
 	}})
-	submitted(t, f, "ada", "1")
+	submitted(t, f, "ada")
 	const claim = `{"kinds":["gpu"],"most":10,"worker":"w1"}`
 	assert.Empty(t, as[operation.Lent](t, f, "bob", "claim", claim, 200).Runs)
 	as[any](t, f, "cpu", "claim", claim, 403)
@@ -131,7 +131,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("connectio
 func TestRunsThatCannotBeSent(t *testing.T) {
 	t.Parallel()
 	f := setup(t, httpadapter.Config{})
-	submitted(t, f, "ada", "1")
+	submitted(t, f, "ada")
 	r := httptest.NewRequest(http.MethodPost, "/v1/work/claim", strings.NewReader(`{"kinds":["gpu"],"lease":"1h"}`))
 	r.Header.Set("Content-Type", "application/json")
 	f.handler.ServeHTTP(brokenWriter{httptest.NewRecorder()}, r)
@@ -155,8 +155,15 @@ func TestCallsOfWorkersThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	f := setup(t, httpadapter.Config{})
 	for _, c := range [][2]string{
-		{"claim", `{}`}, {"claim", `{"kinds":[]}`}, {"claim", `{"kinds":["gpu"],"most":51}`}, {"claim", `{"kinds":["gpu"],"lease":"1ms"}`}, {"claim", `{"kinds":["gpu"],"wait":"1d"}`},
-		{"claim", `{"kinds":["gpu"],"waits":"1s"}`}, {"claim", `{"kinds":["duly.tell"]}`}, {"keep", `{"runs":[` + strings.Repeat(`{},`, 50) + `{}]}`}, {"return", `{"runs":[],"claim":{"kind":"gpu"}}`},
+		{"claim", `{}`},
+		{"claim", `{"kinds":[]}`},
+		{"claim", `{"kinds":["gpu"],"most":51}`},
+		{"claim", `{"kinds":["gpu"],"lease":"1ms"}`},
+		{"claim", `{"kinds":["gpu"],"wait":"1d"}`},
+		{"claim", `{"kinds":["gpu"],"waits":"1s"}`},
+		{"claim", `{"kinds":["duly.tell"]}`},
+		{"keep", `{"runs":[` + strings.Repeat(`{},`, 50) + `{}]}`},
+		{"return", `{"runs":[],"claim":{"kind":"gpu"}}`},
 	} {
 		as[any](t, f, "", c[0], c[1], 400)
 	}
