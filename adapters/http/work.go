@@ -67,7 +67,8 @@ func (a *lending) lend(r *http.Request, q *operation.Claim) (core.Lent, error) {
 			return core.Lent{}, err
 		}
 		defer leave()
-		defer a.endWith(cancel)()
+		calledOff := a.endWith(cancel)
+		defer calledOff()
 	}
 	lent, err := a.lender.Lend(ctx, loan)
 	if ctx.Err() != nil && len(lent.Runs) == 0 { // another server answers a worker that asks again

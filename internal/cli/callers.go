@@ -151,7 +151,7 @@ func (k *callers) addSender(s *dulyfile.Sender, seen map[string]string) error {
 
 // grant is what the adapter calls the rights of a caller.
 func grant(r *dulyfile.Rights) httpadapter.Grant {
-	g := httpadapter.Grant{Name: r.Name, Agents: r.Agents, Patterns: r.Patterns}
+	g := httpadapter.Grant{Name: r.Name, Agents: r.Agents, Patterns: r.Patterns, Kinds: r.Kinds}
 	for _, scope := range r.Scopes {
 		g.Scopes = append(g.Scopes, httpadapter.Scope(scope))
 	}

@@ -14,9 +14,10 @@ import (
 // Rights are what a caller may do.
 type Rights struct {
 	Name   string   // unique in the file
-	Scopes []string // of read, trigger, write and approve; at least one
+	Scopes []string // of read, trigger, write, work and approve; at least one
 	// Agents are whose tasks it is about, and Patterns the beginnings of ids and a star: those of agents and users. Both are nil for all.
 	Agents, Patterns []string
+	Kinds            []string // that a worker with it may run; nil for all
 
 	at place
 }
@@ -29,7 +30,7 @@ type Credential struct {
 }
 
 // scopes are what rights may name.
-var scopes = []string{"read", "trigger", "write", "approve"}
+var scopes = []string{"read", "trigger", "write", "work", "approve"}
 
 // Fail is an error about a caller, at its place in the file.
 func (r *Rights) Fail(format string, args ...any) error { return r.at.fail(format, args...) }
@@ -88,7 +89,13 @@ func (f *File) readCallers(tokens, senders place) error {
 // readToken reads a bearer token, and hides its variable from the programs that handlers start.
 func (f *File) readToken(p place) (Rights, error) {
 	c := Credential{}
-	if err := c.read(p, map[string]reader{"env": variables(&c.Envs)}); err != nil {
+	kinds := func(p place) error {
+		return each(p, func(_ place, kind string) error {
+			c.Kinds = append(c.Kinds, kind)
+			return nil
+		})
+	}
+	if err := c.read(p, map[string]reader{"env": variables(&c.Envs), "kinds": kinds}); err != nil {
 		return c.Rights, err
 	}
 	if len(c.Envs) == 0 {
