@@ -1,0 +1,263 @@
+// Package clients_test plays one story with the workers of all clients: each has to do in its language what a handler in Go does.
+package clients_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/model"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// stories are the programs of the story.
+var stories = map[string][]string{
+	"python": {"python3", "python/story.py"},
+}
+
+// stage is a server, and the workers of a language.
+type stage struct {
+	*testing.T
+
+	s       *core.Scheduler
+	server  *httptest.Server
+	program []string
+	file    string
+	away    atomic.Bool  // it closes every connection
+	refused atomic.Int64 // that it has closed
+}
+
+// each plays a scene with the workers of each language.
+func each(t *testing.T, scene func(s *stage)) {
+	t.Helper()
+	t.Parallel()
+	for language, program := range stories {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(program[0]); err != nil {
+				t.Skipf("there is no %s here", program[0])
+			}
+			st := memstore.New(memstore.Config{Partitions: 1})
+			s, err := core.New(st, core.Config{Presence: st, Default: core.KindConfig{Backoff: 50 * time.Millisecond, MaxBackoff: 50 * time.Millisecond}})
+			require.NoError(t, err)
+			on := &stage{T: t, s: s, program: program, file: filepath.Join(t.TempDir(), "written")}
+			api := httpadapter.New(s, httpadapter.Config{Tokens: []string{"secret"}})
+			on.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if on.away.Load() {
+					on.refused.Add(1)
+					panic(http.ErrAbortHandler)
+				}
+				api.ServeHTTP(w, r)
+			}))
+			t.Cleanup(on.server.Close)
+			scene(on)
+		})
+	}
+}
+
+// worker is a process of the story.
+type worker struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+// work starts a worker.
+func (s *stage) work(name string, env ...string) *worker {
+	s.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(s.Context()), s.program[0], s.program[1:]...)
+	cmd.Env = append(os.Environ(), append(env, "DULY_SERVER="+s.server.URL, "DULY_TOKEN=secret", "STORY_NAME="+name, "STORY_FILE="+s.file, "PYTHONDONTWRITEBYTECODE=1")...)
+	var log strings.Builder
+	cmd.Stdout, cmd.Stderr = &log, &log
+	require.NoError(s, cmd.Start())
+	w := &worker{cmd, make(chan struct{})}
+	go func() {
+		_ = cmd.Wait()
+		close(w.ended)
+	}()
+	s.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-w.ended
+		if s.Failed() {
+			s.Log(name, "said:", log.String())
+		}
+	})
+	return w
+}
+
+// signal sends a signal to the worker.
+func (w *worker) signal(t *stage, sig os.Signal) { require.NoError(t, w.cmd.Process.Signal(sig)) }
+
+// submit submits a task.
+func (s *stage) submit(kind, id string, payload any) {
+	s.Helper()
+	_, err := s.s.Submit(s.Context(), core.NewTask{Agent: "ada", ID: id, Kind: kind, Payload: payload})
+	require.NoError(s, err)
+}
+
+// task is a task as it is.
+func (s *stage) task(id string) core.TaskInfo {
+	s.Helper()
+	task, err := s.s.Task(s.Context(), "ada", id)
+	require.NoError(s, err)
+	return task
+}
+
+// becomes waits until something is so about a task.
+func (s *stage) becomes(id string, so func(t *core.TaskInfo) bool) core.TaskInfo {
+	s.Helper()
+	var task core.TaskInfo
+	require.Eventually(s, func() bool {
+		task = s.task(id)
+		return so(&task)
+	}, 30*time.Second, 20*time.Millisecond, "%s: %+v", id, task)
+	return task
+}
+
+func is(status core.Status) func(t *core.TaskInfo) bool {
+	return func(t *core.TaskInfo) bool { return t.Status == status }
+}
+
+// written are the lines that the workers have written.
+func (s *stage) written() []string {
+	data, _ := os.ReadFile(s.file)
+	return strings.Split(strings.TrimSpace(string(data)), "\n")
+}
+
+// Runs of different kinds, each with its outcome; several at once.
+func TestOutcomes(t *testing.T) {
+	each(t, func(s *stage) {
+		s.submit("echo", "early", map[string]any{"text": "grüße"})
+		s.work("w1")
+		for _, id := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+			s.submit("echo", id, id)
+			assert.JSONEq(s, `"`+id+`"`, string(s.becomes(id, is(core.StatusCompleted)).Result))
+		}
+		early := s.becomes("early", is(core.StatusCompleted))
+		assert.JSONEq(s, `{"text":"grüße"}`, string(early.Result))
+		assert.Equal(s, "w1", early.Runs[0].Process)
+		s.submit("outcomes", "1", nil)
+		failed := s.becomes("1", is(core.StatusFailed))
+		assert.Contains(s, failed.LastError, "for good, after {")
+		assert.Contains(s, failed.Runs[len(failed.Runs)-2].Error, "the first attempt")
+		s.submit("large", "1l", nil)
+		assert.Contains(s, s.becomes("1l", is(core.StatusFailed)).LastError, "the limit is 262144")
+		processes, err := s.s.Processes(s.Context())
+		require.NoError(s, err)
+		assert.True(s, slices.ContainsFunc(processes, func(p model.Process) bool { return p.Name == "w1" && slices.Contains(p.Kinds, "echo") }))
+	})
+}
+
+// A run in steps: each is done once, over a sleep and a wait.
+func TestSteps(t *testing.T) {
+	each(t, func(s *stage) {
+		s.work("w1")
+		s.submit("steps", "story", nil)
+		s.becomes("story", func(t *core.TaskInfo) bool { return t.Awaiting != nil })
+		_, err := s.s.Signal(s.Context(), "ada", "story/approval", json.RawMessage(`"yes"`))
+		require.NoError(s, err)
+		done := s.becomes("story", is(core.StatusCompleted))
+		assert.JSONEq(s, `{"plan":["plan","ada/story/`+done.Due.UTC().Format("20060102T150405.000Z")+`/plan"],"answer":"yes"}`, string(done.Result))
+		assert.Equal(s, []string{"plan", "end"}, s.written())
+	})
+}
+
+// A worker that dies leaves its checkpoint to the next.
+func TestAWorkerDies(t *testing.T) {
+	each(t, func(s *stage) {
+		first := s.work("w1")
+		s.submit("dies", "1", nil)
+		<-first.ended
+		assert.JSONEq(s, `{"half":true}`, string(s.task("1").Checkpoint))
+		s.work("w2")
+		done := s.becomes("1", is(core.StatusCompleted))
+		assert.JSONEq(s, `{"half":true}`, string(done.Result))
+		assert.Len(s, s.written(), 2)
+	})
+}
+
+// A cancel, and a budget that is used up, end a run in its midst; progress is seen meanwhile.
+func TestRunsThatHaveToEnd(t *testing.T) {
+	each(t, func(s *stage) {
+		tokens := core.BudgetTarget{LimitTarget: core.LimitTarget{Kind: "spends"}, Unit: "tokens", Per: core.PerDay}
+		require.NoError(s, s.s.SetBudgets(s.Context(), core.Budget{About: tokens, Amount: core.AmountOf(100)}))
+		s.work("w1")
+		for _, kind := range []string{"slow", "async"} {
+			s.submit(kind, kind, nil)
+			s.becomes(kind, is(core.StatusInProgress))
+			if kind == "slow" {
+				s.becomes(kind, func(t *core.TaskInfo) bool { return len(t.Progress) > 0 })
+			}
+			_, err := s.s.Cancel(s.Context(), "ada", kind, core.Order{Reason: "no more"})
+			require.NoError(s, err)
+			s.becomes(kind, is(core.StatusCancelled))
+		}
+		s.submit("spends", "spends", nil)
+		spent := s.becomes("spends", func(t *core.TaskInfo) bool { return t.RunCount > 0 })
+		assert.JSONEq(s, "1", string(spent.Checkpoint))
+	})
+}
+
+// A worker that is told to stop gives back what it cannot end, uncharged, and ends.
+func TestAWorkerStops(t *testing.T) {
+	each(t, func(s *stage) {
+		w := s.work("w1")
+		s.submit("slow", "1", nil)
+		s.becomes("1", is(core.StatusInProgress))
+		w.signal(s, syscall.SIGTERM)
+		<-w.ended
+		assert.Equal(s, 0, w.cmd.ProcessState.ExitCode())
+		task := s.task("1")
+		assert.Equal(s, core.StatusWaiting, task.Status)
+		assert.Zero(s, task.ErrorCount+int64(task.Crashes))
+		assert.Equal(s, []string{"stopped"}, s.written())
+	})
+}
+
+// A worker that was frozen for longer than its lease changes nothing when it comes back.
+func TestAFrozenWorker(t *testing.T) {
+	each(t, func(s *stage) {
+		w := s.work("w1", "STORY_FREEZE=3")
+		s.submit("frozen", "1", nil)
+		require.Eventually(s, func() bool { return strings.Contains(s.written()[0], "frozen") }, 20*time.Second, 10*time.Millisecond)
+		w.signal(s, syscall.SIGSTOP)
+		s.work("w2")
+		done := s.becomes("1", is(core.StatusCompleted))
+		assert.JSONEq(s, `"w2"`, string(done.Result))
+		w.signal(s, syscall.SIGCONT)
+		s.submit("echo", "after", 1)
+		s.becomes("after", is(core.StatusCompleted))
+		w.signal(s, syscall.SIGTERM)
+		<-w.ended
+		assert.JSONEq(s, `"w2"`, string(s.task("1").Result))
+	})
+}
+
+// A server that is away is waited for: nothing is lost, and what was saved meanwhile is stored.
+func TestAServerThatIsAway(t *testing.T) {
+	each(t, func(s *stage) {
+		s.away.Store(true)
+		s.work("w1")
+		s.submit("echo", "1", 7)
+		require.Eventually(s, func() bool { return s.refused.Load() >= 3 }, 20*time.Second, 10*time.Millisecond)
+		s.away.Store(false)
+		s.becomes("1", is(core.StatusCompleted))
+	})
+}

@@ -1,0 +1,515 @@
+"""duly from Python: a client, and workers that pull. The standard library alone, Python 3.9 and later.
+
+    import duly
+
+    worker = duly.Worker("http://127.0.0.1:8080")
+
+    @worker.handles("summarize")
+    def summarize(run):
+        pages = run.step("fetch", lambda: fetch(run.payload["url"]))
+        run.progress({"pages": len(pages)})
+        return {"summary": run.step("write", lambda: write(pages))}
+
+    worker.run()
+
+What a handler returns is the result of its task; an exception fails the attempt. Snooze, Yield, Await, RetryAfter, Fail and Cancel are raised
+to say more. A handler that is a coroutine function runs in an event loop of its own, and is cancelled when its run has to end.
+"""
+from __future__ import annotations
+
+import asyncio
+import http.client
+import inspect
+import json
+import logging
+import os
+import signal as signals
+import socket
+import threading
+import time
+import urllib.parse
+from datetime import datetime, timedelta, timezone
+from typing import Any, Callable, Dict, List, Optional
+
+__version__ = "0.0.0"
+__all__ = ["Await", "Cancel", "Client", "Done", "Ended", "Error", "Fail", "RetryAfter", "Run", "Snooze", "Worker", "Yield"]
+log = logging.getLogger("duly")
+
+
+class Error(Exception):
+    """An answer of the server that is no success. code is stable: see the reference of the HTTP API."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class Ended(Exception):
+    """The run has to end: it was cancelled or is lost, its time or its budget is used up, or the worker stops. Let it pass."""
+
+
+class Outcome(Exception):
+    """How a run ends, other than by success or by an error."""
+
+    def __init__(self, **said: Any) -> None:
+        super().__init__(", ".join(f"{k}={v}" for k, v in said.items()))
+        self.said = said
+
+
+class Snooze(Outcome):
+    """The task runs again after a time, such as "10m", uncharged."""
+
+    def __init__(self, after: str) -> None:
+        super().__init__(snooze=after)
+
+
+class Yield(Outcome):
+    """The same, and the next run finds a checkpoint."""
+
+    def __init__(self, checkpoint: Any, after: str = "0s") -> None:
+        super().__init__(**{"yield": after, "checkpoint": checkpoint})
+
+
+class Await(Outcome):
+    """The task waits for a signal, without a worker; the next run has it as run.heard."""
+
+    def __init__(self, key: str, checkpoint: Any = None, timeout: Optional[str] = None) -> None:
+        super().__init__(**{"await": {"key": key, **({"timeout": timeout} if timeout else {})}, "checkpoint": checkpoint})
+
+
+class RetryAfter(Outcome):
+    """The attempt has failed for a reason that passes: it is tried again after a time, uncharged."""
+
+    def __init__(self, after: str, error: str = "busy") -> None:
+        super().__init__(error=error, retry_after=after)
+
+
+class Fail(Outcome):
+    """The task has failed, and no retry would help."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__(error=error, no_retry=True)
+
+
+class Cancel(Outcome):
+    """The task is cancelled by its own handler."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__(error=error, cancel=True)
+
+
+class Done(Outcome):
+    """Success, and the task's interval from now on. Raise it, or return the result alone."""
+
+    def __init__(self, result: Any = None, next_in: Optional[str] = None) -> None:
+        super().__init__(result=result, **({"next_in": next_in} if next_in else {}))
+
+
+class Client:
+    """Calls of the HTTP API. url and token are those of DULY_SERVER and DULY_TOKEN if left out. It may be used by several threads."""
+
+    def __init__(self, url: Optional[str] = None, token: Optional[str] = None, timeout: float = 30) -> None:
+        self._at = urllib.parse.urlsplit(url or os.environ.get("DULY_SERVER") or "http://127.0.0.1:8080")
+        if self._at.scheme not in ("http", "https") or not self._at.hostname:
+            raise ValueError("the URL of duly must be such as http://127.0.0.1:8080, not " + urllib.parse.urlunsplit(self._at))
+        self._token = token or os.environ.get("DULY_TOKEN", "").split(",")[0].strip()
+        self._timeout, self._own = timeout, threading.local()
+
+    def call(self, method: str, path: str, body: Any = None, timeout: Optional[float] = None) -> Any:
+        """One call. It raises Error for an answer that is no success, and OSError or http.client.HTTPException if there is none."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Accept": "application/json", "User-Agent": "duly-python/" + __version__}
+        if data is not None:
+            headers["Content-Type"] = "application/json"
+        if self._token:
+            headers["Authorization"] = "Bearer " + self._token
+        connection = self._connection(timeout or self._timeout)
+        try:
+            connection.request(method, self._at.path.rstrip("/") + path, data, headers)
+            response = connection.getresponse()
+            text = response.read()
+        except BaseException:
+            self.close()
+            raise
+        if response.status >= 300:
+            try:
+                problem = json.loads(text)
+            except ValueError:
+                problem = {}
+            raise Error(response.status, problem.get("code", ""), problem.get("detail") or f"{response.status} {response.reason}")
+        return json.loads(text) if text else None
+
+    def _connection(self, timeout: float) -> http.client.HTTPConnection:
+        connection = getattr(self._own, "connection", None)
+        if connection is None:
+            kind = http.client.HTTPSConnection if self._at.scheme == "https" else http.client.HTTPConnection
+            connection = self._own.connection = kind(self._at.hostname, self._at.port, timeout=timeout)
+        connection.timeout = timeout
+        if connection.sock is not None:
+            connection.sock.settimeout(timeout)
+        return connection
+
+    def close(self) -> None:
+        """Closes the connection of this thread."""
+        connection = getattr(self._own, "connection", None)
+        if connection is not None:
+            connection.close()
+        self._own.connection = None
+
+    def submit(self, agent: str, kind: str, payload: Any = None, **fields: Any) -> Dict[str, Any]:
+        """Submits a task; fields are those of the API, such as id, delay, cron, zone or unique_key. With an id it may be sent again."""
+        task = {"agent_id": agent, "kind": kind, **fields}
+        if payload is not None:
+            task["payload"] = payload
+        return self.call("POST", "/v1/tasks", {"tasks": [task]})["tasks"][0]
+
+    def task(self, agent: str, id: str, wait: Optional[str] = None) -> Dict[str, Any]:
+        """The task; with a wait, such as "30s", once it has ended, or as it is after that time."""
+        query = "?wait=" + urllib.parse.quote(wait) if wait else ""
+        return self.call("GET", self._path(agent, id) + query, timeout=self._timeout + 300 if wait else None)
+
+    def wait(self, agent: str, id: str) -> Dict[str, Any]:
+        """The task once it has ended, however long that takes."""
+        while True:
+            task = self.task(agent, id, wait="1m")
+            if task["status"] in ("completed", "failed", "cancelled"):
+                return task
+
+    def cancel(self, agent: str, id: str, reason: str = "") -> Dict[str, Any]:
+        """Cancels a task; one that runs ends as soon as its worker hears of it."""
+        return self.call("POST", self._path(agent, id) + "/cancel", {"reason": reason} if reason else {})
+
+    def signal(self, agent: str, key: str, payload: Any = None) -> Dict[str, Any]:
+        """Tells the tasks of an agent that wait for a key, or a later one."""
+        return self.call("POST", f"/v1/signals/{_segment(agent)}/{_segment(key)}", {} if payload is None else {"payload": payload})
+
+    @staticmethod
+    def _path(agent: str, id: str) -> str:
+        return f"/v1/agents/{_segment(agent)}/tasks/{_segment(id)}"
+
+
+def _segment(text: str) -> str:
+    return text.replace(".", "%2E") if text.strip(".") == "" else urllib.parse.quote(text, safe="")
+
+
+class Run:
+    """A run of a task that a worker makes. Everything that its server says of it is an attribute: payload, checkpoint, heard, attempt, fence..."""
+
+    def __init__(self, worker: Worker, given: Dict[str, Any]) -> None:
+        self._worker, self._given, self._lock = worker, given, threading.RLock()
+        self._news: Dict[str, Any] = {}
+        self._number, self._sending = 0, threading.Lock()
+        self._usage: Dict[str, float] = {}
+        self._on_end: Optional[Callable[[], None]] = None
+        self._named: set = set()
+        checkpoint = given.get("checkpoint")
+        self._log = checkpoint if isinstance(checkpoint, dict) and isinstance(checkpoint.get("steps"), list) else {"steps": []}
+        self.ended: Optional[str] = None
+        """Why the run has to end; None while it goes on."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._given.get(name)
+
+    def __repr__(self) -> str:
+        return f"<run of {self.agent_id} {self.id}, {self.kind}, attempt {self.attempt}>"
+
+    def check(self) -> None:
+        """Raises Ended if the run has to end. All other methods do so too."""
+        if self.ended:
+            raise Ended(self.ended)
+
+    def progress(self, progress: Any) -> None:
+        """Reports how far the run has come; it is stored with the next sign of life, soon."""
+        self.check()
+        with self._lock:
+            self._news["progress"] = progress
+        self._worker._beat.set()
+
+    def use(self, **amounts: float) -> None:
+        """Adds what the run has used, for budgets: run.use(tokens=1200)."""
+        self.check()
+        with self._lock:
+            for unit, amount in amounts.items():
+                self._usage[unit] = self._usage.get(unit, 0) + amount
+            self._news["usage"] = dict(self._usage)
+
+    def save(self, checkpoint: Any) -> None:
+        """Stores a checkpoint before it returns: the next run of this occurrence finds it, however this one ends."""
+        self.check()
+        with self._lock:
+            self._news["checkpoint"] = checkpoint
+        self._worker._keep([self], until=lambda: "checkpoint" not in self._news)
+        self.check()
+
+    def key(self, step: str) -> str:
+        """The idempotency key of a step: the same whenever it is repeated, and of no other."""
+        at = datetime.fromisoformat(self.occurrence.replace("Z", "+00:00"))
+        return f"{self.agent_id}/{self.id}/{at:%Y%m%dT%H%M%S}.{at.microsecond // 1000:03d}Z/{step}"
+
+    def step(self, name: str, do: Callable[[], Any]) -> Any:
+        """Does a step once, or returns what it has returned in an earlier run: the log of steps is the checkpoint of the task."""
+        done = self._enter(name)
+        if done is not None:
+            return done.get("result")
+        begun = time.monotonic()
+        result = do()
+        self._did(name, result=result, ms=int((time.monotonic() - begun) * 1000))
+        self.save(self._log)
+        return result
+
+    def sleep(self, name: str, seconds: float) -> None:
+        """Ends the run, and goes on behind this step after a time: without a worker."""
+        if self._enter(name) is not None:
+            return
+        if self._waited(name, "time"):
+            self._did(name)
+            return
+        raise Yield(self._pause(name, "time", seconds), f"{max(int(seconds * 1000), 1)}ms")
+
+    def wait(self, name: str, timeout: Optional[float] = None) -> Any:
+        """Ends the run until the signal TASK/STEP comes, and returns its payload. It raises TimeoutError if nothing came in time."""
+        done = self._enter(name)
+        key = f"{self.id}/{name}"
+        if done is None and self._waited(name, "signal"):
+            heard = self.heard or {}
+            if heard.get("key") == key and (heard.get("told") or heard.get("timed_out")):
+                done = self._did(name, result=heard.get("payload"), timed_out=not heard.get("told"))
+        if done is None:
+            raise Await(key, self._pause(name, "signal", timeout), f"{int(timeout * 1000)}ms" if timeout else None)
+        if done.get("timed_out"):
+            raise TimeoutError(f"step {name}: nothing came in time")
+        return done.get("result")
+
+    def _enter(self, name: str) -> Optional[Dict[str, Any]]:
+        self.check()
+        if not name or name in self._named:
+            raise Fail(f"step {name!r} has no name, or comes twice in one run: steps are known by their names")
+        self._named.add(name)
+        return next((s for s in self._log["steps"] if s["name"] == name), None)
+
+    def _did(self, name: str, **more: Any) -> Dict[str, Any]:
+        step = {"name": name, "at": _now(), **{k: v for k, v in more.items() if v is not None and v is not False}}
+        self._log["steps"].append(step)
+        if self._log.get("waits", {}).get("name") == name:
+            del self._log["waits"]
+        return step
+
+    def _waited(self, name: str, reason: str) -> bool:
+        waits = self._log.get("waits") or {}
+        return waits.get("name") == name and waits.get("for") == reason
+
+    def _pause(self, name: str, reason: str, seconds: Optional[float]) -> Dict[str, Any]:
+        until = {} if seconds is None else {"until": _now(seconds)}
+        self._log["waits"] = {"name": name, "for": reason, "since": _now(), **until}
+        return self._log
+
+    def _end(self, why: str) -> None:
+        if self.ended is None:
+            self.ended = why
+            if self._on_end:
+                self._on_end()
+
+
+def _now(later: float = 0) -> str:
+    return (datetime.now(timezone.utc) + timedelta(seconds=later)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Worker:
+    """Pulls runs of its kinds, makes up to concurrency of them at once, and keeps them. It goes on for ever while the server is away."""
+
+    def __init__(self, url: Optional[str] = None, token: Optional[str] = None, *, concurrency: int = 1, lease: float = 60, name: Optional[str] = None,
+                 grace: float = 25, agents: Optional[List[str]] = None) -> None:
+        self.client = Client(url, token)
+        self.concurrency, self.lease, self.grace, self.agents = concurrency, lease, grace, agents
+        self.name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self._handlers: Dict[str, Callable[[Run], Any]] = {}
+        self._runs: Dict[str, Run] = {}
+        self._polling: Optional[http.client.HTTPConnection] = None
+        self._room, self._beat, self._stopping = threading.Condition(), threading.Event(), threading.Event()
+
+    def handles(self, kind: str) -> Callable[[Callable[[Run], Any]], Callable[[Run], Any]]:
+        """Registers the handler of a kind: @worker.handles("summarize")."""
+        def register(handler: Callable[[Run], Any]) -> Callable[[Run], Any]:
+            if kind in self._handlers:
+                raise ValueError(f"the kind {kind} has a handler already")
+            self._handlers[kind] = handler
+            return handler
+        return register
+
+    def run(self) -> None:
+        """Works until stop() or, in the main thread, SIGTERM or SIGINT. Runs have the grace to end then; those that have not are given back, uncharged."""
+        if not self._handlers:
+            raise ValueError("the worker has no handlers")
+        if threading.current_thread() is threading.main_thread():
+            for number in (signals.SIGTERM, signals.SIGINT):
+                signals.signal(number, lambda *_: self._stopping.set())
+        claims, beats = (threading.Thread(target=t, daemon=True) for t in (self._claims, self._beats))
+        claims.start(), beats.start()
+        log.info("works on %s as %s", ", ".join(sorted(self._handlers)), self.name)
+        while not self._stopping.wait(1):  # a signal is seen between waits
+            pass
+        end = time.monotonic() + self.grace
+        polling = self._polling and self._polling.sock
+        if polling:
+            polling.shutdown(socket.SHUT_RDWR)  # the server lends nothing to who has gone
+        claims.join(5)
+        with self._room:
+            while self._runs and time.monotonic() < end:
+                self._room.wait(max(min(end - time.monotonic(), 0.5), 0.01))
+            left = list(self._runs.values())
+        for run in left:
+            run._end("the worker stops")
+        for run in left:
+            self._return(run, {"release": True}, tries=3)
+
+    def stop(self) -> None:
+        """Has run() return."""
+        self._stopping.set()
+
+    def _claims(self) -> None:
+        pause = 0.1
+        while not self._stopping.is_set():
+            with self._room:
+                while len(self._runs) >= self.concurrency and not self._stopping.is_set():
+                    self._room.wait(1)
+                free = min(self.concurrency - len(self._runs), 50)
+            ask = {"kinds": sorted(self._handlers), "most": max(free, 1), "lease": f"{int(self.lease * 1000)}ms", "wait": "20s", "worker": self.name}
+            if self.agents is not None:
+                ask["agent_ids"] = self.agents
+            if self._stopping.is_set():
+                return
+            try:
+                self._polling = self.client._connection(50)
+                given = self.client.call("POST", "/v1/work/claim", ask, timeout=50)["runs"]
+                pause = 0.1
+            except (OSError, http.client.HTTPException, ValueError, Error) as why:
+                if self._stopping.is_set():
+                    return
+                level = logging.ERROR if isinstance(why, Error) and why.status < 500 else logging.WARNING
+                log.log(level, "cannot claim, tries again in %.1f s: %s", pause, why)
+                self._stopping.wait(pause)
+                pause = min(pause * 2, 15)
+                continue
+            for one in given:
+                run = Run(self, one)
+                with self._room:
+                    self._runs[run.ticket] = run
+                if self._stopping.is_set():
+                    self._return(run, {"release": True}, tries=3)
+                else:
+                    threading.Thread(target=self._make, args=(run,), daemon=True).start()
+
+    def _make(self, run: Run) -> None:
+        try:
+            handler = self._handlers[run.kind]
+            said: Dict[str, Any] = {"result": self._coroutine(handler, run) if inspect.iscoroutinefunction(handler) else handler(run)}
+            json.dumps(said)
+        except Outcome as outcome:
+            said = dict(outcome.said)
+        except (Ended, asyncio.CancelledError):
+            said = {"release": True} if run.ended == "the worker stops" else {"error": run.ended or "it has ended by itself"}
+        except BaseException as why:  # also SystemExit: a thread has nobody else to tell
+            log.warning("%s has failed", run, exc_info=True)
+            said = {"error": f"{type(why).__name__}: {why}"}
+        if "release" not in said:
+            with run._lock:
+                said.update({k: v for k, v in run._news.items() if k == "progress"})
+                if run._usage:
+                    said["usage"] = run._usage
+        self._return(run, said)
+        self.client.close()
+
+    @staticmethod
+    def _coroutine(handler: Callable[[Run], Any], run: Run) -> Any:
+        async def main() -> Any:
+            loop, task = asyncio.get_running_loop(), asyncio.current_task()
+            run._on_end = lambda: loop.call_soon_threadsafe(task.cancel)
+            if run.ended:
+                task.cancel()
+            try:
+                return await handler(run)
+            finally:
+                run._on_end = None
+        return asyncio.run(main())
+
+    def _return(self, run: Run, said: Dict[str, Any], tries: Optional[int] = None) -> None:
+        pause, refused = 0.1, False
+        while run.ticket in self._runs:
+            try:
+                answer = self.client.call("POST", "/v1/work/return", {"runs": [{"ticket": run.ticket, **said}]})["runs"][0]
+            except (OSError, http.client.HTTPException, ValueError, Error) as why:
+                answer = {"ended": "refused", "error": str(why)} if isinstance(why, Error) and why.status < 500 and why.status != 429 else {"ended": "unknown", "error": str(why)}
+            if answer["ended"] == "unknown":
+                tries = None if tries is None else tries - 1
+                if tries == 0:
+                    break
+                log.warning("cannot return %s, tries again in %.1f s: %s", run, pause, answer.get("error"))
+                time.sleep(pause)
+                pause = min(pause * 2, 15)
+                continue
+            if answer["ended"] == "refused" and not refused:
+                refused, said = True, {"error": "its outcome was refused: " + answer.get("error", ""), "no_retry": True}
+                continue
+            if answer["ended"] in ("lost", "refused"):
+                log.warning("%s is %s: %s", run, answer["ended"], answer.get("error", "its lease was over, and another worker may have the task"))
+            break
+        with self._room:
+            self._runs.pop(run.ticket, None)
+            self._room.notify_all()
+
+    def _beats(self) -> None:
+        last = time.monotonic()
+        while not (self._stopping.is_set() and not self._runs):
+            self._beat.wait(max(self.lease / 3 - (time.monotonic() - last), 0.05) if self._runs else 0.5)
+            due = time.monotonic() - last >= self.lease / 3
+            if self._beat.is_set() and not due:
+                time.sleep(0.5)  # what comes at once goes together
+            self._beat.clear()
+            runs = [r for r in list(self._runs.values()) if due or r._news]
+            if due:
+                last = time.monotonic()
+            for first in range(0, len(runs), 50):
+                self._keep(runs[first:first + 50])
+
+    def _keep(self, runs: List[Run], until: Optional[Callable[[], bool]] = None) -> None:
+        """Sends signs of life: once, or until something is stored or the run has ended."""
+        pause = 0.1
+        while True:
+            ready = [r for r in runs if r._sending.acquire(blocking=until is not None)]
+            try:
+                sent = []
+                for run in ready:
+                    with run._lock:
+                        news = dict(run._news)
+                        if news:
+                            run._number += 1
+                        sent.append({"ticket": run.ticket, **news, **({"number": run._number} if news else {})})
+                try:
+                    answers = self.client.call("POST", "/v1/work/keep", {"runs": sent})["runs"] if sent else []
+                except (OSError, http.client.HTTPException, ValueError, Error) as why:
+                    log.warning("cannot keep its runs: %s", why)
+                    if isinstance(why, Error) and why.status < 500 and why.status != 429 and until:
+                        raise
+                    answers = []
+                for run, one, answer in zip(ready, sent, answers):
+                    if answer.get("error"):
+                        if until and answer["kept"] is False:
+                            raise Fail("it cannot be stored: " + answer["error"])
+                        continue
+                    with run._lock:
+                        for name in ("progress", "checkpoint", "usage"):
+                            if name in one and run._news.get(name) == one[name]:
+                                del run._news[name]
+                    if not answer["kept"]:
+                        run._end("the run is lost")
+                    elif answer.get("end"):
+                        run._end(answer["end"] + (": " + answer["reason"] if answer.get("reason") else ""))
+            finally:
+                for run in ready:
+                    run._sending.release()
+            if until is None or until() or runs[0].ended:
+                return
+            time.sleep(pause)
+            pause = min(pause * 2, 5)
