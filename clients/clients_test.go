@@ -30,7 +30,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // stories are the programs of the story.
 var stories = map[string][]string{
-	"python": {"python3", "python/story.py"},
+	"python":     {"python3", "python/story.py"},
+	"typescript": {"node", "typescript/story.js"},
 }
 
 // stage is a server, and the workers of a language.

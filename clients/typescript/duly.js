@@ -1,0 +1,404 @@
+// duly from TypeScript and JavaScript: a client, and workers that pull. No dependency: node 20, deno, bun and edge runtimes.
+//
+//   import { Worker } from "duly";
+//
+//   const worker = new Worker({ url: "http://127.0.0.1:8080" });
+//   worker.handle("summarize", async (run) => {
+//     const pages = await run.step("fetch", () => fetchPages(run.payload.url, run.signal));
+//     run.progress({ pages: pages.length });
+//     return { summary: await run.step("write", () => write(pages)) };
+//   });
+//   await worker.run();
+//
+// What a handler returns is the result of its task; what it throws fails the attempt. snooze, yieldWith, awaitSignal, retryAfter, fail, cancel and done
+// make what it throws to say more. When a run has to end its AbortSignal says so, and its methods throw Ended.
+
+const environment = globalThis.process?.env ?? {};
+export const version = "0.0.0";
+
+/** An answer of the server that is no success. Its code is stable: see the reference of the HTTP API. */
+export class DulyError extends Error {
+  constructor(status, code, message) {
+    super(message);
+    this.name = "DulyError";
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** The run has to end: let it pass. */
+export class Ended extends Error {
+  constructor(why) {
+    super(why);
+    this.name = "Ended";
+  }
+}
+
+/** How a run ends, other than by success or by an error. It is thrown. */
+export class Outcome extends Error {
+  constructor(said) {
+    super(JSON.stringify(said));
+    this.name = "Outcome";
+    this.said = said;
+  }
+}
+
+export const snooze = (after) => new Outcome({ snooze: after });
+export const yieldWith = (checkpoint, after = "0s") => new Outcome({ yield: after, checkpoint });
+export const awaitSignal = (key, { checkpoint = null, timeout } = {}) => new Outcome({ await: { key, ...(timeout && { timeout }) }, checkpoint });
+export const retryAfter = (after, error = "busy") => new Outcome({ error, retry_after: after });
+export const fail = (error) => new Outcome({ error, no_retry: true });
+export const cancel = (error) => new Outcome({ error, cancel: true });
+export const done = (result, { nextIn } = {}) => new Outcome({ result, ...(nextIn && { next_in: nextIn }) });
+
+const pause = (ms, signal) =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+  });
+const segment = (text) => (/^\.*$/.test(text) ? text.replaceAll(".", "%2E") : encodeURIComponent(text));
+const isAnswer = (e) => e instanceof DulyError && e.status < 500 && e.status !== 429;
+const at = (later = 0) => new Date(Date.now() + later).toISOString();
+
+/** Calls of the HTTP API. url and token are those of DULY_SERVER and DULY_TOKEN if left out. */
+export class Client {
+  constructor({ url, token, timeout = 30_000 } = {}) {
+    this.url = new URL(url ?? environment.DULY_SERVER ?? "http://127.0.0.1:8080").href.replace(/\/$/, "");
+    this.token = token ?? environment.DULY_TOKEN?.split(",")[0].trim();
+    this.timeout = timeout;
+  }
+
+  /** One call. It throws DulyError for an answer that is no success, and what fetch throws if there is none. */
+  async call(method, path, body, { timeout = this.timeout, signal } = {}) {
+    const over = AbortSignal.timeout(timeout);
+    const response = await fetch(this.url + path, {
+      method,
+      headers: { Accept: "application/json", ...(body !== undefined && { "Content-Type": "application/json" }), ...(this.token && { Authorization: `Bearer ${this.token}` }) },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal: signal ? AbortSignal.any([over, signal]) : over,
+    });
+    const text = await response.text();
+    if (response.ok) return text ? JSON.parse(text) : undefined;
+    let problem = {};
+    try {
+      problem = JSON.parse(text);
+    } catch {
+      // some proxy's answer
+    }
+    throw new DulyError(response.status, problem.code ?? "", problem.detail ?? `${response.status} ${response.statusText}`);
+  }
+
+  /** Submits a task. With an id it may be sent again. */
+  async submit(task) {
+    return (await this.call("POST", "/v1/tasks", { tasks: [task] })).tasks[0];
+  }
+
+  /** The task; with a wait, such as "30s", once it has ended, or as it is after that time. */
+  task(agent, id, { wait } = {}) {
+    return this.call("GET", Client.path(agent, id) + (wait ? `?wait=${encodeURIComponent(wait)}` : ""), undefined, wait ? { timeout: this.timeout + 300_000 } : {});
+  }
+
+  /** The task once it has ended, however long that takes. */
+  async wait(agent, id) {
+    for (;;) {
+      const task = await this.task(agent, id, { wait: "1m" });
+      if (["completed", "failed", "cancelled"].includes(task.status)) return task;
+    }
+  }
+
+  /** Cancels a task; one that runs ends as soon as its worker hears of it. */
+  cancel(agent, id, reason) {
+    return this.call("POST", Client.path(agent, id) + "/cancel", reason ? { reason } : {});
+  }
+
+  /** Tells the tasks of an agent that wait for a key, or a later one. */
+  signal(agent, key, payload) {
+    return this.call("POST", `/v1/signals/${segment(agent)}/${segment(key)}`, payload === undefined ? {} : { payload });
+  }
+
+  static path(agent, id) {
+    return `/v1/agents/${segment(agent)}/tasks/${segment(id)}`;
+  }
+}
+
+/** A run of a task that a worker makes. What its server says of it are its fields. */
+export class Run {
+  #worker;
+  #ending = new AbortController();
+  #usage = {};
+  #named = new Set();
+  #log;
+
+  constructor(worker, given) {
+    Object.assign(this, given);
+    this.#worker = worker;
+    this.#log = Array.isArray(given.checkpoint?.steps) ? structuredClone(given.checkpoint) : { steps: [] };
+    /** What is not stored yet, for the worker. */
+    this.news = {};
+    this.number = 0;
+    this.sending = Promise.resolve();
+  }
+
+  /** Aborted when the run has to end. */
+  get signal() {
+    return this.#ending.signal;
+  }
+
+  /** Throws Ended if the run has to end. All other methods do so too. */
+  check() {
+    if (this.signal.aborted) throw this.signal.reason;
+  }
+
+  /** For the worker: the run has to end. */
+  end(why) {
+    if (!this.signal.aborted) this.#ending.abort(new Ended(why));
+  }
+
+  /** Reports how far the run has come; it is stored with the next sign of life, soon. */
+  progress(progress) {
+    this.check();
+    this.news.progress = progress;
+    this.#worker.hurry();
+  }
+
+  /** Adds what the run has used, for budgets: run.use({ tokens: 1200 }). */
+  use(amounts) {
+    this.check();
+    for (const [unit, amount] of Object.entries(amounts)) this.#usage[unit] = (this.#usage[unit] ?? 0) + amount;
+    this.news.usage = { ...this.#usage };
+  }
+
+  /** For the worker: what the run has used in all. */
+  get used() {
+    return Object.keys(this.#usage).length ? this.#usage : undefined;
+  }
+
+  /** Resolves when the checkpoint is stored: the next run of this occurrence finds it, however this one ends. */
+  async save(checkpoint) {
+    this.check();
+    this.news.checkpoint = structuredClone(checkpoint);
+    for (let ms = 100; "checkpoint" in this.news; ms = Math.min(ms * 2, 5000)) {
+      await this.#worker.keep([this], true);
+      this.check();
+      if ("checkpoint" in this.news) await pause(ms, this.signal);
+    }
+    this.check();
+  }
+
+  /** The idempotency key of a step: the same whenever it is repeated, and of no other. */
+  key(step) {
+    return `${this.agent_id}/${this.id}/${this.occurrence.replace(/[-:]/g, "")}/${step}`;
+  }
+
+  /** Does a step once, or returns what it has returned in an earlier run: the log of steps is the checkpoint of the task. */
+  async step(name, work) {
+    const known = this.#enter(name);
+    if (known) return known.result;
+    const begun = Date.now();
+    const result = await work();
+    this.#did({ name, result, ms: Date.now() - begun });
+    await this.save(this.#log);
+    return result;
+  }
+
+  /** Ends the run, and goes on behind this step after a time, in milliseconds: without a worker. */
+  sleep(name, ms) {
+    if (this.#enter(name)) return;
+    if (!this.#waited(name, "time")) throw yieldWith(this.#pause(name, "time", ms), `${Math.max(Math.round(ms), 1)}ms`);
+    this.#did({ name });
+  }
+
+  /** Ends the run until the signal TASK/STEP comes, and returns its payload. It throws a TimeoutError if nothing came in time. */
+  wait(name, { timeout } = {}) {
+    let known = this.#enter(name);
+    const key = `${this.id}/${name}`;
+    if (!known && this.#waited(name, "signal") && this.heard?.key === key && (this.heard.told || this.heard.timed_out)) {
+      known = this.#did({ name, result: this.heard.payload, timed_out: !this.heard.told || undefined });
+    }
+    if (!known) throw awaitSignal(key, { checkpoint: this.#pause(name, "signal", timeout), timeout: timeout && `${Math.round(timeout)}ms` });
+    if (known.timed_out) throw Object.assign(new Error(`step ${name}: nothing came in time`), { name: "TimeoutError" });
+    return known.result;
+  }
+
+  #enter(name) {
+    this.check();
+    if (!name || this.#named.has(name)) throw fail(`step ${JSON.stringify(name)} has no name, or comes twice in one run: steps are known by their names`);
+    this.#named.add(name);
+    return this.#log.steps.find((s) => s.name === name);
+  }
+
+  #did(step) {
+    this.#log.steps.push(Object.assign(step, { at: at() }));
+    if (this.#log.waits?.name === step.name) delete this.#log.waits;
+    return step;
+  }
+
+  #waited(name, reason) {
+    return this.#log.waits?.name === name && this.#log.waits.for === reason;
+  }
+
+  #pause(name, reason, ms) {
+    this.#log.waits = { name, for: reason, since: at(), ...(ms && { until: at(ms) }) };
+    return this.#log;
+  }
+}
+
+/** Pulls runs of its kinds, makes up to concurrency of them at once, and keeps them. It goes on for ever while the server is away. Times are in milliseconds. */
+export class Worker {
+  #handlers = new Map();
+  #runs = new Map();
+  #stopping = new AbortController();
+  #changed = () => {};
+  #soon = () => {};
+
+  constructor({ url, token, concurrency = 1, lease = 60_000, grace = 25_000, name, agents, log = console } = {}) {
+    this.client = new Client({ url, token });
+    this.name = name ?? `${environment.HOSTNAME ?? "worker"}:${globalThis.process?.pid ?? Math.random().toString(36).slice(2)}`;
+    Object.assign(this, { concurrency, lease, grace, agents, log });
+  }
+
+  /** Registers the handler of a kind. */
+  handle(kind, handler) {
+    if (this.#handlers.has(kind)) throw new Error(`the kind ${kind} has a handler already`);
+    this.#handlers.set(kind, handler);
+    return this;
+  }
+
+  /** Has run() return. */
+  stop() {
+    this.#stopping.abort();
+  }
+
+  /** Works until stop(), SIGTERM or SIGINT. Runs have the grace to end then; those that have not are given back, uncharged. */
+  async run() {
+    if (!this.#handlers.size) throw new Error("the worker has no handlers");
+    const stop = () => this.stop();
+    for (const s of ["SIGTERM", "SIGINT"]) globalThis.process?.once?.(s, stop);
+    const beats = this.#beats();
+    await this.#claims();
+    const end = Date.now() + this.grace;
+    while (this.#runs.size && Date.now() < end) await Promise.race([pause(end - Date.now()), new Promise((r) => (this.#changed = r))]);
+    for (const run of this.#runs.values()) run.end("the worker stops");
+    await Promise.all([...this.#runs.values()].map((run) => this.#return(run, { release: true }, 3)));
+    this.#soon();
+    await beats;
+    for (const s of ["SIGTERM", "SIGINT"]) globalThis.process?.off?.(s, stop);
+  }
+
+  async #claims() {
+    const { signal } = this.#stopping;
+    for (let ms = 100; !signal.aborted; ) {
+      const most = Math.min(this.concurrency - this.#runs.size, 50);
+      if (most <= 0) {
+        await Promise.race([pause(1000, signal), new Promise((r) => (this.#changed = r))]);
+        continue;
+      }
+      const ask = { kinds: [...this.#handlers.keys()], most, lease: `${this.lease}ms`, wait: "20s", worker: this.name, ...(this.agents && { agent_ids: this.agents }) };
+      let given;
+      try {
+        given = (await this.client.call("POST", "/v1/work/claim", ask, { timeout: 50_000, signal })).runs;
+        ms = 100;
+      } catch (why) {
+        if (signal.aborted) return;
+        this.log.warn(`duly: cannot claim, tries again in ${ms} ms: ${why.cause?.message ?? why.message}`);
+        await pause(ms, signal);
+        ms = Math.min(ms * 2, 15_000);
+        continue;
+      }
+      for (const one of given) {
+        const run = new Run(this, one);
+        this.#runs.set(run.ticket, run);
+        if (signal.aborted) await this.#return(run, { release: true }, 3);
+        else this.#make(run);
+      }
+    }
+  }
+
+  async #make(run) {
+    let said;
+    try {
+      said = { result: await this.#handlers.get(run.kind)(run) };
+    } catch (why) {
+      if (why instanceof Outcome) said = { ...why.said };
+      else if (run.signal.aborted) said = run.signal.reason.message === "the worker stops" ? { release: true } : { error: run.signal.reason.message };
+      else {
+        this.log.warn(`duly: the run of ${run.agent_id} ${run.id} has failed:`, why);
+        said = { error: why instanceof Error ? `${why.name}: ${why.message}` : String(why) };
+      }
+    }
+    if (!said.release) Object.assign(said, run.used && { usage: run.used }, "progress" in run.news && { progress: run.news.progress });
+    await this.#return(run, said);
+  }
+
+  async #return(run, said, tries = Infinity) {
+    for (let ms = 100, refused = false; this.#runs.has(run.ticket); ) {
+      let answer;
+      try {
+        answer = (await this.client.call("POST", "/v1/work/return", { runs: [{ ticket: run.ticket, ...said }] })).runs[0];
+      } catch (why) {
+        answer = { ended: isAnswer(why) || why instanceof TypeError && /JSON|circular/i.test(why.message) ? "refused" : "unknown", error: why.message };
+      }
+      if (answer.ended === "unknown" && --tries > 0) {
+        this.log.warn(`duly: cannot return the run of ${run.agent_id} ${run.id}, tries again in ${ms} ms: ${answer.error}`);
+        await pause(ms);
+        ms = Math.min(ms * 2, 15_000);
+      } else if (answer.ended === "refused" && !refused) {
+        refused = true;
+        said = { error: `its outcome was refused: ${answer.error}`, no_retry: true };
+      } else {
+        if (["lost", "refused"].includes(answer.ended)) this.log.warn(`duly: the run of ${run.agent_id} ${run.id} is ${answer.ended}: ${answer.error ?? "another worker may have its task"}`);
+        break;
+      }
+    }
+    this.#runs.delete(run.ticket);
+    this.#changed();
+  }
+
+  /** For runs: something is to be stored soon. */
+  hurry() {
+    this.#soon();
+  }
+
+  async #beats() {
+    for (let last = Date.now(); !this.#stopping.signal.aborted || this.#runs.size; ) {
+      let hurried = false;
+      const idle = this.#runs.size ? Math.max(last + this.lease / 3 - Date.now(), 50) : 500;
+      const over = new AbortController();
+      await Promise.race([pause(idle, over.signal), new Promise((r) => (this.#soon = () => r((hurried = true))))]);
+      over.abort();
+      const due = Date.now() - last >= this.lease / 3;
+      if (hurried && !due) await pause(500); // what comes at once goes together
+      const runs = [...this.#runs.values()].filter((r) => due || Object.keys(r.news).length);
+      if (due) last = Date.now();
+      for (let i = 0; i < runs.length; i += 50) await this.keep(runs.slice(i, i + 50));
+    }
+  }
+
+  /** For runs: sends a sign of life of each, with its news; what was stored is no news any more. */
+  async keep(runs, strict = false) {
+    const before = runs.map((r) => r.sending);
+    let release;
+    const turn = new Promise((r) => (release = r));
+    for (const run of runs) run.sending = turn;
+    await Promise.all(before); // of a run one is under way at a time
+    try {
+      const sent = runs.map((r) => ({ ticket: r.ticket, ...r.news, ...(Object.keys(r.news).length && { number: ++r.number }) }));
+      const answers = (await this.client.call("POST", "/v1/work/keep", { runs: sent })).runs;
+      runs.forEach((run, i) => {
+        const { kept, end, reason, error } = answers[i];
+        if (error) {
+          if (strict && !kept) throw fail(`it cannot be stored: ${error}`);
+          return;
+        }
+        for (const name of ["progress", "checkpoint", "usage"]) if (name in sent[i] && run.news[name] === sent[i][name]) delete run.news[name];
+        if (!kept) run.end("the run is lost");
+        else if (end) run.end(reason ? `${end}: ${reason}` : end);
+      });
+    } catch (why) {
+      if (why instanceof Outcome || strict && isAnswer(why)) throw why;
+      this.log.warn(`duly: cannot keep its runs: ${why.cause?.message ?? why.message}`);
+    } finally {
+      release();
+    }
+  }
+}
