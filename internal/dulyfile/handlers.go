@@ -16,11 +16,12 @@ import (
 	"github.com/seed-6f6f2c11/duly/handlers/webhook"
 )
 
-// Handler is a handler of the file: its kind, the settings of that kind, and one of log, exec and webhook.
+// Handler is a handler of the file: its kind, the settings of that kind, and one of log, exec, webhook and worker.
 type Handler struct {
 	Kind     string
 	Settings core.KindConfig
 	Log      bool // it writes one line for each run
+	Worker   bool // workers outside pull its runs: this process only knows the settings
 
 	exec    []string
 	webhook hook
@@ -59,9 +60,9 @@ func (h *Handler) read(p place) error {
 	some := func(name string, into *place) reader {
 		return func(p place) error { types, *into = append(types, name), p; return nil }
 	}
-	var logged place
+	var logged, outside place
 	if err := p.read(h.webhook.readers(map[string]reader{
-		"log": some("log", &logged), "exec": some("exec", &argv), "webhook": some("webhook", &to),
+		"log": some("log", &logged), "exec": some("exec", &argv), "webhook": some("webhook", &to), "worker": some("worker", &outside),
 		"timeout": durationOrNone(&h.Settings.Timeout),
 		"level":   integer((*int)(&h.Settings.Level)), "slots": integer(&h.Settings.Slots), "lease": duration(&h.Settings.Lease), "max_attempts": integer(&h.Settings.MaxAttempts),
 		"backoff": durationOrNone(&h.Settings.Backoff), "max_backoff": duration(&h.Settings.MaxBackoff),
@@ -75,20 +76,23 @@ func (h *Handler) read(p place) error {
 		return err
 	}
 	if len(types) != 1 {
-		return p.fail("must have exactly one of log, exec and webhook, not %d", len(types))
+		return p.fail("must have exactly one of log, exec, webhook and worker, not %d", len(types))
 	}
 	if types[0] != "webhook" {
 		if err := h.webhook.refuse(p); err != nil {
 			return err
 		}
 	}
-	if h.Settings.Batch != 0 && types[0] == "log" {
+	if h.Settings.Batch != 0 && (types[0] == "log" || types[0] == "worker") {
 		return p.fail("has batch, which is for exec and webhook only")
 	}
 	switch types[0] {
 	case "log":
 		h.Log = true
 		return logged.read(nil)
+	case "worker":
+		h.Worker = true
+		return outside.read(nil)
 	case "exec":
 		return h.readExec(argv)
 	default:
@@ -203,6 +207,7 @@ func (f *File) Register(s *core.Scheduler, logger *slog.Logger, children *exec.C
 // register registers one handler for its kind.
 func (h *Handler) register(s *core.Scheduler, logger *slog.Logger, children *exec.Children, secrets []string) error {
 	switch {
+	case h.Worker:
 	case h.Log:
 		core.Handle(s, h.Kind, logRun(logger))
 	case h.exec != nil:

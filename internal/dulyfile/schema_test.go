@@ -84,7 +84,7 @@ func logs(kinds ...string) object {
 // beside are keys that another key needs beside it; nil for one that must not be.
 var beside = map[string]object{
 	".urgent_slots": {"concurrency": 100}, ".default_agent": {}, ".budgets": {"partitions": 1},
-	"handler.exec": {"log": nil}, "handler.webhook": {"log": nil}, "gate.webhook": {"exec": nil},
+	"handler.exec": {"log": nil}, "handler.worker": {"log": nil}, "handler.webhook": {"log": nil}, "gate.webhook": {"exec": nil},
 	"handler.secret_env": {"log": nil, "webhook": "https://a.example/"}, "handler.insecure": {"log": nil, "webhook": "https://a.example/"},
 	"handler.allow_private": {"log": nil, "webhook": "https://a.example/"},
 	"handler.headers":       {"log": nil, "webhook": "https://a.example/"}, "handler.headers_env": {"log": nil, "webhook": "https://a.example/"},
