@@ -232,8 +232,13 @@ deps-check:
 	@go test -run '^TestDependenciesAreListed$$' ./internal/house >&2
 
 .PHONY: client-test
-client-test: ## generate TypeScript clients from openapi.json and check their types, if npm can be reached
-	@scripts/client-test.sh adapters/http/openapi.json
+client-test: ## generate TypeScript clients from openapi.json, check their types and run them, if npm can be reached
+	@go build -o bin/duly ./cmd/duly
+	@scripts/client-test.sh adapters/http/openapi.json bin/duly
+
+.PHONY: clients
+clients: ## build the packages of the clients into bin/clients, install each into a fresh environment and use it
+	@scripts/clients.sh "$(or $(CLIENTS_VERSION),0.0.0)" bin/clients
 
 .PHONY: proto
 proto: ## write the Go code of gRPC after a change in adapters/http/rpc/proto; needs protoc

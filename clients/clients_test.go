@@ -24,6 +24,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/standardwebhooks"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -261,4 +262,48 @@ func TestAServerThatIsAway(t *testing.T) {
 		s.away.Store(false)
 		s.becomes("1", is(core.StatusCompleted))
 	})
+}
+
+// The clients read what duly signs, and refuse what it has not.
+func TestVerifiedWebhooks(t *testing.T) {
+	t.Parallel()
+	programs := map[string][]string{
+		"python3": {"-c", "import sys, json; sys.path.insert(0, 'python'); import duly; print(json.dumps(duly.verify(sys.argv[2].encode(), json.loads(sys.argv[1]), *sys.argv[3:])))"},
+		"node": {"--input-type=module", "-e", `import { verify } from "./typescript/duly.js"; const [headers, body, ...secrets] = process.argv.slice(1);
+			console.log(JSON.stringify(await verify(body, JSON.parse(headers), ...secrets)))`},
+	}
+	const secret, other = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz", "whsec_eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4"
+	key, err := standardwebhooks.Key(secret)
+	require.NoError(t, err)
+	said := func(body string, now time.Time) string {
+		header := http.Header{}
+		standardwebhooks.Sign(header, key, "m1", now, []byte(body))
+		flat := map[string]string{}
+		for name := range header {
+			flat[strings.ToLower(name)] = header.Get(name)
+		}
+		data, err := json.Marshal(flat)
+		require.NoError(t, err)
+		return string(data)
+	}
+	for program, args := range programs {
+		if _, err := exec.LookPath(program); err != nil {
+			continue
+		}
+		run := func(headers, body string, secrets ...string) (string, error) {
+			cmd := exec.CommandContext(t.Context(), program, append(slices.Concat(args, []string{headers, body}), secrets...)...)
+			cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
+			out, err := cmd.Output()
+			return strings.TrimSpace(string(out)), err
+		}
+		out, err := run(said(`{"id": 1}`, time.Now()), `{"id": 1}`, other, secret)
+		require.NoError(t, err, program)
+		assert.JSONEq(t, `{"id": 1}`, out)
+		_, err = run(said(`{"id": 1}`, time.Now()), `{"id": 2}`, secret)
+		require.Error(t, err, "%s: another body", program)
+		_, err = run(said(`{"id": 1}`, time.Now()), `{"id": 1}`, other)
+		require.Error(t, err, "%s: another secret", program)
+		_, err = run(said(`{"id": 1}`, time.Now().Add(-time.Hour)), `{"id": 1}`, secret)
+		require.Error(t, err, "%s: an old message", program)
+	}
 }

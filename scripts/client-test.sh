@@ -1,10 +1,12 @@
 #!/bin/sh
-# client-test.sh OPENAPI.JSON: generates TypeScript clients from the
+# client-test.sh OPENAPI.JSON DULY: generates TypeScript clients from the
 # description of the API, by openapi-typescript and by @hey-api/openapi-ts,
-# and checks their types, and those of a program that uses each, with tsc.
+# checks their types, and those of a program that uses each, with tsc, and runs
+# both programs against a daemon.
 # Where there is no npm, or it reaches no registry, it says so and passes.
 set -eu
 
+duly=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
 document=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 
 skip() {
@@ -14,10 +16,11 @@ skip() {
 
 command -v npm >/dev/null || skip "there is no npm"
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+daemon=
+trap '[ -z "$daemon" ] || kill "$daemon"; rm -rf "$folder"' EXIT
 cd "$folder"
 echo '{"private": true, "type": "module"}' >package.json
-npm install --silent --no-audit --no-fund typescript@5.9.3 openapi-typescript@7.13.0 openapi-fetch@0.17.0 \
+npm install --silent --no-audit --no-fund typescript@5.9.3 tsx@4.20.6 @types/node@24.10.1 openapi-typescript@7.13.0 openapi-fetch@0.17.0 \
   @hey-api/openapi-ts@0.99.0 >npm.log 2>&1 || skip "npm install failed: $(tail -n 3 npm.log)"
 
 npx openapi-typescript "$document" -o paths.ts
@@ -27,27 +30,44 @@ cat >by_paths.ts <<'TS'
 import createClient from "openapi-fetch";
 import type { components, paths } from "./paths";
 
-const client = createClient<paths>({ baseUrl: "http://127.0.0.1:8080" });
+const client = createClient<paths>({ baseUrl: process.env.DULY_SERVER });
 const status: components["schemas"]["Status"] = "waiting";
-const { data, error } = await client.POST("/v1/tasks", { body: { agent_id: "ada", kind: "digest", every: "1h", overlap: "skip" } });
+const { data, error } = await client.POST("/v1/tasks", { body: { agent_id: "ada", kind: "digest", payload: { name: "x" }, every: "1h", from: "start", overlap: "skip" } });
+const failed = await client.GET("/v1/tasks", { params: { query: { agent_id: "ada", status: ["failed", "cancelled"] } } });
+const runs = await client.POST("/v1/work/claim", { body: { kinds: ["digest"], worker: "w1" } });
+const ticket: string | undefined = runs.data?.runs[0]?.ticket;
 const code: components["schemas"]["Code"] | undefined = error?.code;
 const created: boolean | undefined = data?.tasks[0]?.created;
 // @ts-expect-error there is no such status
 const wrong: components["schemas"]["Status"] = "sleeping";
+if (!created || failed.error || !ticket) throw new Error(JSON.stringify({ error, failed, runs }));
 export { code, created, status, wrong };
 TS
 cat >by_sdk.ts <<'TS'
+import { client } from "./sdk/client.gen";
 import { explain, submit } from "./sdk";
 import type { Event, Task } from "./sdk";
 
-const submitted = await submit({ body: { agent_id: "ada", kind: "digest", cron: "@daily" } });
+client.setConfig({ baseUrl: process.env.DULY_SERVER });
+const submitted = await submit({ body: { agent_id: "ada", id: "nightly", kind: "digest", cron: "@daily", payload: { name: "x" } } });
 const why = await explain({ path: { agent: "ada", id: "nightly" } });
-// 208 is for senders that sign: a program with a token never gets it, but the description does not know that.
-const task: Task | undefined = why.data && "task" in why.data ? why.data.task : undefined;
+const task: Task | undefined = why.data?.task;
 const type = (e: Event): Event["event"] => e.event;
 // @ts-expect-error a path needs its id
-await explain({ path: { agent: "ada" } });
-export { submitted, task, type };
+const pathless = () => explain({ path: { agent: "ada" } });
+if (!submitted.data?.tasks[0]?.created || task?.id !== "nightly") throw new Error(JSON.stringify({ submitted, why }));
+export { pathless, submitted, task, type };
 TS
 npx tsc --noEmit --strict --skipLibCheck --target es2022 --module esnext --moduleResolution bundler by_paths.ts by_sdk.ts
-printf 'two clients of %s types pass\n' "$(grep -c '^export type' sdk/types.gen.ts)"
+env -u DULY_TOKEN "$duly" daemon --store memory --http 127.0.0.1:0 >daemon.log 2>&1 &
+daemon=$!
+tries=0
+until DULY_SERVER=$(sed -n 's/.*listening url=\([^ ]*\).*/\1/p' daemon.log) && [ -n "$DULY_SERVER" ]; do
+  tries=$((tries + 1))
+  [ "$tries" -lt 100 ] || { cat daemon.log; exit 1; }
+  sleep 0.1
+done
+export DULY_SERVER
+npx tsx by_paths.ts
+npx tsx by_sdk.ts
+printf 'two clients of %s types pass, and run\n' "$(grep -c '^export type' sdk/types.gen.ts)"

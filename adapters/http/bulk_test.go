@@ -37,7 +37,7 @@ func TestTasksOfAllAgents(t *testing.T) {
 	f.call(t, "POST", "/v1/tasks", `{"agent_id":"d","id":"1","kind":"ok","delay":"1h"}`)
 	f.call(t, "POST", "/v1/tasks", `{"agent_id":"d","id":"2","kind":"ok","limit_key":"openai:x"}`)
 	for path, want := range map[string]int{
-		"/v1/tasks?status=failed": 3, "/v1/tasks?status=failed&since=1d": 3, "/v1/tasks?status=failed&until=1d": 0, "/v1/tasks?status=failed&kind=ok": 0,
+		"/v1/tasks?status=failed": 3, "/v1/tasks?agent_id=a&status=failed&status=cancelled": 1, "/v1/tasks?status=failed&since=1d": 3, "/v1/tasks?status=failed&until=1d": 0, "/v1/tasks?status=failed&kind=ok": 0,
 		"/v1/tasks?status=failed&agent_id=a&since=PT10M": 1, "/v1/tasks?status=failed&key=openai:x&limit=2": 2, "/v1/tasks?overdue=true": 1,
 		"/v1/tasks": 2, "/v1/tasks?key=openai:x": 1, "/v1/tasks?status=in_progress": 0, "/v1/tasks?overdue=false": 2, "/v1/tasks?status=failed&since=2020-01-01T00:00:00Z": 3,
 	} {

@@ -82,7 +82,7 @@ func query(r *http.Request, names ...string) (url.Values, error) {
 		switch {
 		case !slices.Contains(names, name):
 			return nil, &core.InvalidError{Field: name, Reason: "is not a parameter of this call"}
-		case len(values[name]) > 1 && name != severalTimes:
+		case len(values[name]) > 1 && !slices.Contains(severalTimes, name):
 			return nil, &core.InvalidError{Field: name, Reason: "is given twice"}
 		case values[name][0] == "":
 			return nil, &core.InvalidError{Field: name, Reason: "must not be empty: leave it out if it has no value"}

@@ -117,6 +117,7 @@ func (a *api) routes() []route {
 		answers(a, operation.Healthz, a.health),
 		answers(a, operation.Readyz, a.ready),
 		answers(a, operation.Document, a.document),
+		answers(a, operation.DocumentV1, a.document),
 	}
 	for _, verb := range []operate.BulkVerb{operate.BulkReplay, operate.BulkCancel, operate.BulkDelete, operate.BulkRun, operate.BulkPause, operate.BulkResume} {
 		table = append(table, answers(a, operation.BulkOf(verb), a.bulk(verb)))

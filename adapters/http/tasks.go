@@ -76,8 +76,10 @@ func (a *api) ended(ctx context.Context, l *core.List, since, until string) (err
 	return err
 }
 
-// severalTimes is the only parameter that may be given several times.
-const severalTimes = "label"
+// severalTimes are the only parameters that may be given several times. Clients that were generated send a list so, others with commas.
+var severalTimes = []string{labelParameter, "status"}
+
+const labelParameter = "label"
 
 // labelsOf are the labels that tasks are selected by.
 func labelsOf(given []string) (map[string]string, error) {
@@ -88,7 +90,7 @@ func labelsOf(given []string) (map[string]string, error) {
 			return nil, err
 		}
 		if _, twice := labels[name]; twice {
-			return nil, &core.InvalidError{Field: severalTimes, Reason: "names " + name + " twice"}
+			return nil, &core.InvalidError{Field: labelParameter, Reason: "names " + name + " twice"}
 		}
 		if labels == nil {
 			labels = map[string]string{}

@@ -18,11 +18,14 @@ to say more. A handler that is a coroutine function runs in an event loop of its
 from __future__ import annotations
 
 import asyncio
+import base64
+import hmac
 import http.client
 import inspect
 import json
 import logging
 import os
+import select
 import signal as signals
 import socket
 import threading
@@ -32,7 +35,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Callable, Dict, List, Optional
 
 __version__ = "0.0.0"
-__all__ = ["Await", "Cancel", "Client", "Done", "Ended", "Error", "Fail", "RetryAfter", "Run", "Snooze", "Worker", "Yield"]
+__all__ = ["Await", "Cancel", "Client", "Done", "Ended", "Error", "Fail", "RetryAfter", "Run", "Snooze", "Worker", "Yield", "verify"]
 log = logging.getLogger("duly")
 
 
@@ -141,6 +144,9 @@ class Client:
 
     def _connection(self, timeout: float) -> http.client.HTTPConnection:
         connection = getattr(self._own, "connection", None)
+        if connection and connection.sock and select.select([connection.sock], [], [], 0)[0]:
+            self.close()  # the server has closed it since
+            connection = None
         if connection is None:
             kind = http.client.HTTPSConnection if self._at.scheme == "https" else http.client.HTTPConnection
             connection = self._own.connection = kind(self._at.hostname, self._at.port, timeout=timeout)
@@ -151,10 +157,9 @@ class Client:
 
     def close(self) -> None:
         """Closes the connection of this thread."""
-        connection = getattr(self._own, "connection", None)
+        connection, self._own.connection = getattr(self._own, "connection", None), None
         if connection is not None:
             connection.close()
-        self._own.connection = None
 
     def submit(self, agent: str, kind: str, payload: Any = None, **fields: Any) -> Dict[str, Any]:
         """Submits a task; fields are those of the API, such as id, delay, cron, zone or unique_key. With an id it may be sent again."""
@@ -192,6 +197,21 @@ def _segment(text: str) -> str:
     return text.replace(".", "%2E") if text.strip(".") == "" else urllib.parse.quote(text, safe="")
 
 
+def verify(body: bytes, headers: Any, *secrets: str) -> Any:
+    """The payload of a webhook that duly has signed, as JSON. It raises ValueError if no secret fits, or the message is older than five minutes."""
+    given = {name.lower(): value for name, value in headers.items()}
+    at = given.get("webhook-timestamp", "")
+    if not at.isdigit() or abs(time.time() - int(at)) > 300:
+        raise ValueError("the message has no timestamp, or an old one")
+    message = f"{given.get('webhook-id', '')}.{at}.".encode() + body
+    for secret in secrets:
+        key = base64.b64decode(secret[6:] if secret.startswith("whsec_") else secret)
+        good = "v1," + base64.b64encode(hmac.new(key, message, "sha256").digest()).decode()
+        if any(hmac.compare_digest(good, signature) for signature in given.get("webhook-signature", "").split()):
+            return json.loads(body) if body else None
+    raise ValueError("the message is not signed with any of the secrets")
+
+
 class Run:
     """A run of a task that a worker makes. Everything that its server says of it is an attribute: payload, checkpoint, heard, attempt, fence..."""
 
@@ -199,9 +219,8 @@ class Run:
         self._worker, self._given, self._lock = worker, given, threading.RLock()
         self._news: Dict[str, Any] = {}
         self._number, self._sending = 0, threading.Lock()
-        self._usage: Dict[str, float] = {}
+        self._usage, self._named = {}, set()
         self._on_end: Optional[Callable[[], None]] = None
-        self._named: set = set()
         checkpoint = given.get("checkpoint")
         self._log = checkpoint if isinstance(checkpoint, dict) and isinstance(checkpoint.get("steps"), list) else {"steps": []}
         self.ended: Optional[str] = None
@@ -350,8 +369,7 @@ class Worker:
         log.info("works on %s as %s", ", ".join(sorted(self._handlers)), self.name)
         while not self._stopping.wait(1):  # a signal is seen between waits
             pass
-        end = time.monotonic() + self.grace
-        polling = self._polling and self._polling.sock
+        end, polling = time.monotonic() + self.grace, self._polling and self._polling.sock
         if polling:
             polling.shutdown(socket.SHUT_RDWR)  # the server lends nothing to who has gone
         claims.join(5)
@@ -387,8 +405,7 @@ class Worker:
             except (OSError, http.client.HTTPException, ValueError, Error) as why:
                 if self._stopping.is_set():
                     return
-                level = logging.ERROR if isinstance(why, Error) and why.status < 500 else logging.WARNING
-                log.log(level, "cannot claim, tries again in %.1f s: %s", pause, why)
+                log.log(logging.ERROR if isinstance(why, Error) and why.status < 500 else logging.WARNING, "cannot claim, tries again in %.1f s: %s", pause, why)
                 self._stopping.wait(pause)
                 pause = min(pause * 2, 15)
                 continue
@@ -442,8 +459,7 @@ class Worker:
             except (OSError, http.client.HTTPException, ValueError, Error) as why:
                 answer = {"ended": "refused", "error": str(why)} if isinstance(why, Error) and why.status < 500 and why.status != 429 else {"ended": "unknown", "error": str(why)}
             if answer["ended"] == "unknown":
-                tries = None if tries is None else tries - 1
-                if tries == 0:
+                if tries is not None and (tries := tries - 1) == 0:
                     break
                 log.warning("cannot return %s, tries again in %.1f s: %s", run, pause, answer.get("error"))
                 time.sleep(pause)
@@ -468,8 +484,7 @@ class Worker:
                 time.sleep(0.5)  # what comes at once goes together
             self._beat.clear()
             runs = [r for r in list(self._runs.values()) if due or r._news]
-            if due:
-                last = time.monotonic()
+            last = time.monotonic() if due else last
             for first in range(0, len(runs), 50):
                 self._keep(runs[first:first + 50])
 
@@ -499,9 +514,7 @@ class Worker:
                             raise Fail("it cannot be stored: " + answer["error"])
                         continue
                     with run._lock:
-                        for name in ("progress", "checkpoint", "usage"):
-                            if name in one and run._news.get(name) == one[name]:
-                                del run._news[name]
+                        run._news = {k: v for k, v in run._news.items() if k not in one or one[k] != v}
                     if not answer["kept"]:
                         run._end("the run is lost")
                     elif answer.get("end"):

@@ -402,3 +402,19 @@ export class Worker {
     }
   }
 }
+
+/** The payload of a webhook that duly has signed, as JSON. It throws if no secret fits, or the message is older than five minutes. */
+export async function verify(body, headers, ...secrets) {
+  const get = (name) => (headers.get ? headers.get(name) : headers[name]) ?? "";
+  const [id, time] = [get("webhook-id"), get("webhook-timestamp")];
+  if (!(Math.abs(Date.now() / 1000 - Number(time)) <= 300)) throw new Error("the message has no timestamp, or an old one");
+  const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const message = new TextEncoder().encode(`${id}.${time}.${body}`);
+  for (const secret of secrets) {
+    const key = await crypto.subtle.importKey("raw", bytes(secret.replace(/^whsec_/, "")), { name: "HMAC", hash: "SHA-256" }, false, ["verify"]);
+    for (const signature of get("webhook-signature").split(" ")) {
+      if (signature.startsWith("v1,") && (await crypto.subtle.verify("HMAC", key, bytes(signature.slice(3)), message))) return body ? JSON.parse(body) : undefined;
+    }
+  }
+  throw new Error("the message is not signed with any of the secrets");
+}

@@ -151,7 +151,7 @@ func (e *Explanation) waiting(t *store.Stored) {
 	e.paused("")
 	held := len(e.Reasons) > 0
 	if t.Parked && !held {
-		e.Because(model.BecauseNoHandler, 0, "no process that claims tasks has a handler for the kind %q: start one that has, or delete the task", t.Kind)
+		e.Because(model.BecauseNoHandler, 0, "no process that claims tasks has a handler for the kind %q, and no worker has asked for it lately: start one that has, or delete the task", t.Kind)
 		return
 	}
 	task := &e.Task

@@ -249,7 +249,7 @@ func TestWhatATaskWaitsFor(t *testing.T) {
 	settled(t, s, "a", "i", "cancelled")
 	gone(t, pid)
 	assert.Contains(t, w.ok(t, "list", "--agent", "b"), "  parked  ")
-	assert.Contains(t, w.ok(t, "explain", "b", "lost"), `has a handler for the kind "nobody": start one that has, or delete the task`)
+	assert.Contains(t, w.ok(t, "explain", "b", "lost"), `has a handler for the kind "nobody", and no worker has asked for it lately: start one that has, or delete the task`)
 }
 
 // A misspelt name is told, with the flag for what is to come.

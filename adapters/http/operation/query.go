@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
@@ -62,7 +63,7 @@ func ReadQuery(q url.Values, request any) error {
 		case v.Kind() == reflect.Slice:
 			v.Set(reflect.ValueOf(q[f.Name]))
 		default:
-			v.SetString(text)
+			v.SetString(strings.Join(q[f.Name], ","))
 		}
 		if !good {
 			return &core.InvalidError{Field: f.Name, Reason: f.Must}

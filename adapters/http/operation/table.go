@@ -109,5 +109,6 @@ var (
 	Metrics       = Op[None, Lines]{&Call{ID: "metrics", Method: get, Path: "/metrics", Wide: true}}
 	Healthz       = Op[None, Health]{&Call{ID: "health", Method: get, Path: "/healthz", Open: true}}
 	Readyz        = Op[None, Readiness]{&Call{ID: "ready", Method: get, Path: "/readyz", Open: true}}
+	DocumentV1    = Op[None, json.RawMessage]{&Call{ID: "openapiV1", Method: get, Path: "/v1/openapi.json", Open: true}}
 	Document      = Op[None, json.RawMessage]{&Call{ID: "openapi", Method: get, Path: "/openapi.json", Open: true}}
 )
