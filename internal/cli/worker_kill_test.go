@@ -3,7 +3,6 @@ package cli_test
 // Workers of other languages, and the servers that lend them runs, are killed again and again.
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -136,5 +135,5 @@ func (w *troupe) account(s *core.Scheduler, tasks int) {
 	audit, err := s.Audit(w.t.Context(), inspect.AuditOptions{})
 	require.NoError(w.t, err)
 	assert.Empty(w.t, audit.Faults)
-	w.t.Log(fmt.Sprintf("figure: %d kills of workers, %d tasks completed, %d first steps done again, each by a killed worker", len(w.killed), tasks, again))
+	w.t.Logf("figure: %d kills of workers, %d tasks completed, %d first steps done again, each by a killed worker", len(w.killed), tasks, again)
 }
