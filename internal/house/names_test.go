@@ -145,7 +145,7 @@ func (*known) checkPaths(document, text string) []string {
 // checkRoutes compares the calls of the HTTP API, with their methods where they are given.
 func (k *known) checkRoutes(text string) []string {
 	var problems []string
-	for _, m := range regexp.MustCompile(`(?:\b(GET|POST|PUT|PATCH|DELETE) |[\s`+"`"+`(])(/(?:v1|product)/[\w{}/-]+|/healthz|/readyz|/metrics|/openapi\.json)`).FindAllStringSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile(`(?:\b(GET|POST|PUT|PATCH|DELETE) |[\s`+"`"+`(])(/(?:v1/openapi\.json|(?:v1|product)/[\w{}/-]+)|/healthz|/readyz|/metrics|/openapi\.json)`).FindAllStringSubmatch(text, -1) {
 		if !k.serves(m[1], m[2]) {
 			problems = append(problems, strings.TrimSpace("the API has no "+m[1]+" "+m[2]))
 		}
