@@ -71,6 +71,7 @@ type Ticket struct {
 	Claimed   store.Millis  `json:"c"`
 	Lease     time.Duration `json:"l"`
 	Timeout   time.Duration `json:"o,omitempty"`
+	Ref       []byte        `json:"r,omitempty"` // of the store, as [store.Run] has it
 }
 
 // errLent is the outcome of a run for this process: it goes on elsewhere, under its lease.
@@ -80,6 +81,7 @@ var errLent = errors.New("the run is lent")
 type loan struct {
 	Loan
 
+	lender  *Lender
 	handler handler
 	gone    func() bool // its caller is no longer there
 
@@ -96,6 +98,67 @@ type Lender struct {
 
 	mu   sync.Mutex
 	told map[string]time.Time // when workers were announced
+	lent map[store.Run]*known
+}
+
+// known is a task as it was lent here, so that it need not be read again. Another process may have stored states of its run since: the number of the
+// last one says whether that is so.
+type known struct {
+	claimed Claimed
+	number  int64
+	until   time.Time
+}
+
+// mostKnown is how many lent tasks are remembered, and their bytes.
+const mostKnown, mostKnownBytes = 4096, 4 << 10
+
+// remember keeps a task that is lent, if it is small.
+func (l *Lender) remember(c *Claimed, run store.Run, lease time.Duration) {
+	if len(c.Body)+len(c.State)+len(c.Profile) > mostKnownBytes {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.s.config.Clock.Now()
+	if len(l.lent) >= mostKnown {
+		maps.DeleteFunc(l.lent, func(_ store.Run, k *known) bool { return now.After(k.until) })
+	}
+	if len(l.lent) >= mostKnown {
+		return
+	}
+	if l.lent == nil {
+		l.lent = map[store.Run]*known{}
+	}
+	l.lent[run] = &known{claimed: *c, until: now.Add(lease)}
+}
+
+// recall is a lent task as it is, if that is known: number is that of the last state which its worker has sent.
+func (l *Lender) recall(run store.Run, number int64) (Claimed, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := l.lent[run]
+	if k == nil {
+		return Claimed{}, false
+	}
+	// guard: lent-elsewhere
+	if k.number != number {
+		return Claimed{}, false
+	}
+	return k.claimed, true
+}
+
+// learn notes a state of a run that was stored; without one, that the run is over or what is known of it is not right any more.
+func (l *Lender) learn(run store.Run, state []byte, number int64, lease time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := l.lent[run]
+	switch {
+	case k == nil:
+	case state == nil || number == 0 || len(state) > mostKnownBytes:
+		delete(l.lent, run)
+	case number > k.number:
+		k.claimed.State, k.number, k.until = state, number, l.s.config.Clock.Now().Add(lease)
+	}
 }
 
 // NewLender makes a lender of a scheduler: its settings count, and its handlers and slots do not.
@@ -181,7 +244,7 @@ func (l *Lender) now(ctx context.Context, of Loan) (Lent, error) {
 	if of.Agents != nil && len(of.Agents) == 0 || ctx.Err() != nil {
 		return Lent{}, ctx.Err()
 	}
-	o := &loan{Loan: of, gone: func() bool { return ctx.Err() != nil }}
+	o := &loan{Loan: of, lender: l, gone: func() bool { return ctx.Err() != nil }}
 	o.handler.call = o.lend
 	p := newPull(ctx, l.s, Scope{Agents: of.Agents, MaxTasks: of.Most, Idle: o.follows, loan: o})
 	p.slots = slots.New(l.s.config.Clock, of.Most, 0, 1) // a worker takes none of this process
@@ -222,8 +285,9 @@ func (o *loan) take(r *run) error {
 	lent := LentRun{Task: t, Timeout: r.pull.timeout([]*run{r})}
 	lent.Ticket = Ticket{
 		Partition: at.Partition, Fence: at.Fence, Index: at.Index, Agent: at.Agent, ID: at.ID, Kind: r.claimed.Kind, Worker: o.Worker,
-		Due: r.claimed.Due, Claimed: store.MillisOf(r.info.Claimed), Lease: o.Lease, Timeout: lent.Timeout,
+		Due: r.claimed.Due, Claimed: store.MillisOf(r.info.Claimed), Lease: o.Lease, Timeout: lent.Timeout, Ref: []byte(at.Ref),
 	}
+	o.lender.remember(r.claimed, lent.Ticket.run(), o.Lease)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.taken = append(o.taken, lent)
@@ -256,7 +320,7 @@ func kindsOf(p *pull) []string {
 
 // leaseFor is how long a pull holds runs of a kind.
 func leaseFor(p *pull, kind string) time.Duration {
-	if o := p.scope.loan; o != nil && kind != check.KindTell {
+	if o := p.scope.loan; o != nil { // tells too: a claim with two leases is a slow one
 		return o.Lease
 	}
 	return p.s.base.Kind(kind).Lease

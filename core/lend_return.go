@@ -70,6 +70,11 @@ func (l *Lender) Keep(ctx context.Context, keeps ...Keep) ([]Kept, error) {
 	}
 	for k, i := range of {
 		out[i] = l.keptAs(&keeps[i].Ticket, &answers[k])
+		if p := leases[k].Progress; !out[i].Held {
+			l.learn(keeps[i].Ticket.run(), nil, 0, 0)
+		} else if len(p) > 0 {
+			l.learn(p[0].Run, p[0].State, p[0].Number, keeps[i].Ticket.Lease)
+		}
 		if c := answers[k].Crossed; c != nil {
 			l.s.crossed(c.Budgets)
 		}
@@ -126,15 +131,12 @@ func (l *Lender) extensionFor(ctx context.Context, k *Keep) (*store.Extension, e
 	if k.Progress == nil && k.Checkpoint == nil && k.Used == nil {
 		return e, nil
 	}
-	found, err := l.s.store.Get(ctx, store.Get{Agent: t.Agent, IDs: []string{t.ID}})
-	if err != nil {
+	c, err := l.read(ctx, t, k.Number-1)
+	if c == nil {
 		return nil, err
 	}
-	if found.Tasks[0].Status != StatusInProgress {
-		return nil, nil //nolint:nilnil // as above
-	}
 	var state codec.State
-	if err := state.Decode(found.Tasks[0].State); err != nil {
+	if err := state.Decode(c.State); err != nil {
 		return nil, fmt.Errorf("decode state: %w", err)
 	}
 	if k.Progress != nil {
@@ -149,7 +151,7 @@ func (l *Lender) extensionFor(ctx context.Context, k *Keep) (*store.Extension, e
 
 // run is the run of a ticket.
 func (t *Ticket) run() store.Run {
-	return store.Run{Partition: t.Partition, Fence: t.Fence, Index: t.Index, Agent: t.Agent, ID: t.ID}
+	return store.Run{Partition: t.Partition, Fence: t.Fence, Index: t.Index, Agent: t.Agent, ID: t.ID, Ref: string(t.Ref)}
 }
 
 // keptAs is the answer to a sign of life.
@@ -181,6 +183,9 @@ type Returned struct {
 	// End is the end of the run as a handler's: it may set a result, progress and usage, and returns an outcome. Nil gives the run back, uncharged,
 	// as if it had not begun.
 	End func(t *Task[json.RawMessage]) error
+	// Number is that of the last [Keep] of the run which has stored something; zero if there was none, or they had none. With it, a task that was lent
+	// by this process need not be read again.
+	Number int64
 }
 
 // ReturnedAs is what became of it.
@@ -232,7 +237,7 @@ func (l *Lender) returnFrom(ctx context.Context, worker string, ends []Returned,
 	p.outlook = outlook{mu: p.outlook.mu} // no partition is asked
 	var runs []*run
 	for _, i := range of {
-		r, err := restore(ctx, p, &ends[i].Ticket)
+		r, err := l.restore(ctx, p, &ends[i].Ticket, ends[i].Number)
 		if r == nil {
 			out[i] = ReturnedAs{Lost: err == nil, Err: err}
 			continue
@@ -275,28 +280,18 @@ func returnedAs(r *run, result store.Settled) ReturnedAs {
 }
 
 // restore is a lent run as if it had been made here; nil if its task has ended or is waiting.
-func restore(ctx context.Context, p *pull, t *Ticket) (*run, error) {
-	found, err := p.s.store.Get(ctx, store.Get{Agent: t.Agent, IDs: []string{t.ID}})
-	if err != nil {
+func (l *Lender) restore(ctx context.Context, p *pull, t *Ticket, number int64) (*run, error) {
+	claimed, err := l.read(ctx, t, number)
+	if claimed == nil {
 		return nil, err
 	}
-	st := &found.Tasks[0]
-	p.s.base.Observe(found.Now)
-	if st.Status != StatusInProgress {
-		return nil, nil //nolint:nilnil // it is lost, and nothing is wrong
-	}
-	profile, err := p.s.store.ProfileOf(ctx, t.Agent)
-	if err != nil {
-		return nil, err
-	}
-	c := &store.Claim{Look: store.Look{Partition: t.Partition, Now: found.Now}, Fence: t.Fence, Tasks: []Claimed{{
-		Run: t.run(), Kind: st.Kind, Level: st.Level, Due: t.Due, Submitted: st.Submitted, Crashes: st.Crashes, Body: st.Body, State: st.State, Profile: profile,
-	}}}
+	l.learn(t.run(), nil, 0, 0)
+	c := &store.Claim{Look: store.Look{Partition: t.Partition}, Fence: t.Fence, Tasks: []Claimed{*claimed}}
 	r := &run{pull: p, claimed: &c.Tasks[0], recorder: recorder{most: int32(p.s.config.MaxResult)}} //nolint:gosec // it is bounded by mostBytes
-	if err := r.body.Decode(st.Body); err != nil {
+	if err := r.body.Decode(claimed.Body); err != nil {
 		return nil, fmt.Errorf("decode task: %w", err)
 	}
-	if err := r.state.Decode(st.State); err != nil {
+	if err := r.state.Decode(claimed.State); err != nil {
 		return nil, fmt.Errorf("decode state: %w", err)
 	}
 	r.describe()
@@ -304,6 +299,31 @@ func restore(ctx context.Context, p *pull, t *Ticket) (*run, error) {
 	p.heartbeat.add(c, p.s.config.Clock.Now().Add(t.Lease), t.Lease) // so that it can be taken back if no other process has begun it since
 	p.enter(t.Agent, 1)
 	return r, nil
+}
+
+// read is the task of a lent run, as it was claimed but for its state, which is the last one; nil if the task has ended or is waiting. It is read where
+// this process does not know it.
+func (l *Lender) read(ctx context.Context, t *Ticket, number int64) (*Claimed, error) {
+	if c, known := l.recall(t.run(), number); known {
+		c.Run = t.run()
+		return &c, nil
+	}
+	found, err := l.s.store.Get(ctx, store.Get{Agent: t.Agent, IDs: []string{t.ID}})
+	if err != nil {
+		return nil, err
+	}
+	st := &found.Tasks[0]
+	l.s.base.Observe(found.Now)
+	if st.Status != StatusInProgress {
+		return nil, nil //nolint:nilnil // it is lost, and nothing is wrong
+	}
+	profile, err := l.s.store.ProfileOf(ctx, t.Agent)
+	if err != nil {
+		return nil, err
+	}
+	return &Claimed{
+		Run: t.run(), Kind: st.Kind, Level: st.Level, Due: t.Due, Submitted: st.Submitted, Crashes: st.Crashes, Body: st.Body, State: st.State, Profile: profile,
+	}, nil
 }
 
 // end is the outcome of a run that has come back.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -277,6 +278,39 @@ func TestALoanThatMakesNoSense(t *testing.T) {
 			assert.Equal(t, field, wrong.Field)
 		}
 		assert.Equal(t, before, w.store.Calls())
+	})
+}
+
+// A process that has lent a task does not read it again, unless another one has stored something of its run since.
+func TestALentTaskIsReadOnce(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		here, there := core.NewLender(w.s), core.NewLender(w.s)
+		seen := ""
+		for _, c := range []struct {
+			by     []*core.Lender // that store checkpoints 1, 2 and so on
+			number int64
+			reads  int
+		}{{nil, 0, 0}, {[]*core.Lender{here, here}, 2, 0}, {[]*core.Lender{here, there}, 2, 2}, {[]*core.Lender{there, here, here}, 3, 2}, {[]*core.Lender{here}, 0, 1}} {
+			w.submit(core.NewTask{Agent: "ada", Kind: "k"})
+			lent, err := here.Lend(w.Context(), core.Loan{Kinds: []string{"k"}})
+			require.NoError(t, err)
+			ticket, before := lent.Runs[0].Ticket, w.store.Calls("Get")
+			for i, by := range c.by {
+				kept, err := by.Keep(w.Context(), core.Keep{Ticket: ticket, Checkpoint: json.RawMessage(strconv.Itoa(i + 1)), Number: int64(i + 1)})
+				require.NoError(t, err)
+				require.True(t, kept[0].Held)
+			}
+			out, err := here.Return(w.Context(), core.Returned{Ticket: ticket, Number: c.number, End: func(t *raw) error {
+				at := 0
+				_, err := t.Checkpoint(&at)
+				seen = strconv.Itoa(at)
+				return err
+			}})
+			require.NoError(t, err)
+			require.Equal(t, core.StatusCompleted, out[0].Status)
+			assert.Equal(t, strconv.Itoa(len(c.by)), seen)
+			assert.Equal(t, c.reads, w.store.Calls("Get")-before, "%d saves", len(c.by))
+		}
 	})
 }
 

@@ -271,6 +271,12 @@ func (a *lending) readEnd(r *http.Request, data []byte) (core.Returned, error) {
 		return out, err
 	}
 	delete(o, "ticket")
+	if o.Has("number") {
+		if json.Unmarshal(o["number"], &out.Number) != nil {
+			return out, &core.InvalidError{Field: "number", Reason: "must be a whole number"}
+		}
+		delete(o, "number")
+	}
 	if o.Has("release") {
 		if string(o["release"]) != "true" || len(o) > 1 {
 			return out, &core.InvalidError{Field: "release", Reason: "must be true, and alone beside the ticket"}

@@ -455,7 +455,7 @@ class Worker:
         pause, refused = 0.1, False
         while run.ticket in self._runs:
             try:
-                answer = self.client.call("POST", "/v1/work/return", {"runs": [{"ticket": run.ticket, **said}]})["runs"][0]
+                answer = self.client.call("POST", "/v1/work/return", {"runs": [{"ticket": run.ticket, "number": run._number, **said}]})["runs"][0]
             except (OSError, http.client.HTTPException, ValueError, Error) as why:
                 answer = {"ended": "refused", "error": str(why)} if isinstance(why, Error) and why.status < 500 and why.status != 429 else {"ended": "unknown", "error": str(why)}
             if answer["ended"] == "unknown":

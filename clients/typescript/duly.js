@@ -334,7 +334,7 @@ export class Worker {
     for (let ms = 100, refused = false; this.#runs.has(run.ticket); ) {
       let answer;
       try {
-        answer = (await this.client.call("POST", "/v1/work/return", { runs: [{ ticket: run.ticket, ...said }] })).runs[0];
+        answer = (await this.client.call("POST", "/v1/work/return", { runs: [{ ticket: run.ticket, number: run.number, ...said }] })).runs[0];
       } catch (why) {
         answer = { ended: isAnswer(why) || why instanceof TypeError && /JSON|circular/i.test(why.message) ? "refused" : "unknown", error: why.message };
       }

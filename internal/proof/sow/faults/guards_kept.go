@@ -72,6 +72,9 @@ var keptGuards = []Guard{
 		Name: "lent-timeout", What: "a worker holds a run for ever", Change: sow.Never,
 	}, inCore, "TestALentRunIsToEnd$"},
 	{"47", sow.Fault{
+		Name: "lent-elsewhere", What: "an end undoes what the run has saved through another server", Change: sow.Never,
+	}, inCore, "TestALentTaskIsReadOnce$"},
+	{"47", sow.Fault{
 		Name: "ticket-seal", What: "a ticket that was made up ends the run of another", Change: sow.Never,
 	}, "adapters/http", "TestAWorkerOverHTTP$"},
 	{"47", sow.Fault{
