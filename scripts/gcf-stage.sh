@@ -27,7 +27,7 @@ rm -rf .git testdata
 : >.duly-stage
 cd "$root"
 cp go.mod go.sum LICENSE "$to/"
-find core adapters handlers host steps internal/dulyfile internal/aws internal/standardwebhooks -type f ! -name '*_test.go' ! -path '*/testdata/*' \
+find core adapters handlers host steps internal/dulyfile internal/aws internal/contract internal/standardwebhooks -type f ! -name '*_test.go' ! -path '*/testdata/*' \
   ! -path 'core/storetest/*' ! -path 'adapters/adaptertest/*' | while IFS= read -r file; do
   mkdir -p "$to/$(dirname "$file")"
   cp "$file" "$to/$file"
