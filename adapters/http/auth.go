@@ -92,7 +92,12 @@ func scopeOf(action model.Action) Scope {
 
 // Authorize refuses what a grant does not cover. A handler takes the user of a task for the one to work for, so that is covered too.
 func (g *Grant) Authorize(_ context.Context, _ core.Principal, what core.Access) error {
-	switch scope := scopeOf(what.Action); {
+	return g.covered(scopeOf(what.Action), what)
+}
+
+// covered refuses what a grant does not cover, or its scope.
+func (g *Grant) covered(scope Scope, what core.Access) error {
+	switch {
 	case !g.may(scope):
 		return fmt.Errorf("the credential does not cover the scope %q", scope)
 	case g.all():
@@ -187,6 +192,15 @@ type caller struct {
 	action     model.Action
 	credential [sha256.Size]byte
 	message    Message // of a request that counts once; zero for any other
+	works      bool    // it calls as a worker
+}
+
+// rights are what it may do.
+func (c *caller) rights() core.Authorizer {
+	if c.works {
+		return worker{c.grant}
+	}
+	return c.grant
 }
 
 // anybody is the caller where no credential is required: a header that is never read makes no difference.
@@ -230,10 +244,11 @@ func newCaller(r *http.Request, v Verifier, grant *Grant) *caller {
 // to is the caller as it wants to use a route.
 func (c *caller) to(rt *route) *caller {
 	to := *c
+	to.works = rt.Scope() == ScopeWork
 	switch rt.Scope() {
 	case ScopeRead:
 		to.action = model.ActionRead
-	case ScopeTrigger:
+	case ScopeTrigger, ScopeWork:
 		to.action = model.ActionRun
 	default:
 		to.action = model.ActionControl
@@ -249,7 +264,7 @@ type callerKey struct{}
 func withCaller(r *http.Request, c *caller, pace model.Pace) *http.Request {
 	ctx := context.WithValue(r.Context(), callerKey{}, c)
 	if c.grant != everything {
-		ctx = core.WithPrincipal(ctx, core.Principal{Name: c.grant.Name, Rights: c.grant, Pace: pace})
+		ctx = core.WithPrincipal(ctx, core.Principal{Name: c.grant.Name, Rights: c.rights(), Pace: pace})
 	}
 	return r.WithContext(ctx)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/contract"
 )
 
@@ -56,7 +57,7 @@ func (a *lending) lend(r *http.Request, q *operation.Claim) (core.Lent, error) {
 		return core.Lent{}, err
 	}
 	loan := core.Loan{Kinds: q.Kinds, Most: q.Most, Lease: q.Lease, Wait: wait, Worker: q.Worker}
-	if loan.Agents, err = callerOf(r).grant.loan(q); err != nil {
+	if loan.Agents, err = a.agentsFor(r, q); err != nil {
 		return core.Lent{}, err
 	}
 	ctx, cancel := context.WithCancel(r.Context())
@@ -90,26 +91,25 @@ func (a *lending) endWith(cancel func()) func() {
 	return func() { close(over) }
 }
 
-// loan are the agents for whose runs a caller may ask; nil for all.
-func (g *Grant) loan(q *operation.Claim) ([]string, error) {
+// agentsFor are the agents for whose runs a caller may ask; nil for all.
+func (a *lending) agentsFor(r *http.Request, q *operation.Claim) ([]string, error) {
+	g := callerOf(r).grant
 	for _, kind := range q.Kinds {
 		if !g.runs(kind) {
 			return nil, problem.New(core.CodeForbidden, "the credential does not cover the kind "+kind)
 		}
 	}
-	for _, agent := range q.Agents {
-		if !g.covers(agent) {
-			return nil, problem.New(core.CodeForbidden, "the credential does not cover the agent "+agent)
-		}
-	}
+	agents := q.Agents
 	switch {
-	case q.Agents != nil || g.all():
-		return q.Agents, nil
+	case agents != nil:
+	case g.all():
+		return nil, a.allowAll(r)
 	case g.Patterns != nil:
 		return nil, problem.New(core.CodeForbidden, "the credential covers agents by a pattern: name them as agent_ids")
 	default:
-		return g.Agents, nil
+		agents = some(g.Agents)
 	}
+	return agents, a.allow(r, agents...)
 }
 
 // sendRuns answers with runs, and gives them back if that fails.
@@ -162,8 +162,16 @@ func (a *lending) keepRuns(r *http.Request, q operation.Keep) (operation.Kept, e
 	out := operation.Kept{Runs: make([]operation.KeptRun, len(q.Runs))}
 	var keeps []core.Keep
 	var of []int
+	runs := make([]operation.KeepRun, len(q.Runs))
 	for i, data := range q.Runs {
-		k, err := a.readKeep(r, data)
+		if err := readRun(data, &runs[i]); err != nil {
+			return operation.Kept{}, err
+		}
+	}
+	for i := range runs {
+		one := &runs[i]
+		ticket, err := a.ticketOf(r, one.Ticket)
+		k := core.Keep{Ticket: ticket, Progress: one.Progress, Checkpoint: one.Checkpoint, Used: one.Usage, Number: one.Number}
 		if err == nil {
 			err = a.lender.Check(&k)
 		}
@@ -180,18 +188,13 @@ func (a *lending) keepRuns(r *http.Request, q operation.Keep) (operation.Kept, e
 	return out, err
 }
 
-// readKeep reads the sign of life of one run.
-func (a *lending) readKeep(r *http.Request, data []byte) (core.Keep, error) {
-	var q operation.KeepRun
+// readRun reads a run of a call strictly: what is no such run refuses the call as a whole.
+func readRun(data []byte, into any) error {
 	o, err := strictjson.Parse("runs", data)
-	if err == nil {
-		err = o.Read("a run", strictjson.Fields(&q)...)
-	}
 	if err != nil {
-		return core.Keep{}, err
+		return err
 	}
-	ticket, err := a.ticketOf(r, q.Ticket)
-	return core.Keep{Ticket: ticket, Progress: q.Progress, Checkpoint: q.Checkpoint, Used: q.Usage, Number: q.Number}, err
+	return o.Read("a run", strictjson.Fields(into)...)
 }
 
 // keptAs is the answer to one.
@@ -229,11 +232,18 @@ func (a *lending) returnRuns(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
+	said := make([]end, len(q.Runs))
+	for i, data := range q.Runs {
+		if err := said[i].read(data); err != nil {
+			a.refuse(w, r, err)
+			return
+		}
+	}
 	out := operation.Returned{Runs: make([]operation.ReturnedRun, len(q.Runs))}
 	var ends []core.Returned
 	var of []int
-	for i, data := range q.Runs {
-		end, err := a.readEnd(r, data)
+	for i := range said {
+		end, err := a.returned(r, &said[i])
 		if err != nil {
 			out.Runs[i] = operation.ReturnedRun{Ended: operation.EndedRefused, Error: err.Error()}
 			continue
@@ -260,32 +270,55 @@ func (a *lending) returnRuns(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// readEnd reads the end of one run: its ticket, and its outcome beside it.
-func (a *lending) readEnd(r *http.Request, data []byte) (core.Returned, error) {
+// end is the end of a run as it is sent: its ticket, and its outcome beside it.
+type end struct {
+	ticket  string
+	number  int64
+	release bool
+	outcome *contract.Outcome // nil for none
+}
+
+// read reads one strictly: what is no such end refuses the call as a whole.
+func (e *end) read(data []byte) error {
 	o, err := strictjson.Parse("runs", data)
 	if err != nil {
-		return core.Returned{}, err
+		return err
 	}
-	out := core.Returned{}
-	if out.Ticket, err = a.ticketOf(r, o.Text("ticket")); err != nil {
-		return out, err
-	}
-	delete(o, "ticket")
-	if o.Has("number") {
-		if json.Unmarshal(o["number"], &out.Number) != nil {
-			return out, &core.InvalidError{Field: "number", Reason: "must be a whole number"}
+	own := strictjson.Object{}
+	for _, name := range []string{"ticket", "number", "release"} {
+		if value, has := o[name]; has {
+			own[name] = value
+			delete(o, name)
 		}
-		delete(o, "number")
 	}
-	if o.Has("release") {
-		if string(o["release"]) != "true" || len(o) > 1 {
-			return out, &core.InvalidError{Field: "release", Reason: "must be true, and alone beside the ticket"}
-		}
-		return out, nil
+	if err := own.Read("a run", strictjson.Field{Name: "ticket", Into: &e.ticket, Must: "must be a string"},
+		strictjson.Field{Name: "number", Into: &e.number, Must: "must be a whole number", Zero: true},
+		strictjson.Field{Name: "release", Into: &e.release, Must: "must be true or false"}); err != nil {
+		return err
+	}
+	if e.release && len(o) == 0 {
+		return nil
 	}
 	rest, err := json.Marshal(o)
 	if err == nil {
-		out.End, err = contract.ReadOutcome(rest, a.config.Clock.Now())
+		e.outcome, err = contract.ParseOutcome(rest)
+	}
+	if err != nil {
+		return &core.InvalidError{Field: "runs", Reason: "have an outcome that is none: " + err.Error()}
+	}
+	return nil
+}
+
+// returned is the end of one run, if its caller may end it and it makes sense.
+func (a *lending) returned(r *http.Request, e *end) (core.Returned, error) {
+	ticket, err := a.ticketOf(r, e.ticket)
+	out := core.Returned{Ticket: ticket, Number: e.number}
+	switch {
+	case err != nil || e.outcome == nil:
+	case e.release:
+		err = &core.InvalidError{Field: "release", Reason: "must be alone beside the ticket"}
+	default:
+		out.End, err = e.outcome.Read(a.config.Clock.Now())
 	}
 	return out, err
 }
@@ -322,12 +355,30 @@ func (a *lending) ticketOf(r *http.Request, text string) (core.Ticket, error) {
 	if err != nil {
 		return t, err
 	}
-	grant := callerOf(r).grant
 	// guard: ticket-grant
-	if !grant.covers(t.Agent) || !grant.runs(t.Kind) {
-		return core.Ticket{}, problem.New(core.CodeForbidden, "the credential does not cover the run")
+	if err := a.mayEnd(r, &t); err != nil {
+		return core.Ticket{}, err
 	}
 	return t, nil
+}
+
+// mayEnd refuses a caller whose credential does not cover a run.
+func (a *lending) mayEnd(r *http.Request, t *core.Ticket) error {
+	if !callerOf(r).grant.runs(t.Kind) {
+		return problem.New(core.CodeForbidden, "the credential does not cover the kind "+t.Kind)
+	}
+	return a.allow(r, t.Agent)
+}
+
+// worker are the rights of a caller as a worker: it runs tasks, and needs no right to have others run them.
+type worker struct{ *Grant }
+
+// Authorize refuses what the grant does not cover, as it does itself.
+func (w worker) Authorize(ctx context.Context, who core.Principal, what core.Access) error {
+	if what.Action != model.ActionRun {
+		return w.Grant.Authorize(ctx, who, what)
+	}
+	return w.covered(ScopeWork, what)
 }
 
 // runs reports whether a grant covers runs of a kind.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -142,7 +143,7 @@ func TestEveryDecoderRefusesWhole(t *testing.T) {
 				require.NoError(t, err)
 				code := a.send(t, &call, string(body))
 				note(code)
-				if strings.Contains(string(body), `"quite"`) && !strings.Contains(string(body), `"payload":{`) {
+				if strings.Contains(string(body), `"quite"`) && !strings.Contains(string(body), `"payload":{`) && !ofUsers.Match(body) {
 					assert.Contains(t, refusals, code, "%s %s %s", call.method, call.path, body)
 				}
 			})
@@ -151,6 +152,9 @@ func TestEveryDecoderRefusesWhole(t *testing.T) {
 	t.Logf("%d bodies, %d refused", tried, refused)
 	assert.Greater(t, refused, tried/2)
 }
+
+// ofUsers is a member that users name themselves.
+var ofUsers = regexp.MustCompile(`"(usage|progress|result)":\{[^}]*"quite"`)
 
 // FuzzDecoders looks for bodies that are a fault of this side, or that are refused after something was written.
 func FuzzDecoders(f *testing.F) {

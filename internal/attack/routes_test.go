@@ -38,6 +38,7 @@ const (
 	trigger = httpadapter.ScopeTrigger
 	write   = httpadapter.ScopeWrite
 	approve = httpadapter.ScopeApprove
+	work    = httpadapter.ScopeWork
 	cron    = httpadapter.Scope("cron")
 )
 
@@ -103,13 +104,16 @@ var (
 		"post /v1/kinds/{kind}/pause", "post /v1/kinds/{kind}/resume", "post /v1/keys/{key}/pause", "post /v1/keys/{key}/resume",
 		"get /v1/agents", "get /v1/pauses", "get /v1/profiles", "get /v1/limits", "get /v1/budgets", "get /v1/kinds", "get /v1/processes", "get /v1/doctor", "post /v1/audit", "get /v1/stats", "get /metrics", "get /product/scheduler/allstatus",
 	}
-	unguarded = []string{"get /healthz", "get /readyz", "get /openapi.json"}
+	unguarded = []string{"get /healthz", "get /readyz", "get /openapi.json", "get /v1/openapi.json"}
 )
 
 // named are the operations that name an agent in a query or a body, or need another scope than their method says.
 var named = map[string]operation{
-	"post /v1/run-due": {trigger, []request{{body: `{"agent_ids":["AGENT"]}`}, {body: `{"all":true}`, wide: true}}},
-	"get /v1/cron":     {cron, []request{{}}},
+	"post /v1/run-due":     {trigger, []request{{body: `{"agent_ids":["AGENT"]}`}, {body: `{"all":true}`, wide: true}}},
+	"get /v1/cron":         {cron, []request{{}}},
+	"post /v1/work/claim":  {work, []request{{body: `{"kinds":["ok"],"agent_ids":["AGENT"]}`}}},
+	"post /v1/work/keep":   {work, []request{{body: `{"runs":[]}`, nobody: true}}}, // its tickets say whose runs they are about
+	"post /v1/work/return": {work, []request{{body: `{"runs":[]}`, nobody: true}}},
 	"post /v1/tasks": {write, []request{
 		{body: `{"agent_id":"AGENT","kind":"ok"}`},
 		{body: `{"tasks":[{"agent_id":"AGENT","kind":"ok"}]}`},
@@ -216,6 +220,8 @@ var credentials = []credential{
 	{token: "reads", scopes: []httpadapter.Scope{read}},
 	{token: "triggers", scopes: []httpadapter.Scope{trigger}},
 	{token: "writes", scopes: []httpadapter.Scope{write}},
+	{token: "works", scopes: []httpadapter.Scope{work}},
+	{token: "ann works", agents: []string{"ann"}, scopes: []httpadapter.Scope{work}},
 	{token: "approves", scopes: []httpadapter.Scope{approve}},
 	{token: "ann approves", agents: []string{"ann"}, scopes: []httpadapter.Scope{approve}},
 	{token: "reads and writes", scopes: []httpadapter.Scope{read, write}},
@@ -311,7 +317,7 @@ func TestEveryRouteAsksTheAuthorizer(t *testing.T) {
 		default:
 		}
 		method, path, _ := strings.Cut(name, " ")
-		want := map[httpadapter.Scope]model.Action{read: model.ActionRead, write: model.ActionControl, trigger: model.ActionRun, cron: model.ActionRun, approve: model.ActionApprove}[one.scope]
+		want := map[httpadapter.Scope]model.Action{read: model.ActionRead, write: model.ActionControl, trigger: model.ActionRun, work: model.ActionRun, cron: model.ActionRun, approve: model.ActionApprove}[one.scope]
 		if path == "/v1/tasks" && method == "post" || path == "/v1/activity" || path == "/product/scheduler/submit" {
 			want = model.ActionSubmit
 		}

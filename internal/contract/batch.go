@@ -105,15 +105,21 @@ func Outcomes(ts []*core.Task[json.RawMessage], answer []byte, now time.Time) ([
 	return outcomes, nil
 }
 
-// ReadOutcome reads what a worker says about one run, as a batch has it for each. What makes no sense is an error; otherwise the function says
-// it about the run, and returns what its handler would. now is the time that retry_after counts from.
-func ReadOutcome(data []byte, now time.Time) (func(t *core.Task[json.RawMessage]) error, error) {
-	var s said
+// Outcome is what a worker says about one run, as a batch has it for each.
+type Outcome struct{ said said }
+
+// ParseOutcome reads one. Its error is about JSON that is none.
+func ParseOutcome(data []byte) (*Outcome, error) {
+	o := &Outcome{}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&s); err != nil {
-		return nil, err
-	}
+	return o, d.Decode(&o.said)
+}
+
+// Read returns a function that says it about a run, and returns what its handler would. What makes no sense is an error. now is the time that
+// retry_after counts from.
+func (o *Outcome) Read(now time.Time) (func(t *core.Task[json.RawMessage]) error, error) {
+	s := o.said
 	if _, err := s.outcome(core.NewTestRun(nil), now); err != nil {
 		return nil, err
 	}
