@@ -216,30 +216,12 @@ func keptAs(k *core.Kept) operation.KeptRun {
 
 // returnRuns ends runs, and hands out the next if they are asked for.
 func (a *lending) returnRuns(w http.ResponseWriter, r *http.Request) {
-	var q operation.Return
-	var next operation.Claim
-	err := readBody(r, true, &q)
-	if err == nil {
-		err = tooManyRuns(len(q.Runs))
-	}
-	if err == nil && q.Claim != nil {
-		var o strictjson.Object
-		if o, err = strictjson.Parse("claim", q.Claim); err == nil {
-			err = o.Read("claim", strictjson.Fields(&next)...)
-		}
-	}
+	said, next, err := readReturn(r)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
 	}
-	said := make([]end, len(q.Runs))
-	for i, data := range q.Runs {
-		if err := said[i].read(data); err != nil {
-			a.refuse(w, r, err)
-			return
-		}
-	}
-	out := operation.Returned{Runs: make([]operation.ReturnedRun, len(q.Runs))}
+	out := operation.Returned{Runs: make([]operation.ReturnedRun, len(said))}
 	var ends []core.Returned
 	var of []int
 	for i := range said {
@@ -259,15 +241,41 @@ func (a *lending) returnRuns(w http.ResponseWriter, r *http.Request) {
 		out.Runs[of[i]] = returnedAs(&returned[i])
 	}
 	var lent core.Lent
-	if q.Claim != nil {
-		lent, err = a.lend(r, &next)
+	if next != nil {
+		lent, err = a.lend(r, next)
 	}
 	a.sendRuns(w, r, lent, func(l *operation.Lent) any {
-		if q.Claim != nil && err == nil { // the ends are stored: a claim that fails is made again by itself
+		if next != nil && err == nil { // the ends are stored: a claim that fails is made again by itself
 			out.Claimed = l
 		}
 		return out
 	})
+}
+
+// readReturn reads the ends of runs, and the claim behind them; nil for none.
+func readReturn(r *http.Request) ([]end, *operation.Claim, error) {
+	var q operation.Return
+	if err := readBody(r, true, &q); err != nil {
+		return nil, nil, err
+	}
+	if err := tooManyRuns(len(q.Runs)); err != nil {
+		return nil, nil, err
+	}
+	said := make([]end, len(q.Runs))
+	for i, data := range q.Runs {
+		if err := said[i].read(data); err != nil {
+			return nil, nil, err
+		}
+	}
+	if q.Claim == nil {
+		return said, nil, nil
+	}
+	next := &operation.Claim{}
+	o, err := strictjson.Parse("claim", q.Claim)
+	if err == nil {
+		err = o.Read("claim", strictjson.Fields(next)...)
+	}
+	return said, next, err
 }
 
 // end is the end of a run as it is sent: its ticket, and its outcome beside it.
