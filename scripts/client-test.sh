@@ -20,7 +20,7 @@ daemon=
 trap '[ -z "$daemon" ] || kill "$daemon"; rm -rf "$folder"' EXIT
 cd "$folder"
 echo '{"private": true, "type": "module"}' >package.json
-npm install --silent --no-audit --no-fund typescript@5.9.3 tsx@4.20.6 @types/node@24.10.1 openapi-typescript@7.13.0 openapi-fetch@0.17.0 \
+npm install --silent --no-audit --no-fund --fetch-retries 0 --fetch-timeout 20000 typescript@5.9.3 tsx@4.20.6 @types/node@24.10.1 openapi-typescript@7.13.0 openapi-fetch@0.17.0 \
   @hey-api/openapi-ts@0.99.0 >npm.log 2>&1 || skip "npm install failed: $(tail -n 3 npm.log)"
 
 npx openapi-typescript "$document" -o paths.ts

@@ -26,7 +26,7 @@ typescript() {
   (cd typescript && npm pack --silent --pack-destination "$out" >/dev/null) || return 1
   mkdir app && cd app
   echo '{"private": true, "type": "module"}' >package.json
-  npm install --silent --no-audit --no-fund "$out/duly-$version.tgz" typescript@5.9.3 @types/node@24.10.1 >npm.log 2>&1 || return 2
+  npm install --silent --no-audit --no-fund --fetch-retries 0 --fetch-timeout 20000 "$out/duly-$version.tgz" typescript@5.9.3 @types/node@24.10.1 >npm.log 2>&1 || return 2
   cat >worker.ts <<'TS'
 import { Client, Worker, snooze, verify, version } from "duly";
 

@@ -52,7 +52,7 @@ func (w *troupe) kill(cmd *exec.Cmd, number int) {
 // saved, and no two runs have one fence.
 func TestKilledWorkers(t *testing.T) {
 	t.Parallel()
-	kills := 24
+	kills := 12
 	if n, err := strconv.Atoi(os.Getenv("DULY_WORKER_KILLS")); err == nil {
 		kills = n
 	}
