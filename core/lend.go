@@ -294,12 +294,6 @@ func (o *loan) take(r *run) error {
 	return errLent
 }
 
-// lentAway ends what this process has to do with a run that was lent: its lease stays.
-func (r *run) lentAway() {
-	r.pull.heartbeat.release(r.claimed)
-	r.pull.leave(r.claimed.Agent)
-}
-
 // handlerOf is what runs a kind in a pull; nil for nothing.
 func handlerOf(p *pull, kind string) *handler {
 	if o := p.scope.loan; o != nil && slices.Contains(o.Kinds, kind) {

@@ -222,6 +222,9 @@ func (l *Lender) Return(ctx context.Context, ends ...Returned) ([]ReturnedAs, er
 	return out, nil
 }
 
+// endWithin is how long the ends of runs are tried to be stored in one call.
+const endWithin = 10 * time.Second
+
 // returnFrom ends runs of one worker.
 func (l *Lender) returnFrom(ctx context.Context, worker string, ends []Returned, of []int, out []ReturnedAs) {
 	at := map[*run]int{}
@@ -231,8 +234,9 @@ func (l *Lender) returnFrom(ctx context.Context, worker string, ends []Returned,
 		defer o.mu.Unlock()
 		out[at[r]] = returnedAs(r, result)
 	}
-	// The outcome is stored also if the worker does not wait for the answer.
-	p := newPull(context.WithoutCancel(ctx), l.s, Scope{loan: o})
+	// The outcome is stored also if the worker does not wait for the answer. A store that is away is not waited for: the worker sends it again.
+	ctx = context.WithoutCancel(ctx)
+	p := newPull(ctx, l.s, Scope{loan: o, MaxDuration: endWithin})
 	defer p.close()
 	p.outlook = outlook{mu: p.outlook.mu} // no partition is asked
 	var runs []*run

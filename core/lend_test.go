@@ -331,3 +331,54 @@ func TestALentRunUsesABudget(t *testing.T) {
 		assert.Equal(t, core.AmountOf(120), all[0].Used)
 	})
 }
+
+// A run that waits for its gate costs the others of its loan nothing: their leases are kept until the worker has them.
+func TestASlowGateBesideLentRuns(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		core.Gate(w.s, "k", func(ctx context.Context, t *core.RunInfo) (core.GateAnswer, error) {
+			if t.ID == "slow" {
+				return core.GateAnswer{Open: true}, sleep(ctx, 25*time.Second)
+			}
+			return core.GateAnswer{Open: true}, nil
+		})
+		w.submit(core.NewTask{Agent: "ada", ID: "quick", Kind: "k"}, core.NewTask{Agent: "bob", ID: "slow", Kind: "k"}) // in two partitions
+		others := make(chan int)
+		go func() {
+			n := 0
+			for range 10 { // until the gate has answered
+				time.Sleep(2 * time.Second)
+				n += len(w.lends(10, 0).Runs)
+			}
+			others <- n
+		}()
+		lent := w.lends(10, 0)
+		require.Len(t, lent.Runs, 2)
+		assert.Zero(t, <-others, "another worker gets none of them meanwhile")
+		for _, run := range lent.Runs {
+			assert.True(t, w.keeps(core.Keep{Ticket: run.Ticket}).Held, run.ID)
+		}
+	})
+}
+
+// A store that is away makes no worker wait for long: the worker is answered that nothing is known, and its end counts when it is sent again.
+func TestAnEndWhileTheStoreIsAway(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		w.submit(core.NewTask{Agent: "ada", ID: "1", Kind: "k"})
+		lent, err := core.NewLender(w.s).Lend(w.Context(), core.Loan{Kinds: []string{"k"}, Lease: time.Hour})
+		require.NoError(t, err)
+		ticket, away := lent.Runs[0].Ticket, true
+		w.store.Before = func(_ context.Context, verb string) error {
+			if away && verb == "Settle" {
+				return &store.Error{Verb: "settle", Err: errors.New("connection refused")}
+			}
+			return nil
+		}
+		begun := time.Now()
+		out, err := core.NewLender(w.s).Return(w.Context(), core.Returned{Ticket: ticket, End: func(*raw) error { return nil }})
+		require.NoError(t, err)
+		require.Error(t, out[0].Err)
+		assert.LessOrEqual(t, time.Since(begun), 11*time.Second)
+		away = false
+		assert.Equal(t, core.StatusCompleted, w.returns(ticket, func(*raw) error { return nil }).Status)
+	})
+}

@@ -269,8 +269,8 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 	r.mu.Unlock()
 	p := r.pull
 	// guard: lent-stays
-	if errors.Is(err, errLent) {
-		r.lentAway()
+	if errors.Is(err, errLent) { // its lease stays, and is kept until the pull has ended, as others of the loan may still wait for a gate
+		p.leave(r.claimed.Agent)
 		return true
 	}
 	if errors.Is(err, ErrLeaseLost) {
