@@ -177,12 +177,20 @@ func (l *Lender) Lend(ctx context.Context, of Loan) (Lent, error) {
 	if err != nil {
 		return Lent{}, err
 	}
+	return l.lend(ctx, of, nil)
+}
+
+// lend is Lend for a loan that makes sense. The first claim takes the ends along that are given.
+func (l *Lender) lend(ctx context.Context, of Loan, with *settler) (Lent, error) {
 	if err := l.s.keepDeclared(ctx); err != nil {
 		return Lent{}, err
 	}
 	l.announce(ctx, &of)
 	until := l.s.config.Clock.Now().Add(of.Wait)
-	lent, err := l.now(ctx, of)
+	lent, err := l.now(ctx, of, with)
+	if with != nil { // they wait for nothing else
+		with.flush()
+	}
 	if len(lent.Runs) > 0 || err != nil || of.Wait <= 0 {
 		return lent, err
 	}
@@ -190,7 +198,7 @@ func (l *Lender) Lend(ctx context.Context, of Loan) (Lent, error) {
 	defer w.Leave()
 	for {
 		// Asked again with the ear open: something may have come before.
-		lent, err = l.now(ctx, of)
+		lent, err = l.now(ctx, of, nil)
 		if len(lent.Runs) == of.Most {
 			w.Next() // there may be more
 		}
@@ -239,8 +247,8 @@ func (l *Lender) checked(of Loan) (Loan, error) {
 	return of, l.s.check(Scope{Agents: of.Agents})
 }
 
-// now lends what is due now.
-func (l *Lender) now(ctx context.Context, of Loan) (Lent, error) {
+// now lends what is due now; its claim takes the ends along that are given.
+func (l *Lender) now(ctx context.Context, of Loan, with *settler) (Lent, error) {
 	if of.Agents != nil && len(of.Agents) == 0 || ctx.Err() != nil {
 		return Lent{}, ctx.Err()
 	}
@@ -249,6 +257,9 @@ func (l *Lender) now(ctx context.Context, of Loan) (Lent, error) {
 	p := newPull(ctx, l.s, Scope{Agents: of.Agents, MaxTasks: of.Most, Idle: o.follows, loan: o})
 	p.slots = slots.New(l.s.config.Clock, of.Most, 0, 1) // a worker takes none of this process
 	defer p.close()
+	if with != nil {
+		p.settler = with
+	}
 	r, err := p.runBooked()
 	lent := Lent{Runs: o.taken, NextDue: r.NextDueAt}
 	if len(lent.Runs) > 0 { // what could not be had besides is no reason to keep them

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
@@ -200,50 +202,81 @@ type ReturnedAs struct {
 // Return ends lent runs with any outcome. Their tasks are read once, and settled in one call; the fence decides whether a run still has its task. Sent
 // again, a run that has ended is lost. The answers are in the order of ends.
 func (l *Lender) Return(ctx context.Context, ends ...Returned) ([]ReturnedAs, error) {
-	if len(ends) > MaxLent {
-		return nil, check.Invalid("runs", "are %d: the limit is %d a call", len(ends), MaxLent)
+	e, err := l.ends(ctx, ends)
+	if err != nil {
+		return nil, err
 	}
-	out := make([]ReturnedAs, len(ends))
+	return e.store(), nil
+}
+
+// Turn is Return and [Lender.Lend] in one call of the store: the claim takes the ends along. The ends are stored however the claim goes, and what is
+// wrong with either is found before.
+func (l *Lender) Turn(ctx context.Context, ends []Returned, of Loan) ([]ReturnedAs, Lent, error) {
+	of, err := l.checked(of)
+	if err != nil {
+		return nil, Lent{}, err
+	}
+	e, err := l.ends(ctx, ends)
+	if err != nil {
+		return nil, Lent{}, err
+	}
+	lent, err := l.lend(ctx, of, &e.settler)
+	return e.store(), lent, err
+}
+
+// ends are runs that have come back, decided and not stored.
+type ends struct {
+	settler settler
+	pulls   []*pull // one for each worker
+	out     []ReturnedAs
+}
+
+// ends decides how runs end.
+func (l *Lender) ends(ctx context.Context, runs []Returned) (*ends, error) {
+	if len(runs) > MaxLent {
+		return nil, check.Invalid("runs", "are %d: the limit is %d a call", len(runs), MaxLent)
+	}
+	e := &ends{settler: settler{s: l.s, held: true}, out: make([]ReturnedAs, len(runs))}
 	workers, seen := map[string][]int{}, map[store.Run]bool{}
-	for i := range ends {
-		if err := l.checkTicket(&ends[i].Ticket); err != nil {
+	for i := range runs {
+		if err := l.checkTicket(&runs[i].Ticket); err != nil {
 			return nil, err
 		}
-		run := ends[i].Ticket.run()
-		if out[i].Lost = seen[run]; seen[run] {
+		run := runs[i].Ticket.run()
+		if e.out[i].Lost = seen[run]; seen[run] {
 			continue
 		}
 		seen[run] = true
-		workers[ends[i].Ticket.Worker] = append(workers[ends[i].Ticket.Worker], i)
+		workers[runs[i].Ticket.Worker] = append(workers[runs[i].Ticket.Worker], i)
 	}
-	for worker, of := range workers {
-		l.returnFrom(ctx, worker, ends, of, out)
+	for _, worker := range slices.Sorted(maps.Keys(workers)) {
+		l.endFrom(ctx, worker, runs, workers[worker], e)
 	}
-	return out, nil
+	return e, nil
 }
 
 // endWithin is how long the ends of runs are tried to be stored in one call.
 const endWithin = 10 * time.Second
 
-// returnFrom ends runs of one worker.
-func (l *Lender) returnFrom(ctx context.Context, worker string, ends []Returned, of []int, out []ReturnedAs) {
+// endFrom decides how runs of one worker end.
+func (l *Lender) endFrom(ctx context.Context, worker string, ends []Returned, of []int, e *ends) {
 	at := map[*run]int{}
 	o := &loan{Loan: Loan{Worker: worker, Lease: DefaultLoanLease}}
 	o.ended = func(r *run, result store.Settled) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		out[at[r]] = returnedAs(r, result)
+		e.out[at[r]] = returnedAs(r, result)
 	}
 	// The outcome is stored also if the worker does not wait for the answer. A store that is away is not waited for: the worker sends it again.
 	ctx = context.WithoutCancel(ctx)
 	p := newPull(ctx, l.s, Scope{loan: o, MaxDuration: endWithin})
-	defer p.close()
-	p.outlook = outlook{mu: p.outlook.mu} // no partition is asked
+	p.settler, p.outlook = &e.settler, outlook{mu: p.outlook.mu} // no partition is asked
+	e.pulls = append(e.pulls, p)
 	var runs []*run
 	for _, i := range of {
 		r, err := l.restore(ctx, p, &ends[i].Ticket, ends[i].Number)
 		if r == nil {
-			out[i] = ReturnedAs{Lost: err == nil, Err: err}
+			e.out[i] = ReturnedAs{Lost: err == nil, Err: err}
 			continue
 		}
 		at[r] = i
@@ -256,10 +289,19 @@ func (l *Lender) returnFrom(ctx context.Context, worker string, ends []Returned,
 			p.release(r)
 		}
 	}
-	p.open.Wait()
-	p.heartbeat.stop()
-	p.replan()
-	_, _ = p.finish(nil)
+}
+
+// store stores the ends that no claim has taken along.
+func (e *ends) store() []ReturnedAs {
+	e.settler.flush()
+	for _, p := range e.pulls {
+		p.open.Wait()
+		p.heartbeat.stop()
+		p.replan()
+		_, _ = p.finish(nil)
+		p.close()
+	}
+	return e.out
 }
 
 // returnedAs is what became of a run by the answer of the store.

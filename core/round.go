@@ -176,7 +176,9 @@ func (p *pull) claimWith(ctx context.Context, requests []store.ClaimRequest) ([]
 		return p.s.store.Claim(ctx, requests)
 	}
 	runs := settlements(batch)
-	p.settler.series.sends()
+	if q := p.settler.series; q != nil {
+		q.sends()
+	}
 	settled, claims, err := p.s.store.Turn(ctx, runs, requests)
 	// Before anything that was claimed starts: it may be the next run of what has just been settled.
 	p.settler.settledWithClaim(batch, runs, settled, err)

@@ -130,13 +130,18 @@ func (t *settler) wait(over <-chan struct{}, d time.Duration) bool {
 
 // takeForClaim takes what waits for company, for a claim that begins.
 func (t *settler) takeForClaim() []*run {
-	if t.series == nil {
-		return nil
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.series == nil && !t.held {
+		return nil
+	}
+	held := t.held
+	t.held = false // what the claim brings may end at once
 	// A batch is already being stored, or one of its runs needs a callback, which takes an extra write.
 	if t.working || slices.ContainsFunc(t.waiting, (*run).endsWithCallback) {
+		if held && !t.working {
+			t.begin()
+		}
 		return nil
 	}
 	t.stopTimer()

@@ -56,6 +56,7 @@ func (t *settler) holdBusy(ctx context.Context, batch []*run) {
 type settler struct {
 	s             *Scheduler
 	series        *Series // nil for that of a single pull
+	held          bool    // a claim follows at once, and takes all along that waits
 	mu            sync.Mutex
 	waiting       []*run // decided, and not stored
 	working       bool
@@ -80,7 +81,7 @@ func (t *settler) add(r *run) {
 	t.waiting = append(t.waiting, r)
 	wait := t.patience(r)
 	switch {
-	case t.working:
+	case t.working || t.held:
 	case len(t.waiting) >= enoughToSettle || wait <= 0:
 		// The goroutine that ran the handler has nothing else to do, and is awake.
 		if t.inlinePending = t.inlinePending || r.settlesInline; !r.settlesInline {
@@ -123,6 +124,7 @@ func (t *settler) within(d time.Duration) {
 func (t *settler) flush() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.held = false
 	if len(t.waiting) > 0 && !t.working {
 		t.begin()
 	}

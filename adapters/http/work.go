@@ -3,6 +3,7 @@ package http
 // Workers: runs that are handed out, kept and ended over the API.
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,7 +43,7 @@ func (a *lending) claimRuns(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
-	lent, err := a.lend(r, &q)
+	_, lent, err := a.lend(r, &q, nil)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
@@ -50,32 +51,33 @@ func (a *lending) claimRuns(w http.ResponseWriter, r *http.Request) {
 	a.sendRuns(w, r, lent, func(out *operation.Lent) any { return out })
 }
 
-// lend waits for runs within what the caller may do.
-func (a *lending) lend(r *http.Request, q *operation.Claim) (core.Lent, error) {
+// lend stores ends and waits for runs within what the caller may do. No error of the claim comes before the ends: without it they are stored, too.
+func (a *lending) lend(r *http.Request, q *operation.Claim, ends []core.Returned) ([]core.ReturnedAs, core.Lent, error) {
 	wait, err := a.waitOf(q.Wait)
-	if err != nil {
-		return core.Lent{}, err
-	}
 	loan := core.Loan{Kinds: q.Kinds, Most: q.Most, Lease: q.Lease, Wait: wait, Worker: q.Worker}
-	if loan.Agents, err = a.agentsFor(r, q); err != nil {
-		return core.Lent{}, err
+	if err == nil {
+		loan.Agents, err = a.agentsFor(r, q)
 	}
+	leave := func() {}
+	if err == nil && wait > 0 {
+		leave, err = a.waits.Enter(callerOf(r).credential, a.config.MaxWaits)
+	}
+	if err != nil {
+		returned, failed := a.lender.Return(r.Context(), ends...)
+		return returned, core.Lent{}, cmp.Or(failed, err)
+	}
+	defer leave()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	if wait > 0 {
-		leave, err := a.waits.Enter(callerOf(r).credential, a.config.MaxWaits)
-		if err != nil {
-			return core.Lent{}, err
-		}
-		defer leave()
 		calledOff := a.endWith(cancel)
 		defer calledOff()
 	}
-	lent, err := a.lender.Lend(ctx, loan)
+	returned, lent, err := a.lender.Turn(ctx, ends, loan)
 	if ctx.Err() != nil && len(lent.Runs) == 0 { // another server answers a worker that asks again
 		err = nil
 	}
-	return lent, err
+	return returned, lent, err
 }
 
 // endWith has something end with the server; the function that it returns calls that off.
@@ -232,17 +234,19 @@ func (a *lending) returnRuns(w http.ResponseWriter, r *http.Request) {
 		}
 		ends, of = append(ends, end), append(of, i)
 	}
-	returned, err := a.lender.Return(r.Context(), ends...)
-	if err != nil {
+	var returned []core.ReturnedAs
+	var lent core.Lent
+	if next != nil {
+		returned, lent, err = a.lend(r, next, ends)
+	} else {
+		returned, err = a.lender.Return(r.Context(), ends...)
+	}
+	if len(returned) < len(ends) {
 		a.refuse(w, r, err)
 		return
 	}
 	for i := range returned {
 		out.Runs[of[i]] = returnedAs(&returned[i])
-	}
-	var lent core.Lent
-	if next != nil {
-		lent, err = a.lend(r, next)
 	}
 	a.sendRuns(w, r, lent, func(l *operation.Lent) any {
 		if next != nil && err == nil { // the ends are stored: a claim that fails is made again by itself

@@ -32,7 +32,7 @@ import threading
 import time
 import urllib.parse
 from datetime import datetime, timedelta, timezone
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 __version__ = "0.0.0"
 __all__ = ["Await", "Cancel", "Client", "Done", "Ended", "Error", "Fail", "RetryAfter", "Run", "Snooze", "Worker", "Yield", "verify"]
@@ -220,6 +220,7 @@ class Run:
         self._news: Dict[str, Any] = {}
         self._number, self._sending = 0, threading.Lock()
         self._usage, self._named = {}, set()
+        self._returned = self._refused = False
         self._on_end: Optional[Callable[[], None]] = None
         checkpoint = given.get("checkpoint")
         self._log = checkpoint if isinstance(checkpoint, dict) and isinstance(checkpoint.get("steps"), list) else {"steps": []}
@@ -345,6 +346,8 @@ class Worker:
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self._handlers: Dict[str, Callable[[Run], Any]] = {}
         self._runs: Dict[str, Run] = {}
+        self._back: List[Tuple[Run, Dict[str, Any]]] = []  # what has ended and is not returned
+        self._dry, self._asking = True, False  # the last claim had less than it asked for, so that one is to wait; one is under way
         self._polling: Optional[http.client.HTTPConnection] = None
         self._room, self._beat, self._stopping = threading.Condition(), threading.Event(), threading.Event()
 
@@ -364,8 +367,8 @@ class Worker:
         if threading.current_thread() is threading.main_thread():
             for number in (signals.SIGTERM, signals.SIGINT):
                 signals.signal(number, lambda *_: self._stopping.set())
-        claims, beats = (threading.Thread(target=t, daemon=True) for t in (self._claims, self._beats))
-        claims.start(), beats.start()
+        claims, beats, returns = (threading.Thread(target=t, daemon=True) for t in (self._claims, self._beats, self._returns))
+        claims.start(), beats.start(), returns.start()
         log.info("works on %s as %s", ", ".join(sorted(self._handlers)), self.name)
         while not self._stopping.wait(1):  # a signal is seen between waits
             pass
@@ -380,43 +383,50 @@ class Worker:
         for run in left:
             run._end("the worker stops")
         for run in left:
-            self._return(run, {"release": True}, tries=3)
+            self._return(run, {"release": True})
+        returns.join(3)
 
     def stop(self) -> None:
         """Has run() return."""
         self._stopping.set()
 
+    def _ask(self, free: int) -> Dict[str, Any]:
+        ask = {"kinds": sorted(self._handlers), "most": min(free, 50), "lease": f"{int(self.lease * 1000)}ms", "worker": self.name}
+        return ask if self.agents is None else {**ask, "agent_ids": self.agents}
+
     def _claims(self) -> None:
         pause = 0.1
         while not self._stopping.is_set():
             with self._room:
-                while len(self._runs) >= self.concurrency and not self._stopping.is_set():
+                while not self._stopping.is_set() and (self._asking or self._back or self._runs and not self._dry or len(self._runs) >= self.concurrency):
                     self._room.wait(1)
-                free = min(self.concurrency - len(self._runs), 50)
-            ask = {"kinds": sorted(self._handlers), "most": max(free, 1), "lease": f"{int(self.lease * 1000)}ms", "wait": "20s", "worker": self.name}
-            if self.agents is not None:
-                ask["agent_ids"] = self.agents
-            if self._stopping.is_set():
-                return
+                if self._stopping.is_set():
+                    return
+                ask, self._asking = self._ask(self.concurrency - len(self._runs)), True
             try:
                 self._polling = self.client._connection(50)
-                given = self.client.call("POST", "/v1/work/claim", ask, timeout=50)["runs"]
+                given = self.client.call("POST", "/v1/work/claim", {**ask, "wait": "20s"}, timeout=50)["runs"]
                 pause = 0.1
             except (OSError, http.client.HTTPException, ValueError, Error) as why:
                 if self._stopping.is_set():
                     return
                 log.log(logging.ERROR if isinstance(why, Error) and why.status < 500 else logging.WARNING, "cannot claim, tries again in %.1f s: %s", pause, why)
+                self._asking = False
                 self._stopping.wait(pause)
                 pause = min(pause * 2, 15)
                 continue
-            for one in given:
-                run = Run(self, one)
-                with self._room:
-                    self._runs[run.ticket] = run
-                if self._stopping.is_set():
-                    self._return(run, {"release": True}, tries=3)
-                else:
-                    threading.Thread(target=self._make, args=(run,), daemon=True).start()
+            self._begin(ask, given)
+
+    def _begin(self, ask: Dict[str, Any], given: List[Dict[str, Any]]) -> None:
+        runs = [Run(self, one) for one in given]
+        with self._room:
+            self._dry, self._asking = len(runs) < ask["most"], False
+            self._runs.update((run.ticket, run) for run in runs)
+        for run in runs:
+            if self._stopping.is_set():
+                self._return(run, {"release": True})
+            else:
+                threading.Thread(target=self._make, args=(run,), daemon=True).start()
 
     def _make(self, run: Run) -> None:
         try:
@@ -451,29 +461,66 @@ class Worker:
                 run._on_end = None
         return asyncio.run(main())
 
-    def _return(self, run: Run, said: Dict[str, Any], tries: Optional[int] = None) -> None:
-        pause, refused = 0.1, False
-        while run.ticket in self._runs:
+    def _return(self, run: Run, said: Dict[str, Any]) -> None:
+        try:
+            json.dumps(said)
+        except (TypeError, ValueError) as why:
+            said = {"error": f"its outcome is no JSON: {why}", "no_retry": True}
+        with self._room:
+            if not run._returned:
+                run._returned = True
+                self._back.append((run, said))
+            self._room.notify_all()
+
+    def _returns(self) -> None:
+        """Returns what has ended: what ends while a call is under way goes with the next, and so does the claim for what is free then."""
+        pause, most = 0.1, 50
+        while True:
+            with self._room:
+                while not self._back:
+                    if self._stopping.is_set() and not self._runs:
+                        return
+                    most = 50
+                    self._room.wait(1)
+                batch, self._back = self._back[:most], self._back[most:]
+                ask = None if self._asking or self._stopping.is_set() else self._ask(self.concurrency - len(self._runs) + len(batch))
+                self._asking = self._asking or ask is not None
+            sent = [{"ticket": run.ticket, "number": run._number, **said} for run, said in batch]
+            given: List[Dict[str, Any]] = []
             try:
-                answer = self.client.call("POST", "/v1/work/return", {"runs": [{"ticket": run.ticket, "number": run._number, **said}]})["runs"][0]
+                answer = self.client.call("POST", "/v1/work/return", {"runs": sent, **({"claim": ask} if ask else {})})
+                answers, given, pause = answer["runs"], answer.get("claimed", {}).get("runs", []), 0.1
             except (OSError, http.client.HTTPException, ValueError, Error) as why:
-                answer = {"ended": "refused", "error": str(why)} if isinstance(why, Error) and why.status < 500 and why.status != 429 else {"ended": "unknown", "error": str(why)}
-            if answer["ended"] == "unknown":
-                if tries is not None and (tries := tries - 1) == 0:
-                    break
-                log.warning("cannot return %s, tries again in %.1f s: %s", run, pause, answer.get("error"))
+                if refused := isinstance(why, Error) and why.status < 500 and why.status != 429:
+                    most = 1  # one of them is at fault
+                answers = [{"ended": "again" if refused and len(batch) > 1 else "refused" if refused else "unknown", "error": str(why)}] * len(batch)
+            again = [(run, self._answered(run, said, one)) for (run, said), one in zip(batch, answers)]
+            with self._room:
+                self._back = [(run, said) for run, said in again if said] + self._back
+                for run, said in again:
+                    if not said:
+                        self._runs.pop(run.ticket, None)
+                if not ask:
+                    self._dry = True
+                self._room.notify_all()
+            if ask:
+                self._begin(ask, given)
+            if answers[0]["ended"] == "unknown":
+                log.warning("cannot return %s, tries again in %.1f s: %s", batch[0][0], pause, answers[0].get("error"))
                 time.sleep(pause)
                 pause = min(pause * 2, 15)
-                continue
-            if answer["ended"] == "refused" and not refused:
-                refused, said = True, {"error": "its outcome was refused: " + answer.get("error", ""), "no_retry": True}
-                continue
-            if answer["ended"] in ("lost", "refused"):
-                log.warning("%s is %s: %s", run, answer["ended"], answer.get("error", "its lease was over, and another worker may have the task"))
-            break
-        with self._room:
-            self._runs.pop(run.ticket, None)
-            self._room.notify_all()
+
+    @staticmethod
+    def _answered(run: Run, said: Dict[str, Any], answer: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+        """What is to be sent again of a run; None if it is over."""
+        if answer["ended"] in ("unknown", "again"):
+            return said
+        if answer["ended"] == "refused" and not run._refused:
+            run._refused = True
+            return {"error": "its outcome was refused: " + answer.get("error", ""), "no_retry": True}
+        if answer["ended"] in ("lost", "refused"):
+            log.warning("%s is %s: %s", run, answer["ended"], answer.get("error", "its lease was over, and another worker may have the task"))
+        return None
 
     def _beats(self) -> None:
         last = time.monotonic()

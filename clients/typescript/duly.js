@@ -53,8 +53,9 @@ export const done = (result, { nextIn } = {}) => new Outcome({ result, ...(nextI
 
 const pause = (ms, signal) =>
   new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+    const over = () => (clearTimeout(timer), signal?.removeEventListener("abort", over), resolve());
+    const timer = setTimeout(over, ms);
+    signal?.addEventListener("abort", over);
   });
 const segment = (text) => (/^\.*$/.test(text) ? text.replaceAll(".", "%2E") : encodeURIComponent(text));
 const isAnswer = (e) => e instanceof DulyError && e.status < 500 && e.status !== 429;
@@ -247,8 +248,12 @@ export class Run {
 export class Worker {
   #handlers = new Map();
   #runs = new Map();
+  #back = []; // what has ended and is not returned
+  #dry = true; // the last claim had less than it asked for: one is to wait
+  #asking = false; // a claim is under way
+  #returning = false;
   #stopping = new AbortController();
-  #changed = () => {};
+  #waiting = []; // for something to change
   #soon = () => {};
 
   constructor({ url, token, concurrency = 1, lease = 60_000, grace = 25_000, name, agents, log = console } = {}) {
@@ -267,6 +272,7 @@ export class Worker {
   /** Has run() return. */
   stop() {
     this.#stopping.abort();
+    this.#changed();
   }
 
   /** Works until stop(), SIGTERM or SIGINT. Runs have the grace to end then; those that have not are given back, uncharged. */
@@ -277,40 +283,65 @@ export class Worker {
     const beats = this.#beats();
     await this.#claims();
     const end = Date.now() + this.grace;
-    while (this.#runs.size && Date.now() < end) await Promise.race([pause(end - Date.now()), new Promise((r) => (this.#changed = r))]);
+    while (this.#runs.size && Date.now() < end) await this.#change(end - Date.now());
     for (const run of this.#runs.values()) run.end("the worker stops");
-    await Promise.all([...this.#runs.values()].map((run) => this.#return(run, { release: true }, 3)));
+    for (const run of this.#runs.values()) this.#return(run, { release: true });
+    for (const until = Date.now() + 3000; this.#runs.size && Date.now() < until; ) await this.#change(until - Date.now());
+    this.#runs.clear();
+    this.#changed();
     this.#soon();
     await beats;
     for (const s of ["SIGTERM", "SIGINT"]) globalThis.process?.off?.(s, stop);
   }
 
+  #changed() {
+    for (const wake of this.#waiting.splice(0)) wake();
+  }
+
+  /** Waits for an end of a run, or for a while. */
+  async #change(ms) {
+    const over = new AbortController();
+    let wake;
+    await Promise.race([pause(ms, over.signal), new Promise((r) => this.#waiting.push((wake = r)))]);
+    this.#waiting = this.#waiting.filter((other) => other !== wake);
+    over.abort();
+  }
+
+  #ask(free) {
+    return { kinds: [...this.#handlers.keys()], most: Math.min(free, 50), lease: `${this.lease}ms`, worker: this.name, ...(this.agents && { agent_ids: this.agents }) };
+  }
+
   async #claims() {
     const { signal } = this.#stopping;
     for (let ms = 100; !signal.aborted; ) {
-      const most = Math.min(this.concurrency - this.#runs.size, 50);
-      if (most <= 0) {
-        await Promise.race([pause(1000, signal), new Promise((r) => (this.#changed = r))]);
+      if (this.#asking || this.#back.length || (this.#runs.size && !this.#dry) || this.#runs.size >= this.concurrency) {
+        await this.#change(1000);
         continue;
       }
-      const ask = { kinds: [...this.#handlers.keys()], most, lease: `${this.lease}ms`, wait: "20s", worker: this.name, ...(this.agents && { agent_ids: this.agents }) };
-      let given;
+      const ask = this.#ask(this.concurrency - this.#runs.size);
+      this.#asking = true;
       try {
-        given = (await this.client.call("POST", "/v1/work/claim", ask, { timeout: 50_000, signal })).runs;
+        const { runs } = await this.client.call("POST", "/v1/work/claim", { ...ask, wait: "20s" }, { timeout: 50_000, signal });
+        this.#begin(ask, runs);
         ms = 100;
       } catch (why) {
+        this.#asking = false;
         if (signal.aborted) return;
         this.log.warn(`duly: cannot claim, tries again in ${ms} ms: ${why.cause?.message ?? why.message}`);
         await pause(ms, signal);
         ms = Math.min(ms * 2, 15_000);
-        continue;
       }
-      for (const one of given) {
-        const run = new Run(this, one);
-        this.#runs.set(run.ticket, run);
-        if (signal.aborted) await this.#return(run, { release: true }, 3);
-        else this.#make(run);
-      }
+    }
+  }
+
+  #begin(ask, given) {
+    this.#dry = given.length < ask.most;
+    this.#asking = false;
+    const runs = given.map((one) => new Run(this, one));
+    for (const run of runs) this.#runs.set(run.ticket, run);
+    for (const run of runs) {
+      if (this.#stopping.signal.aborted) this.#return(run, { release: true });
+      else this.#make(run);
     }
   }
 
@@ -327,31 +358,65 @@ export class Worker {
       }
     }
     if (!said.release) Object.assign(said, run.used && { usage: run.used }, "progress" in run.news && { progress: run.news.progress });
-    await this.#return(run, said);
+    this.#return(run, said);
   }
 
-  async #return(run, said, tries = Infinity) {
-    for (let ms = 100, refused = false; this.#runs.has(run.ticket); ) {
-      let answer;
+  #return(run, said) {
+    if (run.returned) return;
+    run.returned = true;
+    try {
+      JSON.stringify(said);
+    } catch (why) {
+      said = { error: `its outcome is no JSON: ${why.message}`, no_retry: true };
+    }
+    this.#back.push({ run, said });
+    if (!this.#returning) this.#returns();
+  }
+
+  /** Returns what has ended: what ends while a call is under way goes with the next, and so does the claim for what is free then. */
+  async #returns() {
+    this.#returning = true;
+    await null; // what ends at once goes together
+    for (let ms = 100, most = 50; this.#back.length; ) {
+      const batch = this.#back.splice(0, most);
+      const ask = this.#asking || this.#stopping.signal.aborted ? undefined : this.#ask(this.concurrency - this.#runs.size + batch.length);
+      if (ask) this.#asking = true;
+      const runs = batch.map(({ run, said }) => ({ ticket: run.ticket, number: run.number, ...said }));
+      let answers, claimed;
       try {
-        answer = (await this.client.call("POST", "/v1/work/return", { runs: [{ ticket: run.ticket, number: run.number, ...said }] })).runs[0];
+        ({ runs: answers, claimed } = await this.client.call("POST", "/v1/work/return", { runs, claim: ask }));
+        ms = 100;
       } catch (why) {
-        answer = { ended: isAnswer(why) || why instanceof TypeError && /JSON|circular/i.test(why.message) ? "refused" : "unknown", error: why.message };
+        let ended = isAnswer(why) ? "refused" : "unknown";
+        if (isAnswer(why)) most = 1; // one of them is at fault
+        if (ended === "refused" && batch.length > 1) ended = "again";
+        answers = batch.map(() => ({ ended, error: why.cause?.message ?? why.message }));
       }
-      if (answer.ended === "unknown" && --tries > 0) {
-        this.log.warn(`duly: cannot return the run of ${run.agent_id} ${run.id}, tries again in ${ms} ms: ${answer.error}`);
-        await pause(ms);
+      const again = batch.filter((one, i) => this.#runs.has(one.run.ticket) && this.#answered(one, answers[i]));
+      this.#back.unshift(...again);
+      for (const one of batch) if (!again.includes(one)) this.#runs.delete(one.run.ticket);
+      if (!ask) this.#dry = true;
+      else this.#begin(ask, claimed?.runs ?? []);
+      this.#changed();
+      if (answers[0].ended === "unknown") {
+        this.log.warn(`duly: cannot return the run of ${batch[0].run.agent_id} ${batch[0].run.id}, tries again in ${ms} ms: ${answers[0].error}`);
+        await this.#change(ms);
         ms = Math.min(ms * 2, 15_000);
-      } else if (answer.ended === "refused" && !refused) {
-        refused = true;
-        said = { error: `its outcome was refused: ${answer.error}`, no_retry: true };
-      } else {
-        if (["lost", "refused"].includes(answer.ended)) this.log.warn(`duly: the run of ${run.agent_id} ${run.id} is ${answer.ended}: ${answer.error ?? "another worker may have its task"}`);
-        break;
       }
     }
-    this.#runs.delete(run.ticket);
-    this.#changed();
+    this.#returning = false;
+  }
+
+  /** Whether something is to be sent again of a run. */
+  #answered(one, { ended, error }) {
+    if (["unknown", "again"].includes(ended)) return true;
+    if (ended === "refused" && !one.refused) {
+      one.refused = true;
+      one.said = { error: `its outcome was refused: ${error}`, no_retry: true };
+      return true;
+    }
+    if (["lost", "refused"].includes(ended)) this.log.warn(`duly: the run of ${one.run.agent_id} ${one.run.id} is ${ended}: ${error ?? "another worker may have its task"}`);
+    return false;
   }
 
   /** For runs: something is to be stored soon. */

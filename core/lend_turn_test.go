@@ -1,0 +1,90 @@
+package core_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// turns returns lent runs of kind k and asks for more in the same call.
+func (w *world) turns(loan core.Loan, done ...core.LentRun) ([]core.ReturnedAs, core.Lent, error) {
+	w.Helper()
+	var ends []core.Returned
+	for _, r := range done {
+		ends = append(ends, core.Returned{Ticket: r.Ticket, End: func(*raw) error { return nil }})
+	}
+	loan.Kinds, loan.Worker = []string{"k"}, "gpu-1"
+	return core.NewLender(w.s).Turn(w.Context(), ends, loan)
+}
+
+// What a worker has ended travels with the claim of what comes next: one call of the store, however many have ended.
+func TestATurnOfAWorker(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		for _, id := range []string{"1", "2", "3", "4"} {
+			w.submit(core.NewTask{Agent: "ada", ID: id, Kind: "k"})
+		}
+		lent := w.lends(2, 0)
+		require.Len(t, lent.Runs, 2)
+		turns, settled := w.store.Turns(), w.store.Calls("Settle")
+		as, next, err := w.turns(core.Loan{Most: 2}, lent.Runs...)
+		require.NoError(t, err)
+		assert.Equal(t, []core.ReturnedAs{{Status: core.StatusCompleted}, {Status: core.StatusCompleted}}, as)
+		assert.Len(t, next.Runs, 2)
+		assert.Equal(t, turns+1, w.store.Turns())
+		assert.Equal(t, settled+1, w.store.Calls("Settle"), "they are settled by the turn, all at once")
+		as, next, err = w.turns(core.Loan{Wait: time.Minute}, next.Runs...)
+		require.NoError(t, err)
+		assert.Len(t, as, 2)
+		assert.Empty(t, next.Runs)
+	})
+}
+
+// Ends are stored however the claim goes: what is wrong with it is found before, and one that is not made or fails keeps none of them.
+func TestTheEndsOfATurnAreStored(t *testing.T) {
+	virtual(t, core.Config{Callbacks: &receiver{}}, func(w *world) {
+		for _, id := range []string{"1", "2", "3"} {
+			w.submit(core.NewTask{Agent: "ada", ID: id, Kind: "k", Callback: map[string]string{"2": hook}[id]})
+		}
+		lent := w.lends(3, 0)
+		require.Len(t, lent.Runs, 3)
+		_, _, err := w.turns(core.Loan{Most: -1}, lent.Runs[0])
+		require.ErrorContains(t, err, "most")
+		assert.Equal(t, core.StatusInProgress, w.task("ada", lent.Runs[0].ID).Status)
+
+		as, _, err := w.turns(core.Loan{Agents: []string{}}, lent.Runs[0]) // nothing is claimed
+		require.NoError(t, err)
+		assert.Equal(t, core.StatusCompleted, as[0].Status)
+		as, _, err = w.turns(core.Loan{Agents: []string{"bob"}}, lent.Runs[1]) // its callback is stored before
+		require.NoError(t, err)
+		assert.Equal(t, core.StatusCompleted, as[0].Status)
+		w.store.failing(func(verb string, n int) error {
+			if verb == "claim" {
+				return errors.New("the store is away")
+			}
+			return nil
+		})
+		as, _, err = w.turns(core.Loan{}, lent.Runs[2])
+		require.ErrorContains(t, err, "away")
+		assert.Equal(t, core.StatusCompleted, as[0].Status)
+	})
+}
+
+// What the claim of a turn brings, and ends at once, waits for no other claim.
+func TestATurnThatBringsWhatIsSkipped(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		w.submit(core.NewTask{Agent: "ada", ID: "1", Kind: "k"}, core.NewTask{Agent: "ada", ID: "late", Kind: "k", Every: 40 * time.Minute, Misfire: core.MisfireSkip})
+		lent, err := core.NewLender(w.s).Lend(w.Context(), core.Loan{Kinds: []string{"k"}, Lease: time.Hour, Worker: "gpu-1"})
+		require.NoError(t, err)
+		time.Sleep(55 * time.Minute)
+		as, next, err := w.turns(core.Loan{Most: 10}, lent.Runs[0])
+		require.NoError(t, err)
+		assert.Equal(t, core.StatusCompleted, as[0].Status)
+		assert.Empty(t, next.Runs)
+		assert.EqualValues(t, 1, w.task("ada", "late").SkipCount)
+	})
+}
