@@ -50,6 +50,9 @@ func (t *RunInfo) Use(used Usage) error {
 		return check.Invalid("used", "has %d units: the limit is %d", len(sum), bound.MaxUnits)
 	}
 	r.used = sum
+	if t.run == nil && t.made.news != nil {
+		t.made.news()
+	}
 	return nil
 }
 

@@ -44,9 +44,9 @@ type RunInfo struct {
 	Labels                          map[string]string
 	Crashes                         int // runs of this occurrence whose process died
 
-	run   *run      // nil if no scheduler made it
-	made  *recorder // replaces it then; see making
-	extra *extra    // of a gate and of bindings; nil while there is nothing
+	run   *run   // nil if no scheduler of this process made it
+	made  *made  // replaces it then; see making
+	extra *extra // of a gate and of bindings; nil while there is nothing
 }
 
 // Call is which call of the task's handler this is: 1 at first. It grows when the call before has asked to be called again, as [Yield], [Await],
@@ -93,9 +93,13 @@ func (t *RunInfo) SetProgress(v any) error {
 	r := t.recorder()
 	kept := false
 	err := r.record("progress", v, func(data []byte) { r.state.Progress, r.dirty, kept = data, true, true })
-	if kept && t.run != nil {
+	switch {
+	case !kept:
+	case t.run != nil:
 		var h interface{ progressed() } = &t.run.pull.heartbeat // a linter that follows contexts does not have to follow the heartbeat's from each handler
 		h.progressed()
+	case t.made.news != nil:
+		t.made.news()
 	}
 	return err
 }

@@ -32,7 +32,7 @@ type recorder struct {
 // NewTestRun returns a RunInfo that no scheduler made, with the checkpoint of an earlier run, as JSON; nil for none. It is for
 // tests, which call a handler by themselves: see package dulytest.
 func NewTestRun(checkpoint json.RawMessage) *RunInfo {
-	return &RunInfo{made: &recorder{most: model.DefaultMaxResult, state: codec.State{Checkpoint: checkpoint}}}
+	return &RunInfo{made: &made{recorder: recorder{most: model.DefaultMaxResult, state: codec.State{Checkpoint: checkpoint}}}}
 }
 
 // Recorded returns the result and the progress that the task has now, as JSON: those that its handler has set, or that earlier
@@ -63,11 +63,11 @@ func (t *RunInfo) recorder() *recorder {
 	}
 	making.Lock()
 	if t.made == nil {
-		t.made = &recorder{most: model.DefaultMaxResult}
+		t.made = &made{recorder: recorder{most: model.DefaultMaxResult}}
 	}
-	made := t.made
+	own := &t.made.recorder
 	making.Unlock()
-	return made
+	return own
 }
 
 // record encodes v and keeps it, unless the run has ended.
@@ -132,6 +132,8 @@ func (t *RunInfo) Save(ctx context.Context, checkpoint any) error {
 	}
 	r.mu.Unlock()
 	switch {
+	case t.run == nil && t.made.store != nil:
+		return t.made.store(ctx, data)
 	case t.run == nil:
 		return nil
 	case ended:

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
@@ -54,7 +55,7 @@ func (a *lending) claimRuns(w http.ResponseWriter, r *http.Request) {
 // lend stores ends and waits for runs within what the caller may do. No error of the claim comes before the ends: without it they are stored, too.
 func (a *lending) lend(r *http.Request, q *operation.Claim, ends []core.Returned) ([]core.ReturnedAs, core.Lent, error) {
 	wait, err := a.waitOf(q.Wait)
-	loan := core.Loan{Kinds: q.Kinds, Most: q.Most, Lease: q.Lease, Wait: wait, Worker: q.Worker}
+	loan := core.Loan{Kinds: q.Kinds, Most: q.Most, Lease: time.Duration(q.Lease), Wait: wait, Worker: q.Worker}
 	if err == nil {
 		loan.Agents, err = a.agentsFor(r, q)
 	}

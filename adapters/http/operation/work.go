@@ -12,12 +12,12 @@ import (
 type (
 	// Claim asks for runs.
 	Claim struct {
-		Kinds  []string      `json:"kinds"     must:"must be a list of kinds that the worker runs"`
-		Agents []string      `json:"agent_ids" must:"must be a list of strings"`
-		Most   int           `json:"most"`
-		Lease  time.Duration `json:"lease"`
-		Wait   string        `json:"wait"`
-		Worker string        `json:"worker"`
+		Kinds  []string `json:"kinds"     must:"must be a list of kinds that the worker runs"`
+		Agents []string `json:"agent_ids" must:"must be a list of strings"`
+		Most   int      `json:"most,omitzero"`
+		Lease  Duration `json:"lease,omitzero"`
+		Wait   string   `json:"wait,omitempty"`
+		Worker string   `json:"worker,omitempty"`
 	}
 	// Lent are runs that a worker is to make, each as a program gets it, with its ticket.
 	Lent struct {
@@ -34,7 +34,7 @@ type (
 		Progress   json.RawMessage `json:"progress"`
 		Checkpoint json.RawMessage `json:"checkpoint"`
 		Usage      core.Usage      `json:"usage"  must:"must be an object of numbers"`
-		Number     int64           `json:"number" must:"must be a whole number from 1 on"`
+		Number     int64           `json:"number,omitzero" must:"must be a whole number from 1 on"`
 	}
 	// Kept are the answers, in the order of the runs.
 	Kept struct {

@@ -1,0 +1,190 @@
+package worker
+
+// Signs of life: they extend the leases of runs, store what the runs report, and bring the order to end.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// together is how long news of runs wait for others.
+const together = 500 * time.Millisecond
+
+// beat keeps the runs: all of them each third of a lease, and soon those that have news.
+func (w *worker) beat() {
+	every := w.Lease / 3
+	due := time.Now().Add(every)
+	for w.life.Err() == nil {
+		timer := time.NewTimer(time.Until(due))
+		select {
+		case <-w.life.Done():
+		case <-timer.C:
+		case <-w.news:
+			timer.Reset(min(together, time.Until(due)))
+			<-timer.C
+		}
+		timer.Stop()
+		all := !time.Now().Before(due)
+		if all {
+			due = time.Now().Add(every)
+		}
+		w.keepAll(all)
+	}
+}
+
+// keepAll keeps all runs, or those that have news. One that is just being kept is left to that call.
+func (w *worker) keepAll(all bool) {
+	w.mu.Lock()
+	runs := make([]*run, 0, len(w.runs))
+	for r := range w.runs {
+		runs = append(runs, r)
+	}
+	w.mu.Unlock()
+	var of []*run
+	var sent []operation.KeepRun
+	size := 0
+	send := func() {
+		if len(of) > 0 {
+			_ = w.keep(of, sent) // the next call is for what has failed in this one
+		}
+		for _, r := range of {
+			r.sending.Unlock()
+		}
+		of, sent, size = nil, nil, 0
+	}
+	for _, r := range runs {
+		if !r.sending.TryLock() {
+			continue
+		}
+		k := r.sign()
+		if !all && k.Number == 0 {
+			r.sending.Unlock()
+			continue
+		}
+		of, sent, size = append(of, r), append(sent, k), size+len(k.Ticket)+len(k.Progress)+len(k.Checkpoint)
+		// Another may have as much to store as a request has room for beside this.
+		if len(of) == core.MaxLent || size > mostBody-core.MaxCheckpoint {
+			send()
+		}
+	}
+	send()
+}
+
+// save stores a checkpoint while its run goes on, as [core.RunInfo.Save] promises it.
+func (w *worker) save(_ context.Context, r *run, checkpoint json.RawMessage) error {
+	if err := core.CheckJSON("checkpoint", checkpoint); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.checkpoint = checkpoint
+	r.mu.Unlock()
+	err := w.store(r)
+	switch {
+	case errors.Is(err, core.ErrLeaseLost):
+		return fmt.Errorf("save: %w", err)
+	case err != nil:
+		return fmt.Errorf("save: the checkpoint may not be stored yet: %w", err)
+	}
+	return nil
+}
+
+// store keeps one run, once, with what it has to store.
+func (w *worker) store(r *run) error {
+	r.sending.Lock()
+	defer r.sending.Unlock()
+	return w.keep([]*run{r}, []operation.KeepRun{r.sign()})
+}
+
+// keep sends signs of life, and returns the first error of any.
+func (w *worker) keep(runs []*run, sent []operation.KeepRun) error {
+	var q operation.Keep
+	for i := range sent {
+		data, err := json.Marshal(&sent[i])
+		if err != nil {
+			return err
+		}
+		q.Runs = append(q.Runs, data)
+	}
+	ctx, cancel := context.WithTimeout(w.life, min(callWithin, max(w.Lease/3, time.Second)))
+	defer cancel()
+	kept, err := w.Server.KeepRuns(ctx, q)
+	if w.answered("keep", err) != nil {
+		return err
+	}
+	for i, r := range runs {
+		if one := w.heard(r, &sent[i], &kept.Runs[i]); err == nil {
+			err = one
+		}
+	}
+	return err
+}
+
+// saves reports whether a run has a checkpoint that is not stored yet.
+func (r *run) saves() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.checkpoint != nil
+}
+
+// sign is the sign of life of a run, with its news. Its number is zero if it has none. The run's sending is held.
+func (r *run) sign() operation.KeepRun {
+	t := r.lent.Task
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := operation.KeepRun{Ticket: r.lent.Ticket, Checkpoint: r.checkpoint}
+	// What no server takes for JSON is left to the end of the run, which fails by it.
+	if _, p := t.Recorded(); !bytes.Equal(p, r.progress) && core.CheckJSON("progress", p) == nil {
+		k.Progress = p
+	}
+	if used := t.Used(); !maps.Equal(used, r.used) {
+		k.Usage = used
+	}
+	if k.Checkpoint != nil || k.Progress != nil || k.Usage != nil {
+		r.number++
+		k.Number = r.number
+	}
+	return k
+}
+
+// heard takes the answer to a sign of life. Its error says that what was sent may not be stored.
+func (w *worker) heard(r *run, sent *operation.KeepRun, a *operation.KeptRun) error {
+	if a.Error != "" && a.Kept { // all of it goes with the next
+		return errors.New(a.Error)
+	}
+	r.mu.Lock()
+	if sent.Progress != nil {
+		r.progress = sent.Progress
+	}
+	if sent.Usage != nil {
+		r.used = sent.Usage
+	}
+	if bytes.Equal(r.checkpoint, sent.Checkpoint) {
+		r.checkpoint = nil
+	}
+	r.mu.Unlock()
+	switch {
+	case a.Error != "": // it is not sent again, as it would be refused again
+		w.Logger.Warn("the server does not store what a run reports", slog.String("agent", r.lent.Task.Agent), slog.String("task", r.lent.Task.ID), slog.String("err", a.Error))
+		return errors.New(a.Error)
+	case !a.Kept:
+		r.cancel(core.ErrLeaseLost)
+		return core.ErrLeaseLost
+	case a.End != "":
+		r.cancel(causes[a.End])
+	}
+	return nil
+}
+
+// causes are why runs have to end.
+var causes = map[operation.Ending]error{
+	operation.EndCancelled: core.ErrCancelled, operation.EndBudget: core.ErrBudgetSpent, operation.EndTimeout: core.ErrTimeout,
+}

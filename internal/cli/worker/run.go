@@ -1,0 +1,211 @@
+package worker
+
+// A run: how it is begun and made, and how its end is returned.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/contract"
+)
+
+// run is a run that the worker has.
+type run struct {
+	lent   *contract.Lent
+	ctx    context.Context //nolint:containedctx // of its handler
+	cancel context.CancelCauseFunc
+	took   time.Duration
+	end    map[string]any // what is sent of its end
+	denied bool           // the server has refused its end: it is sent as a failure
+
+	sending sync.Mutex // one sign of life at a time, so that answers come in the order of what they answer
+	number  int64      // of the last that had something to store; of sending
+
+	mu         sync.Mutex
+	checkpoint json.RawMessage // to be stored
+	progress   json.RawMessage // that was stored last, as was the use
+	used       core.Usage
+}
+
+// begin starts runs. What comes when the worker has to stop is given back.
+func (w *worker) begin(lent []json.RawMessage) {
+	for _, data := range lent {
+		r := &run{}
+		var err error
+		r.lent, err = contract.DecodeLent(data, func() { signal(w.news) }, func(ctx context.Context, c json.RawMessage) error { return w.save(ctx, r, c) })
+		if err != nil { // its lease ends by itself
+			w.Logger.Error("a run cannot be read: is the server of another version?", slog.Any("err", err))
+			continue
+		}
+		//nolint:fatcontext // each run has its own, and none is within another
+		r.ctx, r.cancel = context.WithCancelCause(core.InRun(w.life, r.lent.Task.RunInfo))
+		w.mu.Lock()
+		w.runs[r] = true
+		w.mu.Unlock()
+		if w.claims.Err() != nil {
+			r.cancel(core.ErrStopping)
+		}
+		w.all.Go(func() { w.make(r) })
+	}
+}
+
+// make makes a run, and hands its end over.
+func (w *worker) make(r *run) {
+	begun := time.Now()
+	if t := r.lent.Timeout; t > 0 {
+		defer time.AfterFunc(t, func() { r.cancel(core.ErrTimeout) }).Stop()
+	}
+	err := context.Cause(r.ctx)
+	if err == nil {
+		err = w.Handler(r.ctx, r.lent.Task)
+	}
+	r.took = time.Since(begun)
+	r.end = contract.End(r.lent.Task.RunInfo, err, context.Cause(r.ctx), time.Now())
+	r.cancel(nil)
+	w.mu.Lock()
+	w.ended = append(w.ended, r)
+	w.mu.Unlock()
+	signal(w.changed)
+}
+
+// mostBody is how much of a request's body is used: servers take a megabyte.
+const mostBody = 700 << 10
+
+// batch splits ends into those of one call and the rest.
+func batch(ended []*run) (now, rest []*run) {
+	size := 0
+	for i, r := range ended {
+		data, _ := json.Marshal(r.end) // contract.End has tried it
+		if size += len(data) + len(r.lent.Ticket) + 100; i == core.MaxLent || i > 0 && size > mostBody {
+			return ended[:i:i], ended[i:]
+		}
+	}
+	return ended, nil
+}
+
+// giveBack returns runs, and claims others in the same call. Without an answer it puts them back.
+func (w *worker) giveBack(ends []*run, free int) (err error) {
+	left := ends
+	defer func() { w.again(left) }()
+	var sent operation.Return
+	for _, r := range ends {
+		// A checkpoint that is not stored yet goes before the end, which has no room for it.
+		if r.saves() {
+			if err := w.store(r); err != nil && r.saves() {
+				return err
+			}
+		}
+		data, err := json.Marshal(r.said())
+		if err != nil {
+			return err
+		}
+		sent.Runs = append(sent.Runs, data)
+	}
+	if free > 0 {
+		if sent.Claim, err = json.Marshal(w.claimFor(free, false)); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(w.life, callWithin)
+	defer cancel()
+	answer, err := w.Server.ReturnRuns(ctx, sent)
+	if w.answered("return", err) != nil {
+		return err
+	}
+	left = nil
+	unknown := false
+	for i, r := range ends {
+		if !w.returned(r, &answer.Runs[i]) {
+			left = append(left, r)
+			unknown = unknown || !r.denied
+		}
+	}
+	if answer.Claimed != nil {
+		w.begin(answer.Claimed.Runs)
+	}
+	if unknown {
+		err = errUnknown
+	}
+	return err
+}
+
+// errUnknown is why an end is sent again at which the store of the server was away.
+var errUnknown = errors.New("the store of the server did not answer")
+
+// again has runs returned before others.
+func (w *worker) again(left []*run) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = append(left[:len(left):len(left)], w.ended...)
+}
+
+// said is what is sent of the end of a run.
+func (r *run) said() map[string]any {
+	r.sending.Lock()
+	defer r.sending.Unlock()
+	said := maps.Clone(r.end)
+	said["ticket"] = r.lent.Ticket
+	if r.number > 0 {
+		said["number"] = r.number
+	}
+	return said
+}
+
+// returned takes the answer about a run that was returned; false if its end is to be sent again.
+func (w *worker) returned(r *run, a *operation.ReturnedRun) bool {
+	e := core.Event{Type: model.EventFinish, Status: core.StatusWaiting, Outcome: r.outcome()}
+	e.Error, _ = r.end["error"].(string)
+	switch a.Ended {
+	case operation.EndedUnknown:
+		return false
+	case operation.EndedRefused:
+		if !r.denied { // it makes no sense to the server: that is a mistake of the program, which would repeat it
+			r.denied, r.end = true, map[string]any{"error": "its outcome was refused: " + a.Error, "no_retry": true}
+			return false
+		}
+		e.Type = model.EventLost
+	case operation.EndedLost:
+		e.Type = model.EventLost
+	case operation.EndedReleased:
+		e.Type = model.EventRelease
+	case operation.EndedCancelled:
+		e.Status, e.Outcome = core.StatusCancelled, model.OutcomeCancelled
+	case operation.EndedCompleted:
+		e.Status = core.StatusCompleted
+	case operation.EndedFailed:
+		e.Status = core.StatusFailed
+	default:
+	}
+	if a.Next != nil {
+		e.Next = *a.Next
+	}
+	w.mu.Lock()
+	delete(w.runs, r)
+	w.mu.Unlock()
+	t := r.lent.Task
+	e.Agent, e.ID, e.Kind, e.Attempt, e.Time, e.Duration, e.Process = t.Agent, t.ID, t.Kind, t.Attempt, time.Now(), r.took, w.Name
+	w.OnEvent(e)
+	return true
+}
+
+// outcome is how a run has ended, by what is sent of it.
+func (r *run) outcome() model.Outcome {
+	switch {
+	case r.end["error"] != nil:
+		return model.OutcomeFailed
+	case r.end["await"] != nil:
+		return model.OutcomeAwaiting
+	case r.end["snooze"] != nil || r.end["yield"] != nil:
+		return model.OutcomeSnoozed
+	default:
+		return model.OutcomeSuccess
+	}
+}
