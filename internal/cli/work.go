@@ -26,6 +26,7 @@ const mostPrograms = 1000
 
 // workOptions are the flags of duly work.
 type workOptions struct {
+	*options
 	worker.Config
 
 	log string
@@ -33,7 +34,7 @@ type workOptions struct {
 
 // workCommand runs a program for runs that a server lends.
 func (p *process) workCommand(o *options) *cobra.Command {
-	w := &workOptions{}
+	w := &workOptions{options: o}
 	cmd := command("work --kind KIND -- PROGRAM [ARGUMENT...]", "Run a program for tasks that a server lends, without a Redis",
 		"  duly work --server https://duly.example --kind summarize --concurrency 4 -- python3 summarize.py     # with its token in $DULY_TOKEN",
 		func(cmd *cobra.Command, args []string) error {
@@ -55,7 +56,7 @@ func (p *process) workCommand(o *options) *cobra.Command {
 			if w.Logger, err = newLogger(p.stderr, w.log); err != nil {
 				return err
 			}
-			return onServer(&at, func(c *remote.Client) error { return p.work(cmd.Context(), o, w, &at, c, args) })
+			return onServer(&at, func(c *remote.Client) error { return w.run(cmd.Context(), p, &at, c, args) })
 		})
 	cmd.Args = cobra.ArbitraryArgs // the program's
 	flags := cmd.Flags()
@@ -70,18 +71,19 @@ func (p *process) workCommand(o *options) *cobra.Command {
 	return o.withName(cmd)
 }
 
-// work makes runs until a signal arrives, with a program.
-func (p *process) work(ctx context.Context, o *options, w *workOptions, at *place, c *remote.Client, argv []string) error {
+// run makes runs until a signal arrives, with a program.
+func (w *workOptions) run(ctx context.Context, p *process, at *place, c *remote.Client, argv []string) error {
 	// The program gets no secret of this process: not the token either.
 	secrets := append(secretVariables(&dulyfile.File{}), strings.TrimPrefix(at.tokenBy, "$"))
 	h, err := exec.New(exec.Config{Argv: argv, WithoutEnv: secrets, Children: &p.children})
 	if wrong, is := errors.AsType[*core.ConfigError](err); is {
 		return usage("see duly work --help", "the program %s", wrong.Reason)
 	}
-	w.Server, w.Handler, w.OnEvent = c, h.Run, logEvents(ctx, &dulyfile.File{}, w.Logger)
-	w.Name = cmp.Or(o.name, strings.TrimSpace(os.Getenv(envName)), hostAndPID())
+	w.Server, w.Handler, w.OnEvent = remote.Lending{Client: c}, h.Run, logEvents(ctx, &dulyfile.File{}, w.Logger)
+	w.Name = cmp.Or(w.name, strings.TrimSpace(os.Getenv(envName)), hostAndPID())
 	w.Logger.LogAttrs(ctx, slog.LevelInfo, "duly is working", slog.String("server", at.address()), slog.String("kinds", strings.Join(w.Kinds, ", ")), slog.String("name", w.Name))
-	defer tellsGrace(ctx, w.Grace, w.Logger)()
+	called := tellsGrace(ctx, w.Grace, w.Logger)
+	defer called()
 	defer p.children.Wait()
 	err = worker.Run(ctx, w.Config)
 	if core.CodeOf(err) == core.CodeForbidden {

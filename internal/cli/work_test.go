@@ -229,7 +229,9 @@ func TestWorkIsRefused(t *testing.T) {
 	t.Parallel()
 	at := openShop(t)
 	program := []string{"--", "true"}
-	work := func(args ...string) result { return at.far.duly(t, append(append([]string{"work"}, args...), program...)...) }
+	work := func(args ...string) result {
+		return at.far.duly(t, append(append([]string{"work"}, args...), program...)...)
+	}
 	refused := func(r result, code int, parts ...string) {
 		t.Helper()
 		assert.Equal(t, code, r.code, r.stderr)

@@ -87,7 +87,7 @@ func End(t *core.RunInfo, err, cause error, now time.Time) map[string]any {
 	return fields
 }
 
-// unsaid is what a run has used without what its result says of that: whoever reads the result adds it by itself, see [Keep].
+// unsaid is what a run has used without what its result says of that: the server adds it when it reads the result, see [Keep].
 func unsaid(used core.Usage, result json.RawMessage) core.Usage {
 	said := core.NewTestRun(nil)
 	if len(result) == 0 || useOf(said, result) != nil {

@@ -20,13 +20,13 @@ import (
 const together = 500 * time.Millisecond
 
 // beat keeps the runs: all of them each third of a lease, and soon those that have news.
-func (w *worker) beat() {
+func (w *worker) beat(ctx context.Context) {
 	every := w.Lease / 3
 	due := time.Now().Add(every)
-	for w.life.Err() == nil {
+	for ctx.Err() == nil {
 		timer := time.NewTimer(time.Until(due))
 		select {
-		case <-w.life.Done():
+		case <-ctx.Done():
 		case <-timer.C:
 		case <-w.news:
 			timer.Reset(min(together, time.Until(due)))
@@ -37,12 +37,12 @@ func (w *worker) beat() {
 		if all {
 			due = time.Now().Add(every)
 		}
-		w.keepAll(all)
+		w.keepAll(ctx, all)
 	}
 }
 
 // keepAll keeps all runs, or those that have news. One that is just being kept is left to that call.
-func (w *worker) keepAll(all bool) {
+func (w *worker) keepAll(ctx context.Context, all bool) {
 	w.mu.Lock()
 	runs := make([]*run, 0, len(w.runs))
 	for r := range w.runs {
@@ -54,7 +54,7 @@ func (w *worker) keepAll(all bool) {
 	size := 0
 	send := func() {
 		if len(of) > 0 {
-			_ = w.keep(of, sent) // the next call is for what has failed in this one
+			_ = w.keep(ctx, of, sent) // the next call is for what has failed in this one
 		}
 		for _, r := range of {
 			r.sending.Unlock()
@@ -80,14 +80,14 @@ func (w *worker) keepAll(all bool) {
 }
 
 // save stores a checkpoint while its run goes on, as [core.RunInfo.Save] promises it.
-func (w *worker) save(_ context.Context, r *run, checkpoint json.RawMessage) error {
+func (w *worker) save(ctx context.Context, r *run, checkpoint json.RawMessage) error {
 	if err := core.CheckJSON("checkpoint", checkpoint); err != nil {
 		return err
 	}
 	r.mu.Lock()
 	r.checkpoint = checkpoint
 	r.mu.Unlock()
-	err := w.store(r)
+	err := w.store(context.WithoutCancel(ctx), r) // the save of a run whose time is up is the one that counts
 	switch {
 	case errors.Is(err, core.ErrLeaseLost):
 		return fmt.Errorf("save: %w", err)
@@ -98,14 +98,14 @@ func (w *worker) save(_ context.Context, r *run, checkpoint json.RawMessage) err
 }
 
 // store keeps one run, once, with what it has to store.
-func (w *worker) store(r *run) error {
+func (w *worker) store(ctx context.Context, r *run) error {
 	r.sending.Lock()
 	defer r.sending.Unlock()
-	return w.keep([]*run{r}, []operation.KeepRun{r.sign()})
+	return w.keep(ctx, []*run{r}, []operation.KeepRun{r.sign()})
 }
 
 // keep sends signs of life, and returns the first error of any.
-func (w *worker) keep(runs []*run, sent []operation.KeepRun) error {
+func (w *worker) keep(ctx context.Context, runs []*run, sent []operation.KeepRun) error {
 	var q operation.Keep
 	for i := range sent {
 		data, err := json.Marshal(&sent[i])
@@ -114,7 +114,7 @@ func (w *worker) keep(runs []*run, sent []operation.KeepRun) error {
 		}
 		q.Runs = append(q.Runs, data)
 	}
-	ctx, cancel := context.WithTimeout(w.life, min(callWithin, max(w.Lease/3, time.Second)))
+	ctx, cancel := context.WithTimeout(ctx, min(callWithin, max(w.Lease/3, time.Second)))
 	defer cancel()
 	kept, err := w.Server.KeepRuns(ctx, q)
 	if w.answered("keep", err) != nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,21 +37,21 @@ type run struct {
 }
 
 // begin starts runs. What comes when the worker has to stop is given back.
-func (w *worker) begin(lent []json.RawMessage) {
+func (w *worker) begin(ctx context.Context, lent []json.RawMessage) {
 	for _, data := range lent {
 		r := &run{}
 		var err error
 		r.lent, err = contract.DecodeLent(data, func() { signal(w.news) }, func(ctx context.Context, c json.RawMessage) error { return w.save(ctx, r, c) })
 		if err != nil { // its lease ends by itself
-			w.Logger.Error("a run cannot be read: is the server of another version?", slog.Any("err", err))
+			w.Logger.ErrorContext(ctx, "a run cannot be read: is the server of another version?", slog.Any("err", err))
 			continue
 		}
 		//nolint:fatcontext // each run has its own, and none is within another
-		r.ctx, r.cancel = context.WithCancelCause(core.InRun(w.life, r.lent.Task.RunInfo))
+		r.ctx, r.cancel = context.WithCancelCause(core.InRun(ctx, r.lent.Task.RunInfo))
 		w.mu.Lock()
 		w.runs[r] = true
 		w.mu.Unlock()
-		if w.claims.Err() != nil {
+		if w.stops() {
 			r.cancel(core.ErrStopping)
 		}
 		w.all.Go(func() { w.make(r) })
@@ -91,50 +92,55 @@ func batch(ended []*run) (now, rest []*run) {
 	return ended, nil
 }
 
-// giveBack returns runs, and claims others in the same call. Without an answer it puts them back.
-func (w *worker) giveBack(ends []*run, free int) (err error) {
-	left := ends
-	defer func() { w.again(left) }()
-	var sent operation.Return
-	for _, r := range ends {
-		// A checkpoint that is not stored yet goes before the end, which has no room for it.
+// giveBack returns runs, and claims others in the same call. What is to be sent again is put back.
+func (w *worker) giveBack(ctx context.Context, ends []*run, free int) error {
+	sent, err := w.ends(ctx, ends)
+	if err == nil && free > 0 {
+		sent.Claim, err = json.Marshal(w.claimFor(free, false))
+	}
+	if err != nil {
+		w.again(ends)
+		return err
+	}
+	call, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	answer, err := w.Server.ReturnRuns(call, sent)
+	if w.answered("return", err) != nil {
+		w.again(ends)
+		return err
+	}
+	var left []*run
+	for i, r := range ends {
+		switch w.returned(r, &answer.Runs[i]) {
+		case operation.EndedUnknown:
+			left, err = append(left, r), errUnknown
+		case operation.EndedRefused:
+			left = append(left, r)
+		default:
+		}
+	}
+	w.again(left)
+	if answer.Claimed != nil {
+		w.begin(ctx, answer.Claimed.Runs)
+	}
+	return err
+}
+
+// ends are the ends of runs as they are sent. A checkpoint that is not stored yet goes before them, as they have no room for it.
+func (w *worker) ends(ctx context.Context, of []*run) (sent operation.Return, err error) {
+	for _, r := range of {
 		if r.saves() {
-			if err := w.store(r); err != nil && r.saves() {
-				return err
+			if err := w.store(ctx, r); err != nil && r.saves() {
+				return sent, err
 			}
 		}
 		data, err := json.Marshal(r.said())
 		if err != nil {
-			return err
+			return sent, err
 		}
 		sent.Runs = append(sent.Runs, data)
 	}
-	if free > 0 {
-		if sent.Claim, err = json.Marshal(w.claimFor(free, false)); err != nil {
-			return err
-		}
-	}
-	ctx, cancel := context.WithTimeout(w.life, callWithin)
-	defer cancel()
-	answer, err := w.Server.ReturnRuns(ctx, sent)
-	if w.answered("return", err) != nil {
-		return err
-	}
-	left = nil
-	unknown := false
-	for i, r := range ends {
-		if !w.returned(r, &answer.Runs[i]) {
-			left = append(left, r)
-			unknown = unknown || !r.denied
-		}
-	}
-	if answer.Claimed != nil {
-		w.begin(answer.Claimed.Runs)
-	}
-	if unknown {
-		err = errUnknown
-	}
-	return err
+	return sent, nil
 }
 
 // errUnknown is why an end is sent again at which the store of the server was away.
@@ -144,7 +150,7 @@ var errUnknown = errors.New("the store of the server did not answer")
 func (w *worker) again(left []*run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ended = append(left[:len(left):len(left)], w.ended...)
+	w.ended = append(slices.Clip(left), w.ended...)
 }
 
 // said is what is sent of the end of a run.
@@ -159,17 +165,18 @@ func (r *run) said() map[string]any {
 	return said
 }
 
-// returned takes the answer about a run that was returned; false if its end is to be sent again.
-func (w *worker) returned(r *run, a *operation.ReturnedRun) bool {
+// returned takes the answer about a run that was returned, and reports its end. It returns [operation.EndedUnknown] or [operation.EndedRefused] if its
+// end is to be sent again.
+func (w *worker) returned(r *run, a *operation.ReturnedRun) operation.EndedAs {
 	e := core.Event{Type: model.EventFinish, Status: core.StatusWaiting, Outcome: r.outcome()}
 	e.Error, _ = r.end["error"].(string)
 	switch a.Ended {
 	case operation.EndedUnknown:
-		return false
+		return a.Ended
 	case operation.EndedRefused:
 		if !r.denied { // it makes no sense to the server: that is a mistake of the program, which would repeat it
 			r.denied, r.end = true, map[string]any{"error": "its outcome was refused: " + a.Error, "no_retry": true}
-			return false
+			return a.Ended
 		}
 		e.Type = model.EventLost
 	case operation.EndedLost:
@@ -193,7 +200,7 @@ func (w *worker) returned(r *run, a *operation.ReturnedRun) bool {
 	t := r.lent.Task
 	e.Agent, e.ID, e.Kind, e.Attempt, e.Time, e.Duration, e.Process = t.Agent, t.ID, t.Kind, t.Attempt, time.Now(), r.took, w.Name
 	w.OnEvent(e)
-	return true
+	return ""
 }
 
 // outcome is how a run has ended, by what is sent of it.

@@ -52,11 +52,10 @@ const (
 type worker struct {
 	Config
 
-	life    context.Context //nolint:containedctx // of its calls: it outlives the signal to stop, until what runs is returned
-	claims  context.Context //nolint:containedctx // of its claims: done when it is to stop
-	stop    func()          // ends claims
-	news    chan struct{}   // a run has something to store
-	changed chan struct{}   // a run has ended, or a claim has, or the worker is to stop
+	stop    func()        // ends claims
+	stops   func() bool   // whether it is to stop
+	news    chan struct{} // a run has something to store
+	changed chan struct{} // a run has ended, or a claim has, or the worker is to stop
 
 	mu    sync.Mutex
 	runs  map[*run]bool // until they are returned
@@ -72,18 +71,21 @@ type worker struct {
 // Run works until ctx is done; then it claims no more, lets runs end within the grace, and gives back what has not. It tries again for ever while the
 // server is away, and returns the error of a server that refuses its credential or its claim.
 func Run(ctx context.Context, c Config) error {
+	// Calls about runs outlive the signal to stop, until all runs are returned.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	w := &worker{Config: c, life: life, news: make(chan struct{}, 1), changed: make(chan struct{}, 1), runs: map[*run]bool{}, away: map[string]bool{}}
-	w.claims, w.stop = context.WithCancel(ctx)
-	defer w.stop()
-	defer context.AfterFunc(ctx, func() {
+	w := &worker{Config: c, news: make(chan struct{}, 1), changed: make(chan struct{}, 1), runs: map[*run]bool{}, away: map[string]bool{}}
+	claims, stop := context.WithCancel(ctx)
+	defer stop()
+	w.stop, w.stops = stop, func() bool { return claims.Err() != nil }
+	called := context.AfterFunc(ctx, func() {
 		signal(w.changed)
 		grace := time.AfterFunc(c.Grace, w.endRuns)
 		context.AfterFunc(life, func() { grace.Stop() })
-	})()
-	w.all.Go(w.beat)
-	w.exchange()
+	})
+	defer called()
+	w.all.Go(func() { w.beat(life) })
+	w.exchange(life, claims)
 	end()
 	w.all.Wait()
 	return w.fatal
@@ -98,23 +100,23 @@ func signal(c chan struct{}) {
 }
 
 // exchange returns runs that have ended and claims others, until it is to stop and all have been returned.
-func (w *worker) exchange() {
+func (w *worker) exchange(ctx, claims context.Context) {
 	for pause := firstPause; ; {
 		ends, free, idle := w.next()
 		switch {
 		case idle:
 			return
 		case len(ends) > 0:
-			switch err := w.giveBack(ends, free); {
+			switch err := w.giveBack(ctx, ends, free); {
 			case err == nil:
 				pause = firstPause
 			case w.refused(err) || w.overdue():
 				w.giveUp(err)
 			default:
-				pause = w.sleep(w.life, pause)
+				pause = w.sleep(ctx, pause)
 			}
 		case free > 0:
-			w.all.Go(func() { w.claim(free) })
+			w.all.Go(func() { w.claim(ctx, claims, free) })
 		default:
 			<-w.changed
 		}
@@ -126,7 +128,7 @@ func (w *worker) next() (ends []*run, free int, idle bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ends, w.ended = batch(w.ended)
-	if w.claims.Err() == nil && !w.poll && !w.last {
+	if !w.stops() && !w.poll && !w.last {
 		free = min(w.Concurrency-len(w.runs)+len(ends), core.MaxLent)
 	}
 	if len(ends) == 0 && free > 0 {
@@ -139,7 +141,7 @@ func (w *worker) next() (ends []*run, free int, idle bool) {
 func (w *worker) overdue() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.claims.Err() == nil || len(w.ended) < len(w.runs) {
+	if !w.stops() || len(w.ended) < len(w.runs) {
 		return false
 	}
 	if w.until.IsZero() {
@@ -159,25 +161,25 @@ func (w *worker) giveUp(err error) {
 	w.ended = nil
 }
 
-// claim waits for runs at the server, and tries again while that is away.
-func (w *worker) claim(most int) {
+// claim waits for runs at the server, and tries again while that is away. What it gets is run by ctx.
+func (w *worker) claim(ctx, claims context.Context, most int) {
 	defer func() {
 		w.mu.Lock()
 		w.poll = false
 		w.mu.Unlock()
 		signal(w.changed)
 	}()
-	for pause := firstPause; w.claims.Err() == nil; pause = w.sleep(w.claims, pause) {
+	for pause := firstPause; !w.stops(); pause = w.sleep(claims, pause) {
 		asked := time.Now()
-		ctx, cancel := context.WithTimeout(w.claims, claimWithin)
-		lent, err := w.Server.ClaimRuns(ctx, w.claimFor(most, !w.Once))
+		call, cancel := context.WithTimeout(claims, claimWithin)
+		lent, err := w.Server.ClaimRuns(call, w.claimFor(most, !w.Once))
 		cancel()
 		switch {
-		case err != nil && (w.claims.Err() != nil || w.refused(err)):
+		case err != nil && (w.stops() || w.refused(err)):
 			return
 		case w.answered("claim", err) != nil:
 		case len(lent.Runs) > 0 || w.Once || time.Since(asked) > quick:
-			w.begin(lent.Runs)
+			w.begin(ctx, lent.Runs)
 			return
 		}
 	}
@@ -215,7 +217,7 @@ func (w *worker) answered(call string, err error) error {
 	w.away[call] = err != nil
 	w.mu.Unlock()
 	switch {
-	case err != nil && !was && w.life.Err() == nil:
+	case err != nil && !was && !errors.Is(err, context.Canceled): // which is the worker's own end
 		w.Logger.Warn("the server does not answer as it should, and is called again until it does", slog.String("call", call), slog.Any("err", err))
 	case err == nil && was:
 		w.Logger.Info("the server answers again", slog.String("call", call))
