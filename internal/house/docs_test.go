@@ -65,6 +65,15 @@ func TestOperationsCommands(t *testing.T) {
 	assert.GreaterOrEqual(t, r.ran, 19)
 }
 
+// Every command of the page about workers is run, in order: the last shows a task that a worker has completed.
+func TestWorkersCommands(t *testing.T) {
+	t.Parallel()
+	r := newReader(t, "docs/workers.md")
+	r.follow("docs/workers.md")
+	assert.GreaterOrEqual(t, r.ran, 5)
+	r.printsInTime("duly status --server http://127.0.0.1:8080 ada page-1", "status completed")
+}
+
 // follow runs the commands of a page.
 func (r *reader) follow(file string) {
 	r.Helper()
