@@ -364,6 +364,9 @@ func (l *Lender) announce(ctx context.Context, of *Loan) {
 	if err == nil {
 		err = l.s.config.Presence.Announce(ctx, tagOf(of.Worker), info, base.AnnounceFor)
 	}
+	if err == nil { // for explain, when it is gone
+		err = l.s.config.Presence.Announce(ctx, store.LastTag+tagOf(strings.Join(of.Kinds, " ")), info, store.LastFor)
+	}
 	if err != nil {
 		l.s.config.Logger.DebugContext(ctx, "cannot announce a worker in the store", slog.Any("err", err))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
 )
 
 // turns returns lent runs of kind k and asks for more in the same call.
@@ -86,5 +87,28 @@ func TestATurnThatBringsWhatIsSkipped(t *testing.T) {
 		assert.Equal(t, core.StatusCompleted, as[0].Status)
 		assert.Empty(t, next.Runs)
 		assert.EqualValues(t, 1, w.task("ada", "late").SkipCount)
+	})
+}
+
+// A worker that has left is no process any more, and is named where a task waits for it.
+func TestTheLastWorkerIsNamed(t *testing.T) {
+	st := memstore.New(memstore.Config{})
+	virtual(t, core.Config{Presence: st, Name: "server"}, func(w *world) {
+		first := func() string {
+			e, err := w.s.Explain(w.Context(), "ada", "1")
+			require.NoError(w, err)
+			return e.Reasons[0].Text
+		}
+		w.submit(core.NewTask{Agent: "ada", ID: "1", Kind: "k", Delay: 30 * time.Second})
+		w.lends(1, 0)
+		time.Sleep(40 * time.Second)
+		assert.NotContains(t, first(), "gpu-1", "it may be there still")
+		time.Sleep(4 * time.Minute)
+		processes, err := w.s.Processes(w.Context())
+		require.NoError(t, err)
+		assert.Empty(t, processes)
+		assert.Contains(t, first(), "(the last one, gpu-1, was seen 4m40s ago, at ")
+		time.Sleep(24 * time.Hour)
+		assert.NotContains(t, first(), "gpu-1")
 	})
 }

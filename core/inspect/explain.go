@@ -59,7 +59,8 @@ type Explanation struct {
 	Now     time.Time
 	Reasons []model.Because // the most important first; never empty
 
-	processes map[string]model.Process // that have reported about themselves, by tag
+	said      map[string][]byte        // what processes have reported about themselves, by tag
+	processes map[string]model.Process // those of them that live
 }
 
 // Explain says why a task has not run. It fails with ErrNotFound if there is none.
@@ -71,7 +72,8 @@ func (s *View) Explain(ctx context.Context, agent, id string) (Explanation, erro
 	t := &stored
 	e := Explanation{Task: codec.Inform(t), Now: now.Time()}
 	if !t.Status.Finished() {
-		e.processes = s.base.Processes(ctx)
+		e.said = s.base.Reports(ctx)
+		e.processes = s.base.Decoded(e.said)
 	}
 	switch {
 	case t.Status.Finished():
@@ -151,7 +153,7 @@ func (e *Explanation) waiting(t *store.Stored) {
 	e.paused("")
 	held := len(e.Reasons) > 0
 	if t.Parked && !held {
-		e.Because(model.BecauseNoHandler, 0, "no process that claims tasks has a handler for the kind %q, and no worker has asked for it lately: start one that has, or delete the task", t.Kind)
+		e.Because(model.BecauseNoHandler, 0, "no process that claims tasks has a handler for the kind %q, and no worker has asked for it lately%s: start one that has, or delete the task", t.Kind, e.lastWorker(t.Kind))
 		return
 	}
 	task := &e.Task
@@ -256,8 +258,8 @@ func (e *Explanation) overdue(t *store.Stored) {
 		e.Because(model.BecauseBusy, 0, "%s, and all slots that it may have are busy: %s; %d others are ahead", since,
 			strings.Join(busy[:min(len(busy), mostNamed)], ", "), t.Ahead)
 	default:
-		e.Because(model.BecauseWaiting, 0, "%s, and no process has claimed it yet; %d others are ahead. Is a process running that has a handler for the kind %q?",
-			since, t.Ahead, t.Kind)
+		e.Because(model.BecauseWaiting, 0, "%s, and no process has claimed it yet; %d others are ahead. Is a process running that has a handler for the kind %q?%s",
+			since, t.Ahead, t.Kind, inBrackets(strings.TrimPrefix(e.lastWorker(t.Kind), "; ")))
 	}
 }
 

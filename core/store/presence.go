@@ -16,5 +16,11 @@ type Presence interface {
 	Processes(ctx context.Context) (map[string][]byte, error)
 }
 
+// LastTag begins the tags of reports that are no processes, and are kept for [LastFor]: the worker that has asked for some kinds last.
+const (
+	LastTag = "last:"
+	LastFor = 24 * time.Hour
+)
+
 // MaxProcesses is the most processes that a store remembers.
 const MaxProcesses = 1000

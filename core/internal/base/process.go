@@ -6,9 +6,11 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // A process reports what it runs while its handlers run, with its heartbeats but not more often than AnnounceEvery, and
@@ -22,6 +24,11 @@ const (
 
 // Processes are the processes that have reported lately, by tag; this one is among them.
 func (s *Base) Processes(ctx context.Context) map[string]model.Process {
+	return s.Decoded(s.Reports(ctx))
+}
+
+// Reports are what processes have reported, by tag, as the store has it.
+func (s *Base) Reports(ctx context.Context) map[string][]byte {
 	var said map[string][]byte
 	if s.Config.Presence != nil {
 		var err error
@@ -29,7 +36,18 @@ func (s *Base) Processes(ctx context.Context) map[string]model.Process {
 			s.Config.Logger.DebugContext(ctx, "cannot read the processes from the store", slog.Any("err", err))
 		}
 	}
-	return s.Decoded(said)
+	return said
+}
+
+// LastWorker is the worker outside that has asked for a kind last; false if none has within a day.
+func LastWorker(said map[string][]byte, kind string) (last model.Process, found bool) {
+	for tag, info := range said {
+		var p model.Process
+		if strings.HasPrefix(tag, store.LastTag) && json.Unmarshal(info, &p) == nil && p.Handles(kind) && p.At.After(last.At) {
+			last, found = p, true
+		}
+	}
+	return last, found
 }
 
 // Decoded is what processes have reported; for this one its own state counts.
@@ -37,7 +55,7 @@ func (s *Base) Decoded(said map[string][]byte) map[string]model.Process {
 	all := make(map[string]model.Process, len(said)+1)
 	for tag, info := range said {
 		var p model.Process
-		if json.Unmarshal(info, &p) == nil { // else another version reports in another form
+		if !strings.HasPrefix(tag, store.LastTag) && json.Unmarshal(info, &p) == nil { // else another version reports in another form
 			all[tag] = p
 		}
 	}
