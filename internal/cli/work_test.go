@@ -79,7 +79,9 @@ case "$DULY_TASK_ID" in
   uses) echo '{"duly_usage":{"tokens":5}}'; echo 'duly-usage: {"tokens":2}' >&3 ;;
   odd) echo '"\ud800"' ;;
   env) env ;;
-esac`, "--name", "w1")
+  long) sleep 5 ;;
+esac`, "--name", "w1", "--concurrency", "2")
+	at.submit("long") // than its lease
 	at.submit("good", "--payload", `{"n":1}`, "--group", "g", "--tag", "t", "--label", "l=v")
 	for _, id := range []string{"dead", "again", "later", "yields", "awaits", "uses", "odd", "env"} {
 		at.submit(id)
@@ -104,6 +106,7 @@ esac`, "--name", "w1")
 	env := parse[string](t, string(settled(t, at.s, "a", "env", core.StatusCompleted).Result))
 	assert.Contains(t, env, "DULY_PARENT=a/env")
 	assert.NotContains(t, env, serverToken)
+	assert.Zero(t, settled(t, at.s, "a", "long", core.StatusCompleted).Crashes)
 	w.line(t, "done", "kind=x", "task=good")
 	w.line(t, "failed for good", "task=dead", "exit status 65")
 	w.line(t, "failed, will retry", "task=again")
@@ -208,7 +211,7 @@ func TestWorkOutlivesItsServer(t *testing.T) {
 	assert.Equal(t, 0, code, w.log())
 }
 
-// Three programs run at once, each waiting for the others.
+// Three programs run at once, each waiting for the others; one that takes longer than its time is ended.
 func TestWorkConcurrency(t *testing.T) {
 	t.Parallel()
 	at := openShop(t)
@@ -222,6 +225,11 @@ func TestWorkConcurrency(t *testing.T) {
 	for _, id := range []string{"1", "2", "3"} {
 		settled(t, at.s, "a", id, core.StatusCompleted)
 	}
+	at.submit("slow", "--timeout", "1s", "--max-attempts", "1")
+	begun := time.Now()
+	at.far.ok(t, "work", "--kind", "x", "--once", "--", "sleep", "60")
+	assert.Less(t, time.Since(begun), 10*time.Second, "its time ends by itself, and not with the next sign of life")
+	assert.Contains(t, settled(t, at.s, "a", "slow", core.StatusFailed).LastError, core.ErrTimeout.Error())
 }
 
 // What cannot be mended by waiting ends the worker, with what to do.

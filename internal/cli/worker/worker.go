@@ -112,8 +112,10 @@ func (w *worker) exchange(ctx, claims context.Context) {
 				pause = firstPause
 			case w.refused(err) || w.overdue():
 				w.giveUp(err)
+			case w.stops():
+				pause = w.sleep(ctx, min(pause, quick))
 			default:
-				pause = w.sleep(ctx, pause)
+				pause = w.sleep(claims, pause) // the signal to stop ends it
 			}
 		case free > 0:
 			w.all.Go(func() { w.claim(ctx, claims, free) })
