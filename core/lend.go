@@ -365,7 +365,7 @@ func (l *Lender) announce(ctx context.Context, of *Loan) {
 		err = l.s.config.Presence.Announce(ctx, tagOf(of.Worker), info, base.AnnounceFor)
 	}
 	if err == nil { // for explain, when it is gone
-		err = l.s.config.Presence.Announce(ctx, store.LastTag+tagOf(strings.Join(of.Kinds, " ")), info, store.LastFor)
+		err = l.s.config.Presence.Announce(ctx, base.LastTag+tagOf(strings.Join(of.Kinds, " ")), info, base.LastFor)
 	}
 	if err != nil {
 		l.s.config.Logger.DebugContext(ctx, "cannot announce a worker in the store", slog.Any("err", err))

@@ -72,7 +72,7 @@ func (s *View) Explain(ctx context.Context, agent, id string) (Explanation, erro
 	t := &stored
 	e := Explanation{Task: codec.Inform(t), Now: now.Time()}
 	if !t.Status.Finished() {
-		e.said = s.base.Reports(ctx)
+		e.said = base.Reports(ctx, s.base)
 		e.processes = s.base.Decoded(e.said)
 	}
 	switch {

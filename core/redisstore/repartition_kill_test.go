@@ -311,7 +311,7 @@ func TestRepartitionRefuses(t *testing.T) {
 	require.NoError(t, st.Announce(t.Context(), "someone", []byte("{}"), time.Minute))
 	refused(4, "processes that use the store: 1 (duly processes lists them)")
 	require.NoError(t, srv.Client(t).Del(t.Context(), "duly:{"+redisstore.Tags(2)[0]+"}:processes").Err())
-	require.NoError(t, st.Announce(t.Context(), store.LastTag+"worker", []byte("{}"), store.LastFor), "a worker that has left uses nothing")
+	require.NoError(t, st.Announce(t.Context(), "-worker", []byte("{}"), time.Hour), "a worker that has left uses nothing")
 
 	f := &filler{T: t, st: st}
 	f.submit(sub("a", "1"), sub("a", "2"), sub("b", "1"))

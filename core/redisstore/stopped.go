@@ -20,7 +20,7 @@ func (m *mover) stopped(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	maps.DeleteFunc(processes, func(tag string, _ []byte) bool { return strings.HasPrefix(tag, store.LastTag) })
+	maps.DeleteFunc(processes, func(tag string, _ []byte) bool { return strings.HasPrefix(tag, "-") })
 	if n := len(processes); n > 0 {
 		return fmt.Errorf("processes that use the store: %d (duly processes lists them): stop them, then try again; "+
 			"one that was killed is forgotten within a minute or two", n)

@@ -10,17 +10,12 @@ import (
 // Presence is implemented by stores that remember for a while what processes report about themselves. Only
 // displays depend on it.
 type Presence interface {
-	// Announce keeps the report of a process, under a tag of its own, until ttl has passed or it reports again.
+	// Announce keeps the report of a process, under a tag of its own, until ttl has passed or it reports again. A report whose tag begins with
+	// a dash is of one that need not live any more.
 	Announce(ctx context.Context, tag string, info []byte, ttl time.Duration) error
 	// Processes returns the reports that have not passed, by tag: of at most MaxProcesses.
 	Processes(ctx context.Context) (map[string][]byte, error)
 }
-
-// LastTag begins the tags of reports that are no processes, and are kept for [LastFor]: the worker that has asked for some kinds last.
-const (
-	LastTag = "last:"
-	LastFor = 24 * time.Hour
-)
 
 // MaxProcesses is the most processes that a store remembers.
 const MaxProcesses = 1000

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // A process reports what it runs while its handlers run, with its heartbeats but not more often than AnnounceEvery, and
@@ -22,13 +21,19 @@ const (
 	LeftTold      = 10 * time.Minute // how long it is remembered that a pull left tasks
 )
 
+// LastTag begins the tag of the worker that has asked for some kinds last, which is remembered for [LastFor].
+const (
+	LastTag = "-last:"
+	LastFor = 24 * time.Hour
+)
+
 // Processes are the processes that have reported lately, by tag; this one is among them.
 func (s *Base) Processes(ctx context.Context) map[string]model.Process {
-	return s.Decoded(s.Reports(ctx))
+	return s.Decoded(Reports(ctx, s))
 }
 
 // Reports are what processes have reported, by tag, as the store has it.
-func (s *Base) Reports(ctx context.Context) map[string][]byte {
+func Reports(ctx context.Context, s *Base) map[string][]byte {
 	var said map[string][]byte
 	if s.Config.Presence != nil {
 		var err error
@@ -43,7 +48,7 @@ func (s *Base) Reports(ctx context.Context) map[string][]byte {
 func LastWorker(said map[string][]byte, kind string) (last model.Process, found bool) {
 	for tag, info := range said {
 		var p model.Process
-		if strings.HasPrefix(tag, store.LastTag) && json.Unmarshal(info, &p) == nil && p.Handles(kind) && p.At.After(last.At) {
+		if strings.HasPrefix(tag, LastTag) && json.Unmarshal(info, &p) == nil && p.Handles(kind) && p.At.After(last.At) {
 			last, found = p, true
 		}
 	}
@@ -55,7 +60,7 @@ func (s *Base) Decoded(said map[string][]byte) map[string]model.Process {
 	all := make(map[string]model.Process, len(said)+1)
 	for tag, info := range said {
 		var p model.Process
-		if !strings.HasPrefix(tag, store.LastTag) && json.Unmarshal(info, &p) == nil { // else another version reports in another form
+		if !strings.HasPrefix(tag, LastTag) && json.Unmarshal(info, &p) == nil { // else another version reports in another form
 			all[tag] = p
 		}
 	}
