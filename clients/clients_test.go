@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -45,6 +46,7 @@ type stage struct {
 	file    string
 	away    atomic.Bool  // it closes every connection
 	refused atomic.Int64 // that it has closed
+	calls   atomic.Int64
 }
 
 // each plays a scene with the workers of each language.
@@ -67,6 +69,7 @@ func each(t *testing.T, scene func(s *stage)) {
 					on.refused.Add(1)
 					panic(http.ErrAbortHandler)
 				}
+				on.calls.Add(1)
 				api.ServeHTTP(w, r)
 			}))
 			t.Cleanup(on.server.Close)
@@ -164,6 +167,25 @@ func TestOutcomes(t *testing.T) {
 		processes, err := s.s.Processes(s.Context())
 		require.NoError(s, err)
 		assert.True(s, slices.ContainsFunc(processes, func(p model.Process) bool { return p.Name == "w1" && slices.Contains(p.Kinds, "echo") }))
+	})
+}
+
+// What ends while a call is under way is returned with the next, together with the claim for what is free then. One whose outcome makes no sense keeps
+// none of the others.
+func TestWhatEndsTogetherIsReturnedTogether(t *testing.T) {
+	each(t, func(s *stage) {
+		const tasks = 300
+		for i := range tasks {
+			s.submit("echo", strconv.Itoa(i), i)
+		}
+		s.submit("nonsense", "nonsense", nil)
+		s.work("w1")
+		assert.Contains(s, s.becomes("nonsense", is(core.StatusFailed)).LastError, "its outcome was refused")
+		for i := range tasks {
+			s.becomes(strconv.Itoa(i), is(core.StatusCompleted))
+		}
+		assert.Less(s, s.calls.Load(), int64(tasks*3/4))
+		s.Log("figure:", s.calls.Load(), "calls for", tasks, "tasks")
 	})
 }
 

@@ -82,6 +82,11 @@ def spends(run):
         run.save(n)
 
 
+@worker.handles("nonsense")
+def nonsense(run):
+    raise duly.Snooze("some time")
+
+
 @worker.handles("large")
 def large(run):
     run.save("x" * (300 << 10))

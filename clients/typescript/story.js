@@ -48,6 +48,9 @@ worker.handle("spends", async (run) => {
     await run.save(n);
   }
 });
+worker.handle("nonsense", () => {
+  throw snooze("some time");
+});
 worker.handle("large", (run) => run.save("x".repeat(300 << 10)));
 
 await worker.run();
