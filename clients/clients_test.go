@@ -47,6 +47,7 @@ type stage struct {
 	away    atomic.Bool  // it closes every connection
 	refused atomic.Int64 // that it has closed
 	calls   atomic.Int64
+	puzzled atomic.Int64 // returns that it answers without knowing what has become of their runs
 }
 
 // each plays a scene with the workers of each language.
@@ -70,12 +71,28 @@ func each(t *testing.T, scene func(s *stage)) {
 					panic(http.ErrAbortHandler)
 				}
 				on.calls.Add(1)
+				if r.URL.Path == "/v1/work/return" && on.puzzled.Add(-1) >= 0 {
+					on.isPuzzled(w, r)
+					return
+				}
 				api.ServeHTTP(w, r)
 			}))
 			t.Cleanup(on.server.Close)
 			scene(on)
 		})
 	}
+}
+
+// isPuzzled answers as a server does whose part of the store is away.
+func (s *stage) isPuzzled(w http.ResponseWriter, r *http.Request) {
+	var said, answer struct {
+		Runs []map[string]any `json:"runs"`
+	}
+	assert.NoError(s, json.NewDecoder(r.Body).Decode(&said))
+	for range said.Runs {
+		answer.Runs = append(answer.Runs, map[string]any{"ended": "unknown", "error": "the store did not answer: send it again"})
+	}
+	assert.NoError(s, json.NewEncoder(w).Encode(answer))
 }
 
 // worker is a process of the story.
@@ -186,6 +203,24 @@ func TestWhatEndsTogetherIsReturnedTogether(t *testing.T) {
 		}
 		assert.Less(s, s.calls.Load(), int64(tasks*3/4))
 		s.Log("figure:", s.calls.Load(), "calls for", tasks, "tasks")
+	})
+}
+
+// A run of which the server knows nothing, as its part of the store is away, is returned again, and the others do not wait for it.
+func TestAnEndThatIsUnknown(t *testing.T) {
+	each(t, func(s *stage) {
+		s.puzzled.Store(2)
+		s.work("w1")
+		s.submit("echo", "1", "one")
+		s.becomes("1", is(core.StatusInProgress))
+		require.Eventually(s, func() bool { return s.puzzled.Load() <= 1 }, 20*time.Second, time.Millisecond)
+		s.submit("echo", "2", "two")
+		for id, want := range map[string]string{"2": `"two"`, "1": `"one"`} {
+			assert.JSONEq(s, want, string(s.becomes(id, is(core.StatusCompleted)).Result))
+		}
+		for _, id := range []string{"1", "2"} {
+			assert.EqualValues(s, 1, s.task(id).RunCount)
+		}
 	})
 }
 

@@ -407,7 +407,7 @@ class Worker:
                 self._polling = self.client._connection(50)
                 given = self.client.call("POST", "/v1/work/claim", {**ask, "wait": "20s"}, timeout=50)["runs"]
                 pause = 0.1
-            except (OSError, http.client.HTTPException, ValueError, Error) as why:
+            except Exception as why:  # also an answer that is none: a worker goes on for ever
                 if self._stopping.is_set():
                     return
                 log.log(logging.ERROR if isinstance(why, Error) and why.status < 500 else logging.WARNING, "cannot claim, tries again in %.1f s: %s", pause, why)
@@ -485,42 +485,51 @@ class Worker:
                 batch, self._back = self._back[:most], self._back[most:]
                 ask = None if self._asking or self._stopping.is_set() else self._ask(self.concurrency - len(self._runs) + len(batch))
                 self._asking = self._asking or ask is not None
-            sent = [{"ticket": run.ticket, "number": run._number, **said} for run, said in batch]
-            given: List[Dict[str, Any]] = []
-            try:
-                answer = self.client.call("POST", "/v1/work/return", {"runs": sent, **({"claim": ask} if ask else {})})
-                answers, given, pause = answer["runs"], answer.get("claimed", {}).get("runs", []), 0.1
-            except (OSError, http.client.HTTPException, ValueError, Error) as why:
-                if refused := isinstance(why, Error) and why.status < 500 and why.status != 429:
-                    most = 1  # one of them is at fault
-                answers = [{"ended": "again" if refused and len(batch) > 1 else "refused" if refused else "unknown", "error": str(why)}] * len(batch)
-            again = [(run, self._answered(run, said, one)) for (run, said), one in zip(batch, answers)]
-            with self._room:
-                self._back = [(run, said) for run, said in again if said] + self._back
-                for run, said in again:
-                    if not said:
-                        self._runs.pop(run.ticket, None)
-                if not ask:
-                    self._dry = True
-                self._room.notify_all()
-            if ask:
-                self._begin(ask, given)
-            if answers[0]["ended"] == "unknown":
-                log.warning("cannot return %s, tries again in %.1f s: %s", batch[0][0], pause, answers[0].get("error"))
+            failed, refused = self._send(batch, ask)
+            if refused:
+                most = 1 if len(batch) > 1 else 50  # one of them is at fault
+            if failed:
+                log.warning("cannot return %s, tries again in %.1f s: %s", batch[0][0], pause, failed)
                 time.sleep(pause)
-                pause = min(pause * 2, 15)
+            pause = min(pause * 2, 15) if failed else 0.1
 
-    @staticmethod
-    def _answered(run: Run, said: Dict[str, Any], answer: Dict[str, Any]) -> Optional[Dict[str, Any]]:
-        """What is to be sent again of a run; None if it is over."""
-        if answer["ended"] in ("unknown", "again"):
-            return said
-        if answer["ended"] == "refused" and not run._refused:
-            run._refused = True
-            return {"error": "its outcome was refused: " + answer.get("error", ""), "no_retry": True}
-        if answer["ended"] in ("lost", "refused"):
-            log.warning("%s is %s: %s", run, answer["ended"], answer.get("error", "its lease was over, and another worker may have the task"))
-        return None
+    def _send(self, batch: List[Tuple[Run, Dict[str, Any]]], ask: Optional[Dict[str, Any]] = None) -> Tuple[str, bool]:
+        """Makes one call. It returns why that has failed, and whether it was refused as a whole; what is to be sent again is kept."""
+        sent = [{"ticket": run.ticket, "number": run._number, **said} for run, said in batch]
+        given, again, failed, refused = [], [], "", False
+        try:
+            answer = self.client.call("POST", "/v1/work/return", {"runs": sent, **({"claim": ask} if ask else {})})
+            answers, given = answer["runs"], answer.get("claimed", {}).get("runs", [])
+            if len(answers) != len(batch):
+                raise ValueError(f"the server has answered for {len(answers)} of {len(batch)} runs")
+        except Exception as why:
+            refused = isinstance(why, Error) and why.status < 500 and why.status != 429
+            failed = "" if refused else str(why) or type(why).__name__
+            answers = [{"ended": "refused" if refused and len(batch) == 1 else "again", "error": str(why)}] * len(batch)
+        with self._room:
+            for (run, said), one in zip(batch, answers):
+                if one["ended"] == "again":
+                    again.append((run, said))
+                elif one["ended"] == "unknown":  # its part of the store is away: the others do not wait for it
+                    threading.Thread(target=self._later, args=(run, said), daemon=True).start()
+                elif one["ended"] == "refused" and not run._refused:
+                    run._refused = True
+                    again.append((run, {"error": "its outcome was refused: " + one.get("error", ""), "no_retry": True}))
+                else:
+                    if one["ended"] in ("lost", "refused"):
+                        log.warning("%s is %s: %s", run, one["ended"], one.get("error", "its lease was over, and another worker may have the task"))
+                    self._runs.pop(run.ticket, None)
+            self._back = again + self._back
+            self._dry = self._dry or not ask
+            self._room.notify_all()
+        if ask:
+            self._begin(ask, given)
+        return failed, refused
+
+    def _later(self, run: Run, said: Dict[str, Any]) -> None:
+        time.sleep(1)
+        self._send([(run, said)])
+        self.client.close()
 
     def _beats(self) -> None:
         last = time.monotonic()

@@ -381,41 +381,54 @@ export class Worker {
       const batch = this.#back.splice(0, most);
       const ask = this.#asking || this.#stopping.signal.aborted ? undefined : this.#ask(this.concurrency - this.#runs.size + batch.length);
       if (ask) this.#asking = true;
-      const runs = batch.map(({ run, said }) => ({ ticket: run.ticket, number: run.number, ...said }));
-      let answers, claimed;
-      try {
-        ({ runs: answers, claimed } = await this.client.call("POST", "/v1/work/return", { runs, claim: ask }));
-        ms = 100;
-      } catch (why) {
-        let ended = isAnswer(why) ? "refused" : "unknown";
-        if (isAnswer(why)) most = 1; // one of them is at fault
-        if (ended === "refused" && batch.length > 1) ended = "again";
-        answers = batch.map(() => ({ ended, error: why.cause?.message ?? why.message }));
-      }
-      const again = batch.filter((one, i) => this.#runs.has(one.run.ticket) && this.#answered(one, answers[i]));
-      this.#back.unshift(...again);
-      for (const one of batch) if (!again.includes(one)) this.#runs.delete(one.run.ticket);
-      if (!ask) this.#dry = true;
-      else this.#begin(ask, claimed?.runs ?? []);
-      this.#changed();
-      if (answers[0].ended === "unknown") {
-        this.log.warn(`duly: cannot return the run of ${batch[0].run.agent_id} ${batch[0].run.id}, tries again in ${ms} ms: ${answers[0].error}`);
+      const { failed, refused } = await this.#send(batch, ask);
+      if (refused) most = batch.length > 1 ? 1 : 50; // one of them is at fault
+      if (failed) {
+        this.log.warn(`duly: cannot return the run of ${batch[0].run.agent_id} ${batch[0].run.id}, tries again in ${ms} ms: ${failed}`);
         await this.#change(ms);
-        ms = Math.min(ms * 2, 15_000);
       }
+      ms = failed ? Math.min(ms * 2, 15_000) : 100;
     }
     this.#returning = false;
   }
 
-  /** Whether something is to be sent again of a run. */
+  /** Makes one call, and says why that has failed, or that it was refused as a whole; what is to be sent again is kept. */
+  async #send(batch, ask) {
+    let answers, claimed, failed, refused;
+    try {
+      const runs = batch.map(({ run, said }) => ({ ticket: run.ticket, number: run.number, ...said }));
+      ({ runs: answers, claimed } = await this.client.call("POST", "/v1/work/return", { runs, claim: ask }));
+      if (answers?.length !== batch.length) throw new Error("the server has not answered for all runs");
+    } catch (why) {
+      const error = why.cause?.message ?? why.message;
+      refused = isAnswer(why);
+      failed = refused ? undefined : error;
+      answers = batch.map(() => ({ ended: refused && batch.length === 1 ? "refused" : "again", error }));
+    }
+    const again = batch.filter((one, i) => this.#runs.has(one.run.ticket) && this.#answered(one, answers[i]));
+    this.#back.unshift(...again);
+    if (!ask) this.#dry = true;
+    else this.#begin(ask, claimed?.runs ?? []);
+    this.#changed();
+    return { failed, refused };
+  }
+
+  /** Whether something is to be sent again with others; a run that is over is taken out. */
   #answered(one, { ended, error }) {
-    if (["unknown", "again"].includes(ended)) return true;
+    const { run } = one;
+    if (ended === "again") return true;
+    if (ended === "unknown") {
+      // Its part of the store is away: the others do not wait for it.
+      pause(1000).then(() => this.#send([one])).then(() => this.#returning || this.#returns());
+      return false;
+    }
     if (ended === "refused" && !one.refused) {
       one.refused = true;
       one.said = { error: `its outcome was refused: ${error}`, no_retry: true };
       return true;
     }
-    if (["lost", "refused"].includes(ended)) this.log.warn(`duly: the run of ${one.run.agent_id} ${one.run.id} is ${ended}: ${error ?? "another worker may have its task"}`);
+    if (["lost", "refused"].includes(ended)) this.log.warn(`duly: the run of ${run.agent_id} ${run.id} is ${ended}: ${error ?? "another worker may have its task"}`);
+    this.#runs.delete(run.ticket);
     return false;
   }
 
