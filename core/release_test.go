@@ -114,7 +114,8 @@ func TestWhatIsGivenUpIsNotKept(t *testing.T) {
 			assert.NoError(w, err)
 		}()
 		time.Sleep(4 * lease)
-		assert.Equal(t, 1, w.run().Completed)
+		w.run()
+		assert.Equal(t, core.StatusCompleted, w.task("a", "1").Status, "here, or there if its handler was faster than the end of its lease")
 		<-ended
 	})
 }
