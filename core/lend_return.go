@@ -200,13 +200,14 @@ type ReturnedAs struct {
 }
 
 // Return ends lent runs with any outcome. Their tasks are read once, and settled in one call; the fence decides whether a run still has its task. Sent
-// again, a run that has ended is lost. The answers are in the order of ends.
+// again, as its answer was lost, a run that has ended changes nothing and is answered as before, while the history of its task has it. The answers are in
+// the order of ends.
 func (l *Lender) Return(ctx context.Context, ends ...Returned) ([]ReturnedAs, error) {
 	e, err := l.ends(ctx, ends)
 	if err != nil {
 		return nil, err
 	}
-	return e.store(), nil
+	return l.store(ctx, e), nil
 }
 
 // Turn is Return and [Lender.Lend] in one call of the store: the claim takes the ends along. The ends are stored however the claim goes, and what is
@@ -221,12 +222,13 @@ func (l *Lender) Turn(ctx context.Context, ends []Returned, of Loan) ([]Returned
 		return nil, Lent{}, err
 	}
 	lent, err := l.lend(ctx, of, &e.settler)
-	return e.store(), lent, err
+	return l.store(ctx, e), lent, err
 }
 
 // ends are runs that have come back, decided and not stored.
 type ends struct {
 	settler settler
+	runs    []Returned
 	pulls   []*pull // one for each worker
 	out     []ReturnedAs
 }
@@ -236,7 +238,7 @@ func (l *Lender) ends(ctx context.Context, runs []Returned) (*ends, error) {
 	if len(runs) > MaxLent {
 		return nil, check.Invalid("runs", "are %d: the limit is %d a call", len(runs), MaxLent)
 	}
-	e := &ends{settler: settler{s: l.s, held: true}, out: make([]ReturnedAs, len(runs))}
+	e := &ends{settler: settler{s: l.s, held: true}, runs: runs, out: make([]ReturnedAs, len(runs))}
 	workers, seen := map[string][]int{}, map[store.Run]bool{}
 	for i := range runs {
 		if err := l.checkTicket(&runs[i].Ticket); err != nil {
@@ -292,7 +294,7 @@ func (l *Lender) endFrom(ctx context.Context, worker string, ends []Returned, of
 }
 
 // store stores the ends that no claim has taken along.
-func (e *ends) store() []ReturnedAs {
+func (l *Lender) store(ctx context.Context, e *ends) []ReturnedAs {
 	e.settler.flush()
 	for _, p := range e.pulls {
 		p.open.Wait()
@@ -301,8 +303,39 @@ func (e *ends) store() []ReturnedAs {
 		_, _ = p.finish(nil)
 		p.close()
 	}
+	for i := range e.out {
+		// guard: ended-before
+		if e.out[i].Lost {
+			e.out[i] = l.endedBefore(ctx, &e.runs[i].Ticket)
+		}
+	}
 	return e.out
 }
+
+// endedBefore is what became of a run that its task does not have any more: it is lost, unless the history says that it has ended.
+func (l *Lender) endedBefore(ctx context.Context, t *Ticket) ReturnedAs {
+	as := ReturnedAs{Lost: true}
+	found, err := l.s.store.Get(ctx, store.Get{Agent: t.Agent, IDs: []string{t.ID}})
+	if err != nil {
+		return as // its task is gone, or cannot be read now
+	}
+	task := codec.Inform(&found.Tasks[0])
+	for _, r := range task.Runs {
+		// Another run of the worker begins no sooner than this one has ended, or its lease.
+		after := store.MillisOf(r.Started).Sub(t.Claimed)
+		if r.Process != t.Worker || after < 0 || after >= MinLoanLease || slices.Contains(noEnds, r.Outcome) {
+			continue
+		}
+		as = ReturnedAs{Status: task.Status, Next: task.NextRun}
+		if !task.Status.Finished() {
+			as.Status = StatusWaiting
+		}
+	}
+	return as
+}
+
+// noEnds are outcomes in the history that no worker has sent.
+var noEnds = []model.Outcome{model.OutcomeCrashed, model.OutcomeSkipped, model.OutcomeReleased}
 
 // returnedAs is what became of a run by the answer of the store.
 func returnedAs(r *run, result store.Settled) ReturnedAs {

@@ -84,7 +84,8 @@ func TestALentRun(t *testing.T) {
 		require.Len(t, task.Runs, 1)
 		assert.Equal(t, 32*time.Second, task.Runs[0].Duration)
 		assert.Equal(t, "gpu-1", task.Runs[0].Process)
-		assert.True(t, w.returns(run.Ticket, func(*raw) error { return nil }).Lost, "sent again")
+		assert.Equal(t, as, w.returns(run.Ticket, func(*raw) error { return errors.New("no") }), "sent again, it changes nothing")
+		assert.JSONEq(t, `"done"`, string(w.task("ada", "1").Result))
 		assert.False(t, w.keeps(core.Keep{Ticket: run.Ticket}).Held)
 	})
 }

@@ -82,11 +82,40 @@ func TestATurnThatBringsWhatIsSkipped(t *testing.T) {
 		lent, err := core.NewLender(w.s).Lend(w.Context(), core.Loan{Kinds: []string{"k"}, Lease: time.Hour, Worker: "gpu-1"})
 		require.NoError(t, err)
 		time.Sleep(55 * time.Minute)
-		as, next, err := w.turns(core.Loan{Most: 10}, lent.Runs[0])
-		require.NoError(t, err)
-		assert.Equal(t, core.StatusCompleted, as[0].Status)
-		assert.Empty(t, next.Runs)
+		answered := make(chan struct{})
+		go func() {
+			defer close(answered)
+			as, next, err := w.turns(core.Loan{Most: 10}, lent.Runs[0])
+			assert.NoError(t, err)
+			assert.Equal(t, core.StatusCompleted, as[0].Status)
+			assert.Empty(t, next.Runs)
+		}()
+		select {
+		case <-answered:
+		case <-time.After(time.Hour):
+			t.Fatal("the turn has not ended")
+		}
 		assert.EqualValues(t, 1, w.task("ada", "late").SkipCount)
+	})
+}
+
+// An end whose answer was lost is answered as it ended when it is sent again, also while the next run of its task is under way; one that came too late
+// is lost, though the task has ended since.
+func TestAnEndThatIsSentAgain(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		w.submit(core.NewTask{Agent: "ada", ID: "1", Kind: "k"})
+		first := w.lends(1, 0).Runs[0].Ticket
+		yields := func(*raw) error { return core.Yield(1, time.Second) }
+		as := w.returns(first, yields)
+		require.Equal(t, core.StatusWaiting, as.Status)
+		assert.Equal(t, as, w.returns(first, yields))
+		second := w.lends(1, time.Minute).Runs[0].Ticket
+		assert.Equal(t, core.StatusWaiting, w.returns(first, yields).Status)
+		third := w.lends(1, time.Minute).Runs[0].Ticket // the second worker has died
+		assert.Equal(t, core.StatusCompleted, w.returns(third, func(*raw) error { return nil }).Status)
+		assert.True(t, w.returns(second, yields).Lost)
+		assert.Equal(t, core.ReturnedAs{Status: core.StatusCompleted}, w.returns(third, yields))
+		assert.EqualValues(t, 2, w.task("ada", "1").RunCount-int64(w.task("ada", "1").ErrorCount), "each has counted once")
 	})
 }
 

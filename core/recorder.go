@@ -205,3 +205,37 @@ func (h *heartbeat) extensionOf(c *Claimed) (store.Extension, leasePlace, bool) 
 	}
 	return store.Extension{Partition: at.key.partition, Fence: at.key.fence, Lease: stored(held.lease), Leave: h.leaving}, at, true
 }
+
+// Outside is a run that another process has lent, for a handler that its worker calls: what the run has beside the fields of its [RunInfo].
+type Outside struct {
+	RunInfo
+
+	Calls            int // of the task's handler before: [RunInfo.Call] is one more
+	Checkpoint, Gate json.RawMessage
+	Heard            *Heard // nil if the task has not waited
+	Values           Values
+	// News is called when the run has reported progress or use; nil for not at all. It must not block.
+	News func()
+	// Store does what [RunInfo.Save] promises, with a checkpoint that may be stored.
+	Store func(ctx context.Context, checkpoint json.RawMessage) error
+}
+
+// made is what a run has that no scheduler of this process made.
+type made struct {
+	recorder
+
+	news  func()
+	store func(ctx context.Context, checkpoint json.RawMessage) error
+}
+
+// Run is the run as its handler gets it.
+func (o *Outside) Run() *RunInfo {
+	t := o.RunInfo
+	t.made = &made{recorder: recorder{most: model.DefaultMaxResult}, news: o.News, store: o.Store}
+	t.made.state.Calls, t.made.state.Checkpoint = o.Calls, o.Checkpoint
+	t.extra = &extra{bound: o.Values, heard: o.Heard}
+	if o.Gate != nil {
+		t.extra.answer = &GateAnswer{Open: true, Input: o.Gate}
+	}
+	return &t
+}

@@ -4,6 +4,7 @@ package core
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -324,4 +325,46 @@ func (p *pull) warn(r *run) {
 		p.s.config.Logger.WarnContext(p.ctx, w.String(), //nolint:sloglint // one of a few constants
 			slog.String("agent", r.info.Agent), slog.String("task", r.info.ID), slog.String("kind", r.info.Kind))
 	}
+}
+
+// OutcomeFields are what a handler has returned, and why its context was done, as workers report it: the members of an outcome in JSON, see
+// docs/workers.md. now is the time that retry_after counts from. A run that has to end with its process alone has the member release.
+func OutcomeFields(err, cause error, now time.Time) map[string]any {
+	err = because(err, cause)
+	fields := map[string]any{}
+	if err == nil {
+		return fields
+	}
+	if o, is := errors.AsType[*outcome.SnoozeError](err); is {
+		return map[string]any{"snooze": o.After.String()}
+	}
+	if o, is := errors.AsType[*outcome.YieldError](err); is {
+		return map[string]any{"yield": o.After.String(), "checkpoint": json.RawMessage(o.Checkpoint)}
+	}
+	if o, is := errors.AsType[*outcome.NextInError](err); is {
+		return map[string]any{"next_in": o.After.String()}
+	}
+	if o, is := errors.AsType[*outcome.AwaitError](err); is {
+		signal := map[string]any{"key": o.Signal.Key, "on_timeout": o.Signal.OnTimeout, "from": o.Signal.From}
+		if o.Signal.Timeout > 0 {
+			signal["timeout"] = o.Signal.Timeout.String()
+		}
+		return map[string]any{"await": signal, "checkpoint": json.RawMessage(o.Checkpoint)}
+	}
+	fields["error"] = err.Error()
+	_, cancels := errors.AsType[*outcome.CancelError](err)
+	_, fatal := errors.AsType[*outcome.FatalError](err)
+	_, skips := errors.AsType[*outcome.SkipRetryError](err)
+	later, retries := errors.AsType[*outcome.RetryAfterError](err)
+	switch {
+	case cancels:
+		fields["cancel"] = true
+	case retries:
+		fields["retry_after"] = max(later.At.Sub(now), 0).String()
+	case fatal || skips:
+		fields["no_retry"] = true
+	case errors.Is(err, ErrStopping):
+		return map[string]any{"release": true}
+	}
+	return fields
 }

@@ -136,6 +136,7 @@ func (t *settler) takeForClaim() []*run {
 		return nil
 	}
 	held := t.held
+	// guard: turn-held
 	t.held = false // what the claim brings may end at once
 	// A batch is already being stored, or one of its runs needs a callback, which takes an extra write.
 	if t.working || slices.ContainsFunc(t.waiting, (*run).endsWithCallback) {

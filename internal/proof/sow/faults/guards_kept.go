@@ -75,6 +75,12 @@ var keptGuards = []Guard{
 		Name: "lent-elsewhere", What: "an end undoes what the run has saved through another server", Change: sow.Never,
 	}, inCore, "TestALentTaskIsReadOnce$"},
 	{"47", sow.Fault{
+		Name: "ended-before", What: "a worker whose answer was lost hears that its run is lost", Change: sow.Never,
+	}, inCore, "TestAnEndThatIsSentAgain$"},
+	{"47", sow.Fault{
+		Name: "turn-held", What: "what a worker's claim brings, and ends at once, waits for another claim", Change: sow.Drop,
+	}, inCore, "TestATurnThatBringsWhatIsSkipped$"},
+	{"47", sow.Fault{
 		Name: "ticket-seal", What: "a ticket that was made up ends the run of another", Change: sow.Never,
 	}, "adapters/http", "TestAWorkerOverHTTP$"},
 	{"47", sow.Fault{
