@@ -117,6 +117,9 @@ func (w *worker) keep(ctx context.Context, runs []*run, sent []operation.KeepRun
 	ctx, cancel := context.WithTimeout(ctx, min(callWithin, max(w.Lease/3, time.Second)))
 	defer cancel()
 	kept, err := w.Server.KeepRuns(ctx, q)
+	if err == nil && len(kept.Runs) != len(runs) {
+		err = errShort
+	}
 	if w.answered("keep", err) != nil {
 		return err
 	}

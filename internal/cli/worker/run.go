@@ -105,6 +105,9 @@ func (w *worker) giveBack(ctx context.Context, ends []*run, free int) error {
 	call, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	answer, err := w.Server.ReturnRuns(call, sent)
+	if err == nil && len(answer.Runs) != len(ends) {
+		err = errShort
+	}
 	if w.answered("return", err) != nil {
 		w.again(ends)
 		return err
@@ -113,7 +116,11 @@ func (w *worker) giveBack(ctx context.Context, ends []*run, free int) error {
 	for i, r := range ends {
 		switch w.returned(r, &answer.Runs[i]) {
 		case operation.EndedUnknown:
-			left, err = append(left, r), errUnknown
+			if w.stops() {
+				left, err = append(left, r), errUnknown
+				continue
+			}
+			w.all.Go(func() { w.later(ctx, r) })
 		case operation.EndedRefused:
 			left = append(left, r)
 		default:
@@ -124,6 +131,17 @@ func (w *worker) giveBack(ctx context.Context, ends []*run, free int) error {
 		w.begin(ctx, answer.Claimed.Runs)
 	}
 	return err
+}
+
+// later returns a run by itself whose part of the store is away: the others do not wait for it. What that call leaves goes with the others.
+func (w *worker) later(ctx context.Context, r *run) {
+	w.sleep(ctx, quick)
+	if w.stops() {
+		w.again([]*run{r})
+	} else {
+		_ = w.giveBack(ctx, []*run{r}, 0)
+	}
+	signal(w.changed)
 }
 
 // ends are the ends of runs as they are sent. A checkpoint that is not stored yet goes before them, as they have no room for it.
@@ -145,6 +163,9 @@ func (w *worker) ends(ctx context.Context, of []*run) (sent operation.Return, er
 
 // errUnknown is why an end is sent again at which the store of the server was away.
 var errUnknown = errors.New("the store of the server did not answer")
+
+// errShort is why a call counts as failed whose answer leaves runs out.
+var errShort = errors.New("the server has not answered for all runs")
 
 // again has runs returned before others.
 func (w *worker) again(left []*run) {

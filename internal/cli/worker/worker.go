@@ -34,7 +34,7 @@ type Config struct {
 	Name        string
 	Once        bool // claims once, and ends when what it got has ended
 	Logger      *slog.Logger
-	OnEvent     func(e core.Event) // gets the end of each run, from one goroutine
+	OnEvent     func(e core.Event) // gets the end of each run, also several at once
 }
 
 // How long calls wait and pause.
