@@ -360,7 +360,7 @@ func (l *Lender) announce(ctx context.Context, of *Loan) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestLook)
 	defer cancel()
-	info, err := json.Marshal(model.Process{Name: of.Worker, Kinds: of.Kinds, Slots: of.Most, At: l.s.base.StoreNow().Time()})
+	info, err := json.Marshal(model.Process{Name: of.Worker, Kinds: of.Kinds, At: l.s.base.StoreNow().Time()})
 	if err == nil {
 		err = l.s.config.Presence.Announce(ctx, tagOf(of.Worker), info, base.AnnounceFor)
 	}

@@ -115,7 +115,7 @@ func TestAnEndThatIsSentAgain(t *testing.T) {
 		assert.Equal(t, core.StatusCompleted, w.returns(third, func(*raw) error { return nil }).Status)
 		assert.True(t, w.returns(second, yields).Lost)
 		assert.Equal(t, core.ReturnedAs{Status: core.StatusCompleted}, w.returns(third, yields))
-		assert.EqualValues(t, 2, w.task("ada", "1").RunCount-int64(w.task("ada", "1").ErrorCount), "each has counted once")
+		assert.EqualValues(t, 2, w.task("ada", "1").RunCount-w.task("ada", "1").ErrorCount, "each has counted once")
 	})
 }
 
@@ -132,6 +132,11 @@ func TestTheLastWorkerIsNamed(t *testing.T) {
 		w.lends(1, 0)
 		time.Sleep(40 * time.Second)
 		assert.NotContains(t, first(), "gpu-1", "it may be there still")
+		there, err := w.s.Processes(w.Context())
+		require.NoError(t, err)
+		require.Len(t, there, 1)
+		assert.Zero(t, there[0].Slots, "what it asked for last is not what it has")
+		assert.False(t, there[0].Busy("k", 2))
 		time.Sleep(4 * time.Minute)
 		processes, err := w.s.Processes(w.Context())
 		require.NoError(t, err)

@@ -66,7 +66,7 @@ func (c *console) processes(v *visit) (*page, error) {
 		switch {
 		case all[i].Abandoned > 0:
 			row.State = badge{"bad", "abandoned runs"}
-		case all[i].InUse >= all[i].Slots:
+		case all[i].Slots > 0 && all[i].InUse >= all[i].Slots:
 			row.State = badge{"warn", "full"}
 		case all[i].InUse > 0:
 			row.State = badge{"busy", "working"}

@@ -71,7 +71,7 @@ func (h *Health) Overdue() time.Duration {
 // Busy reports whether no known process has a free slot.
 func (h *Health) Busy() bool {
 	for i := range h.Processes {
-		if p := &h.Processes[i]; p.InUse < p.Slots {
+		if p := &h.Processes[i]; p.InUse < p.Slots || p.Slots == 0 {
 			return false
 		}
 	}

@@ -14,7 +14,7 @@ import (
 type Process struct {
 	Name  string   `json:"name"`  // Config.Name
 	Kinds []string `json:"kinds"` // that it handles
-	// Slots are its slots, and how many of them were in use.
+	// Slots are its slots, and InUse how many of them were in use. A worker outside has none here: what it has room for it asks for.
 	Slots int `json:"slots"`
 	InUse int `json:"in_use"`
 	// Urgent are those of the slots that are kept for tasks of level 1; Usual the runs of other levels.
@@ -83,7 +83,7 @@ func (p *Process) Handles(kind string) bool { return slices.Contains(p.Kinds, ki
 
 // Busy reports whether the process has no slot for a task of a kind and level.
 func (p *Process) Busy(kind string, level store.Level) bool {
-	return slices.Contains(p.Full, kind) || p.InUse >= p.Slots || level != store.LevelHigh && p.Usual >= p.Slots-p.Urgent
+	return p.Slots > 0 && (slices.Contains(p.Full, kind) || p.InUse >= p.Slots || level != store.LevelHigh && p.Usual >= p.Slots-p.Urgent)
 }
 
 // RunningTask is a run that a process had when it reported.

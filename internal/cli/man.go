@@ -1,9 +1,10 @@
 package cli
 
-// The command man: the help of all commands as pages for man.
+// The commands man and schema, which print what others read: pages for man, and a schema for editors.
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
 // manCommand is for packages and for users who prefer man to --help: both are made of the same texts.
@@ -122,4 +124,18 @@ func roff(text string) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// schemaCommand needs neither a store nor a file: editors take what it prints.
+func (p *process) schemaCommand() *cobra.Command {
+	cmd := command("schema", "Print the JSON Schema of duly.yaml, for editors", "  duly schema > duly.schema.json",
+		func(*cobra.Command, []string) error {
+			_, err := io.WriteString(p.stdout, dulyfile.Schema())
+			return err
+		})
+	cmd.Long = `Print a JSON Schema (draft 2020-12) of duly.yaml. An editor with a YAML language server completes and checks
+the file by it, if this is its first line:
+
+# yaml-language-server: $schema=duly.schema.json`
+	return cmd
 }

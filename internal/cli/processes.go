@@ -43,7 +43,11 @@ func printProcesses(w *table.Page, processes []model.Process) {
 	t := table.New(w, "PROCESS", "IN USE", "KINDS", "FULL", "ABANDONED", "OLDEST RUN", "REPORTED AT")
 	for i := range processes {
 		p := &processes[i]
-		t.Row(table.First(p.Name), fmt.Sprintf("%d of %d", p.InUse, p.Slots), table.First(strings.Join(p.Kinds, " ")), table.First(strings.Join(p.Full, " ")),
+		inUse := "-" // of a worker outside
+		if p.Slots > 0 {
+			inUse = fmt.Sprintf("%d of %d", p.InUse, p.Slots)
+		}
+		t.Row(table.First(p.Name), inUse, table.First(strings.Join(p.Kinds, " ")), table.First(strings.Join(p.Full, " ")),
 			strconv.Itoa(p.Abandoned), oldest(p), clock(p.At))
 	}
 	t.End()
