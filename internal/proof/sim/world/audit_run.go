@@ -45,8 +45,12 @@ func (a *auditor) began(r *run) {
 	}
 	// This is the promise of the due time once more, seen from the handler and from the definition as
 	// the client wrote it, so that a rounding on the way to the store would show.
-	if t.def != nil && t.renewed == nil && !t.history.moved {
-		a.must(neverEarly, !a.w.clock.Now().Before(t.def.At), "%s starts at %s, and is due at %s", name, a.w.storeTime(), t.def.At)
+	def := t.def
+	if t.ending { // the model may know what the task had become, which was cancelled: the run is of what was claimed
+		def = a.w.defs[r.number]
+	}
+	if def != nil && t.renewed == nil && !t.history.moved {
+		a.must(neverEarly, !a.w.clock.Now().Before(def.At), "%s starts at %s, and is due at %s", name, a.w.storeTime(), def.At)
 	}
 	h := &t.history
 	// Every way to another run leaves its reason in the history; a start uses it up.
