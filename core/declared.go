@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,8 +38,8 @@ type declared struct {
 	own   Definitions
 	stamp atomic.Pointer[string] // nil until all is stored once, or if there is nothing to store
 
-	mu      sync.Mutex  // while they are stored, or their stamp is read
-	storing atomic.Bool // by the holder of mu
+	busy    chan struct{} // has an element while they are stored, or their stamp is read
+	storing atomic.Bool   // by the call that is busy
 	asked   time.Time   // when their stamp was last read
 	turn    int         // the partition whose stamp is read next
 	left    bool        // tasks had no room
@@ -50,11 +49,26 @@ type declared struct {
 // store loses them: before anything else starts in this process. Call it once, before the first pull. Without it the limits and budgets of the
 // configuration are stored by the first pull, and kept in the same way.
 func (s *Scheduler) Define(ctx context.Context, d Definitions) error {
-	s.declared.mu.Lock()
-	defer s.declared.mu.Unlock()
+	if err := s.declared.begin(ctx); err != nil {
+		return err
+	}
+	defer s.declared.end()
 	s.declared.own = d
 	return s.declare(ctx)
 }
+
+// begin waits until no other call is busy with them, for no longer than the caller does.
+func (d *declared) begin(ctx context.Context) error {
+	select {
+	case d.busy <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// end lets the next call begin.
+func (d *declared) end() { <-d.busy }
 
 // stamped is the stamp that claims of this process ask for; empty if it has nothing to lose.
 func (s *Scheduler) stamped() string {
@@ -70,8 +84,14 @@ func (s *Scheduler) keepDeclared(ctx context.Context) error {
 	if len(s.config.Limits)+len(s.config.Budgets) == 0 && d.stamp.Load() == nil {
 		return nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	// guard: stamp-alone
+	if d.stamp.Load() != nil && len(d.busy) > 0 { // the call of another does it, and the store may be slow
+		return nil
+	}
+	if err := d.begin(ctx); err != nil {
+		return err
+	}
+	defer d.end()
 	if d.stamp.Load() == nil {
 		return s.declare(ctx)
 	}
@@ -98,8 +118,10 @@ func (s *Scheduler) keepDeclared(ctx context.Context) error {
 // declaredLost stores everything again, as a claim in a partition has found no stamp, unless that was done meanwhile.
 func (s *Scheduler) declaredLost(ctx context.Context, partition int) error {
 	d := &s.declared
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	if err := d.begin(ctx); err != nil {
+		return err
+	}
+	defer d.end()
 	known, err := s.store.Stamped(ctx, partition, s.stamped())
 	if err != nil || known {
 		return err
@@ -107,7 +129,7 @@ func (s *Scheduler) declaredLost(ctx context.Context, partition int) error {
 	return s.declareAgain(ctx, partition)
 }
 
-// declareAgain is declare for a store that has lost the definitions. The mutex is held.
+// declareAgain is declare for a store that has lost the definitions. No other call is busy with it.
 func (s *Scheduler) declareAgain(ctx context.Context, partition int) error {
 	const why = "the store has lost what this process had stored in it"
 	s.config.Logger.ErrorContext(ctx, why+": limits, budgets and the file are applied again before anything starts", slog.Int("partition", partition),
@@ -121,7 +143,7 @@ func (s *Scheduler) declareAgain(ctx context.Context, partition int) error {
 	return err
 }
 
-// declare stores everything, and then its stamp. The mutex is held.
+// declare stores everything, and then its stamp. No other call is busy with it.
 func (s *Scheduler) declare(ctx context.Context) error {
 	d := &s.declared
 	d.storing.Store(true)

@@ -174,3 +174,41 @@ func TestProcessesRelyOnOneStamp(t *testing.T) {
 		assert.Equal(t, limits, w.store.Calls("Limit"), "another process has stored it again")
 	})
 }
+
+// A store that is slow to answer one call for what is declared keeps no other call waiting, neither one that can do without nor one whose caller has gone.
+func TestASlowStampHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newEmptied(t, core.Config{Limits: oneAtOnce})
+		slow := make(chan struct{})
+		w.store.Before = func(_ context.Context, verb string) error {
+			if verb == "Limit" || verb == "Stamped" {
+				<-slow
+			}
+			return nil
+		}
+		first := make(chan error, 1)
+		run := func() {
+			_, err := w.RunDue(t.Context(), core.Scope{})
+			first <- err
+		}
+		go run()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := w.RunDue(ctx, core.Scope{})
+		require.ErrorIs(t, err, context.DeadlineExceeded, "nothing is stored yet")
+		slow <- struct{}{}
+		require.NoError(t, <-first)
+
+		w.submit(t, 1)
+		time.Sleep(10 * time.Second)
+		go run()
+		synctest.Wait()
+		_, err = w.RunDue(t.Context(), core.Scope{})
+		require.NoError(t, err)
+		assert.Equal(t, int64(1), w.ran.Load())
+		slow <- struct{}{}
+		require.NoError(t, <-first)
+	})
+}

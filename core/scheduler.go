@@ -85,6 +85,7 @@ func New(st Store, config Config) (*Scheduler, error) {
 		handlers: map[string]*handler{}, gates: map[string]gate{}, fences: make(fences, st.Partitions()),
 	}
 	s.store, s.alarm.Turn = &alarmStore{Store: &base.Paced{Store: st}, s: s}, make(chan struct{}, 1)
+	s.declared.busy = make(chan struct{}, 1)
 	s.wireRooms(s.store)
 	s.waker, _ = st.(store.Waker)
 	s.expected = config.expected()
