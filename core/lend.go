@@ -47,6 +47,8 @@ type Loan struct {
 type Lent struct {
 	Runs    []LentRun
 	NextDue time.Time // when something is due next, as far as is known, by the store's clock; zero for never
+
+	since time.Time // before the claim was sent
 }
 
 // LentRun is a run that a worker is to make.
@@ -71,6 +73,7 @@ type Ticket struct {
 	Claimed   store.Millis  `json:"c"`
 	Lease     time.Duration `json:"l"`
 	Timeout   time.Duration `json:"o,omitempty"`
+	Crashes   int           `json:"x,omitempty"` // as claimed: the store may have heard since that one was none
 	Ref       []byte        `json:"r,omitempty"` // of the store, as [store.Run] has it
 }
 
@@ -177,7 +180,8 @@ func (l *Lender) Lend(ctx context.Context, of Loan) (Lent, error) {
 	if err != nil {
 		return Lent{}, err
 	}
-	return l.lend(ctx, of, nil)
+	lent, err := l.lend(ctx, of, nil)
+	return l.inForce(ctx, lent), err
 }
 
 // lend is Lend for a loan that makes sense. The first claim takes the ends along that are given.
@@ -252,6 +256,7 @@ func (l *Lender) now(ctx context.Context, of Loan, with *settler) (Lent, error) 
 	if of.Agents != nil && len(of.Agents) == 0 || ctx.Err() != nil {
 		return Lent{}, ctx.Err()
 	}
+	since := l.s.config.Clock.Now()
 	o := &loan{Loan: of, lender: l, gone: func() bool { return ctx.Err() != nil }}
 	o.handler.call = o.lend
 	p := newPull(ctx, l.s, Scope{Agents: of.Agents, MaxTasks: of.Most, Idle: o.follows, loan: o})
@@ -261,11 +266,33 @@ func (l *Lender) now(ctx context.Context, of Loan, with *settler) (Lent, error) 
 		p.settler = with
 	}
 	r, err := p.runBooked()
-	lent := Lent{Runs: o.taken, NextDue: r.NextDueAt}
+	lent := Lent{Runs: o.taken, NextDue: r.NextDueAt, since: since}
 	if len(lent.Runs) > 0 { // what could not be had besides is no reason to keep them
 		err = nil
 	}
 	return lent, err
+}
+
+// inForce leaves out the runs whose leases have ended before their worker hears of them, as the store was slow since. What is left of the others is more
+// than half of a lease.
+func (l *Lender) inForce(ctx context.Context, lent Lent) Lent {
+	// guard: lent-late
+	for len(lent.Runs) > 0 && l.s.config.Clock.Now().Sub(lent.since) > lent.Runs[0].Ticket.Lease/3 {
+		lent.since = l.s.config.Clock.Now()
+		keeps := make([]Keep, len(lent.Runs))
+		for i := range lent.Runs {
+			keeps[i].Ticket = lent.Runs[i].Ticket
+		}
+		kept, err := l.Keep(ctx, keeps...)
+		held := lent.Runs[:0]
+		for i := range kept {
+			if err == nil && kept[i].Held {
+				held = append(held, lent.Runs[i])
+			}
+		}
+		lent.Runs = held
+	}
+	return lent
 }
 
 // follows reports whether the worker asks again, so that what is due next need not be known now.
@@ -296,7 +323,7 @@ func (o *loan) take(r *run) error {
 	lent := LentRun{Task: t, Timeout: r.pull.timeout([]*run{r})}
 	lent.Ticket = Ticket{
 		Partition: at.Partition, Fence: at.Fence, Index: at.Index, Agent: at.Agent, ID: at.ID, Kind: r.claimed.Kind, Worker: o.Worker,
-		Due: r.claimed.Due, Claimed: store.MillisOf(r.info.Claimed), Lease: o.Lease, Timeout: lent.Timeout, Ref: []byte(at.Ref),
+		Due: r.claimed.Due, Claimed: store.MillisOf(r.info.Claimed), Lease: o.Lease, Timeout: lent.Timeout, Crashes: r.claimed.Crashes, Ref: []byte(at.Ref),
 	}
 	o.lender.remember(r.claimed, lent.Ticket.run(), o.Lease)
 	o.mu.Lock()

@@ -222,7 +222,8 @@ func (l *Lender) Turn(ctx context.Context, ends []Returned, of Loan) ([]Returned
 		return nil, Lent{}, err
 	}
 	lent, err := l.lend(ctx, of, &e.settler)
-	return l.store(ctx, e), lent, err
+	as := l.store(ctx, e)
+	return as, l.inForce(ctx, lent), err
 }
 
 // ends are runs that have come back, decided and not stored.
@@ -339,8 +340,9 @@ var noEnds = []model.Outcome{model.OutcomeCrashed, model.OutcomeSkipped, model.O
 
 // returnedAs is what became of a run by the answer of the store.
 func returnedAs(r *run, result store.Settled) ReturnedAs {
-	if failed, ok := errors.AsType[*store.Error](result.Err); ok {
-		return ReturnedAs{Err: failed}
+	// guard: lent-unknown
+	if unknown, ok := errors.AsType[givenUp](result.Err); ok {
+		return ReturnedAs{Err: unknown.error}
 	}
 	if result.Err != nil {
 		return ReturnedAs{Lost: true}
@@ -401,7 +403,7 @@ func (l *Lender) read(ctx context.Context, t *Ticket, number int64) (*Claimed, e
 		return nil, err
 	}
 	return &Claimed{
-		Run: t.run(), Kind: st.Kind, Level: st.Level, Due: t.Due, Submitted: st.Submitted, Crashes: st.Crashes, Body: st.Body, State: st.State, Profile: profile,
+		Run: t.run(), Kind: st.Kind, Level: st.Level, Due: t.Due, Submitted: st.Submitted, Crashes: t.Crashes, Body: st.Body, State: st.State, Profile: profile,
 	}, nil
 }
 

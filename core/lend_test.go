@@ -129,6 +129,7 @@ func TestAWorkerThatDies(t *testing.T) {
 		assert.False(t, w.keeps(core.Keep{Ticket: first.Ticket, Checkpoint: json.RawMessage(`"stale"`)}).Held)
 		assert.True(t, w.returns(first.Ticket, func(*raw) error { return nil }).Lost)
 		assert.Equal(t, core.StatusCompleted, w.returns(second.Ticket, func(t *raw) error {
+			assert.Equal(w, 1, t.Crashes, "as it began, also if the first worker turns out to live")
 			_, err := t.Checkpoint(&at)
 			return err
 		}).Status)
@@ -361,25 +362,34 @@ func TestASlowGateBesideLentRuns(t *testing.T) {
 	})
 }
 
-// A store that is away makes no worker wait for long: the worker is answered that nothing is known, and its end counts when it is sent again.
+// A store that is away or full makes no worker wait for long: the worker is answered that nothing is known, and its end counts when it is sent again.
 func TestAnEndWhileTheStoreIsAway(t *testing.T) {
-	virtual(t, core.Config{}, func(w *world) {
-		w.submit(core.NewTask{Agent: "ada", ID: "1", Kind: "k"})
-		lent, err := core.NewLender(w.s).Lend(w.Context(), core.Loan{Kinds: []string{"k"}, Lease: time.Hour})
-		require.NoError(t, err)
-		ticket, away := lent.Runs[0].Ticket, true
-		w.store.Before = func(_ context.Context, verb string) error {
-			if away && verb == "Settle" {
-				return &store.Error{Verb: "settle", Err: errors.New("connection refused")}
-			}
-			return nil
-		}
-		begun := time.Now()
-		out, err := core.NewLender(w.s).Return(w.Context(), core.Returned{Ticket: ticket, End: func(*raw) error { return nil }})
-		require.NoError(t, err)
-		require.Error(t, out[0].Err)
-		assert.LessOrEqual(t, time.Since(begun), 11*time.Second)
-		away = false
-		assert.Equal(t, core.StatusCompleted, w.returns(ticket, func(*raw) error { return nil }).Status)
-	})
+	for verb, failure := range map[string]error{
+		"Settle": &store.Error{Verb: "settle", Err: errors.New("connection refused")},
+		"Submit": store.ErrFull, // of the delivery, which is stored before
+	} {
+		t.Run(verb, func(t *testing.T) {
+			virtual(t, core.Config{Callbacks: &receiver{}}, func(w *world) {
+				w.submit(core.NewTask{Agent: "ada", ID: "1", Kind: "k", Callback: hook})
+				lent, err := core.NewLender(w.s).Lend(w.Context(), core.Loan{Kinds: []string{"k"}, Lease: time.Hour})
+				require.NoError(t, err)
+				ticket, away := lent.Runs[0].Ticket, true
+				w.store.Before = func(_ context.Context, called string) error {
+					if away && called == verb {
+						return failure
+					}
+					return nil
+				}
+				begun := time.Now()
+				out, err := core.NewLender(w.s).Return(w.Context(), core.Returned{Ticket: ticket, End: func(*raw) error { return nil }})
+				require.NoError(t, err)
+				require.ErrorIs(t, out[0].Err, failure)
+				require.NotErrorIs(t, out[0].Err, core.ErrLeaseLost)
+				assert.False(t, out[0].Lost)
+				assert.LessOrEqual(t, time.Since(begun), 11*time.Second)
+				away = false
+				assert.Equal(t, core.StatusCompleted, w.returns(ticket, func(*raw) error { return nil }).Status)
+			})
+		})
+	}
 }

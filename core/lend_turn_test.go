@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -144,5 +145,50 @@ func TestTheLastWorkerIsNamed(t *testing.T) {
 		assert.Contains(t, first(), "(the last one, gpu-1, was seen 4m40s ago, at ")
 		time.Sleep(24 * time.Hour)
 		assert.NotContains(t, first(), "gpu-1")
+	})
+}
+
+// What a slow store has claimed is not begun behind its lease: a run whose lease is used up by a third is kept first, and left out if another has it.
+func TestALoanFromASlowStore(t *testing.T) {
+	for name, slow := range map[string]time.Duration{"quick": time.Second, "slow": 5 * time.Second, "behind its lease": 20 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, core.Config{}, func(w *world) {
+				w.submit(core.NewTask{Agent: "ada", ID: "1", Kind: "k"})
+				claims := 0
+				w.store.After = func(_ context.Context, verb string, _ any) error {
+					if verb != "Claim" {
+						return nil
+					}
+					if claims++; claims == 1 {
+						time.Sleep(slow)
+						if slow > 10*time.Second {
+							assert.Len(t, w.lends(1, 0).Runs, 1, "by another server")
+						}
+					}
+					return nil
+				}
+				lent := w.lends(1, 0)
+				assert.Len(t, lent.Runs, map[bool]int{true: 1}[slow < 10*time.Second])
+				assert.Equal(t, slow >= 5*time.Second, w.store.Calls("Extend") == 1)
+				if len(lent.Runs) > 0 {
+					time.Sleep(6 * time.Second)
+					assert.True(t, w.keeps(core.Keep{Ticket: lent.Runs[0].Ticket}).Held)
+				}
+			})
+		})
+	}
+}
+
+// A worker that looks for its runs asks the store for nothing that it does not need: one claim.
+func TestALoanIsOneClaim(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		for range 2 {
+			w.submit(core.NewTask{Agent: "ada", Kind: "k"})
+		}
+		looks := w.store.Calls("Look")
+		for range 2 {
+			assert.Len(t, w.lends(1, 0).Runs, 1)
+		}
+		assert.Equal(t, looks+2, w.store.Calls("Look"), "one each, before")
 	})
 }

@@ -178,6 +178,9 @@ func (p *pull) run() (Report, error) {
 // lookAgain finds out what is left, for hosts that do not pull again before the time that the report names. When the pull had
 // to end there is little time for that: anything not known then may be due.
 func (p *pull) lookAgain(ended bool) error {
+	if o := p.scope.loan; o != nil && o.follows(time.Time{}) { // its handlers had not yet taken the runs when it was idle
+		return nil
+	}
 	err := p.refresh(0)
 	if err != nil && ended {
 		p.outlook.forget()

@@ -304,6 +304,8 @@ func (r *run) stored(result store.Settled) {
 	p.heartbeat.release(c)
 	typ := model.EventFinish
 	switch {
+	case p.scope.loan != nil && errors.As(result.Err, new(givenUp)):
+		typ = "" // its worker sends it again
 	case result.Err != nil:
 		typ = model.EventLost
 		p.tally.add(func(r *Report) { r.Lost++ })

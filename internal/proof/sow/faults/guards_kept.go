@@ -75,6 +75,12 @@ var keptGuards = []Guard{
 		Name: "lent-elsewhere", What: "an end undoes what the run has saved through another server", Change: sow.Never,
 	}, inCore, "TestALentTaskIsReadOnce$"},
 	{"47", sow.Fault{
+		Name: "lent-unknown", What: "a worker whose outcome could not be stored yet hears that its run is lost", Change: sow.Never,
+	}, inCore, "TestAnEndWhileTheStoreIsAway$"},
+	{"47", sow.Fault{
+		Name: "lent-late", What: "a worker begins a run whose lease has ended before it heard of it", Change: sow.Never,
+	}, inCore, "TestALoanFromASlowStore$"},
+	{"47", sow.Fault{
 		Name: "ended-before", What: "a worker whose answer was lost hears that its run is lost", Change: sow.Never,
 	}, inCore, "TestAnEndThatIsSentAgain$"},
 	{"47", sow.Fault{
@@ -104,4 +110,7 @@ var keptGuards = []Guard{
 	{"44", sow.Fault{
 		Name: "stamp-idle", What: "a process that claims nothing never asks for its stamp", Change: sow.Always,
 	}, inCore, "TestAnEmptyStoreGetsItsTasksBack$"},
+	{"44", sow.Fault{
+		Name: "stamp-alone", What: "a call that asks a slow store for the stamp keeps all others waiting", Change: sow.Never,
+	}, inCore, "TestASlowStampHoldsUpNoOther$"},
 }
