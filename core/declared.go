@@ -40,9 +40,9 @@ type declared struct {
 
 	busy    chan struct{} // has an element while they are stored, or their stamp is read
 	storing atomic.Bool   // by the call that is busy
-	asked   time.Time   // when their stamp was last read
-	turn    int         // the partition whose stamp is read next
-	left    bool        // tasks had no room
+	asked   time.Time     // when their stamp was last read
+	turn    int           // the partition whose stamp is read next
+	left    bool          // tasks had no room
 }
 
 // Define stores the limits and budgets of the configuration and the definitions that the host adds, and makes sure that they are stored again if the

@@ -158,6 +158,7 @@ func (t *Ticket) run() store.Run {
 
 // keptAs is the answer to a sign of life.
 func (l *Lender) keptAs(t *Ticket, a *store.Extended) Kept {
+	// guard: lent-held
 	if a.Err != nil || !a.Held {
 		return Kept{Err: a.Err}
 	}
@@ -341,9 +342,10 @@ var noEnds = []model.Outcome{model.OutcomeCrashed, model.OutcomeSkipped, model.O
 // returnedAs is what became of a run by the answer of the store.
 func returnedAs(r *run, result store.Settled) ReturnedAs {
 	// guard: lent-unknown
-	if unknown, ok := errors.AsType[givenUp](result.Err); ok {
+	if unknown, ok := errors.AsType[givenUpError](result.Err); ok {
 		return ReturnedAs{Err: unknown.error}
 	}
+	// guard: lent-refused
 	if result.Err != nil {
 		return ReturnedAs{Lost: true}
 	}

@@ -90,11 +90,11 @@ func (e *settleTimeout) clear() {
 	}
 }
 
-// givenUp is why an outcome is not stored that the store has not refused: the time for it was over. It may be stored all the same.
-type givenUp struct{ error }
+// givenUpError is why an outcome is not stored that the store has not refused: the time for it was over. It may be stored all the same.
+type givenUpError struct{ error }
 
 // Unwrap makes it an ErrLeaseLost too, as others run the task.
-func (g givenUp) Unwrap() []error { return []error{ErrLeaseLost, g.error} }
+func (g givenUpError) Unwrap() []error { return []error{ErrLeaseLost, g.error} }
 
 // retryUntilStored tries again until a batch is stored. One whose pulls are about to end is given up after a lease: others run its tasks then.
 func (t *settler) retryUntilStored(batch []*run, runs []store.Settlement, err error) {
@@ -110,7 +110,7 @@ func (t *settler) retryUntilStored(batch []*run, runs []store.Settlement, err er
 			t.s.config.Logger.ErrorContext(batch[0].pull.ctx, "outcomes could not be stored before their process ended: the tasks run again",
 				slog.Int("runs", len(runs)), slog.Any("err", err))
 			for i := range batch {
-				batch[i].stored(store.Settled{Err: givenUp{err}})
+				batch[i].stored(store.Settled{Err: givenUpError{err}})
 			}
 			return
 		}

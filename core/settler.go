@@ -304,7 +304,7 @@ func (r *run) stored(result store.Settled) {
 	p.heartbeat.release(c)
 	typ := model.EventFinish
 	switch {
-	case p.scope.loan != nil && errors.As(result.Err, new(givenUp)):
+	case p.scope.loan != nil && errors.As(result.Err, new(givenUpError)):
 		typ = "" // its worker sends it again
 	case result.Err != nil:
 		typ = model.EventLost
