@@ -77,3 +77,17 @@ func (m ms) String() string {
 	}
 	return fmt.Sprintf("%.3fs", float64(int64(m)-begin.UnixMilli())/1000)
 }
+
+// Breach is a promise that was not kept.
+// It is the first one of its history: a later failure may only be its consequence.
+type Breach struct {
+	*Invariant
+
+	What string // what was seen
+	At   string // when
+}
+
+// String says which promise, and what was seen instead.
+func (b *Breach) String() string {
+	return fmt.Sprintf("%s: %s\n  %s, %s", b.Name, b.Sentence, b.At, b.What)
+}

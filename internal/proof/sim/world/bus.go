@@ -120,7 +120,7 @@ func (w *World) wakeUp(verb string) {
 	defer w.mu.Unlock()
 	for _, p := range w.processes {
 		for _, n := range p.naps {
-			if !p.deaf {
+			if !p.deaf && !n.deep {
 				n.at = min(n.at, w.elapsed())
 			}
 		}

@@ -65,13 +65,18 @@ func (r *run) save(t *core.Task[payload], number int) {
 	if err == nil {
 		_ = t.SetProgress(-number) // the next heartbeat has this checkpoint: it must not undo the next save
 	}
+	r.saved(number, err)
+}
+
+// saved has the auditor know of a checkpoint whose store was answered.
+func (r *run) saved(number int, err error) {
 	w := r.p.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r.busy = false
-	name := ref{t.Agent, t.ID}
+	name := ref{r.info.Agent, r.info.ID}
 	w.heard = append(w.heard, heard{what: fmt.Sprintf("a handler of %s saves %d", name, number), err: err, check: func() {
-		if err == nil && !w.restored && (t.Agent == "kim" || t.Agent == "lou") {
+		if err == nil && !w.restored && (name.agent == "kim" || name.agent == "lou") {
 			w.audit.saved[name] = max(w.audit.saved[name], number)
 		}
 	}})

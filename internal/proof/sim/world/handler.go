@@ -35,6 +35,8 @@ type run struct {
 	task    *task
 	batch   bool
 	later   bool    // it is not the first of its call
+	lent    bool    // a worker makes it
+	stored  bool    // its outcome is
 	busy    bool    // it does a step
 	stuck   bool    // it was abandoned
 	fresh   bool    // the auditor has not seen it yet
@@ -121,7 +123,19 @@ func (r *run) end(t *core.Task[payload]) error {
 	}
 	r.uses(t)
 	switch r.outcome {
-	case Fail:
+	case Panic:
+		panic("the script says so")
+	case Goexit:
+		runtime.Goexit()
+	default:
+	}
+	return r.says()
+}
+
+// says is what its outcome is to duly. What does not return at all has failed.
+func (r *run) says() error {
+	switch r.outcome {
+	case Fail, Panic, Goexit:
 		return errScript
 	case SkipRetry:
 		return core.SkipRetry(errScript)
@@ -135,11 +149,7 @@ func (r *run) end(t *core.Task[payload]) error {
 		return core.NextIn(r.asked)
 	case Yield:
 		return core.Yield(r.number, r.asked)
-	case Panic:
-		panic("the script says so")
-	case Goexit:
-		runtime.Goexit()
 	default:
+		return r.returned()
 	}
-	return r.returned()
 }

@@ -62,6 +62,7 @@ type ProcessPlan struct {
 	Skew        time.Duration // of its clock
 	Deaf        bool          // no wake-up reaches it
 	Tick        time.Duration // how long it sleeps at most between two pulls
+	Worker      bool          // it has no handlers: its runs are lent to it
 	Pulls       []Pull        // one after the other, and again
 }
 

@@ -23,6 +23,7 @@ type process struct {
 	plan   *ProcessPlan
 	s      *core.Scheduler
 	series *core.Series // of its pulls for all agents; nil for one that looks before each
+	worker *worker      // nil for one that runs handlers
 	timers []*timer
 	naps   []*nap
 
@@ -47,6 +48,7 @@ type process struct {
 type nap struct {
 	at   time.Duration
 	wake chan struct{}
+	deep bool // nothing but its time ends it
 }
 
 // newProcess makes a process.
@@ -69,8 +71,12 @@ func (w *World) newProcess(plan *ProcessPlan, name string) *process {
 	if p.index%2 == 0 && !w.plan.Settings.Alarm { // else no pull follows another
 		p.series = s.NewSeries(plan.Tick)
 	}
-	for _, kind := range plan.Kinds {
-		p.handle(kind)
+	if plan.Worker {
+		p.worker = newWorker(p, config)
+	} else {
+		for _, kind := range plan.Kinds {
+			p.handle(kind)
+		}
 	}
 	for _, f := range w.features {
 		if f.ready != nil {
@@ -115,6 +121,10 @@ func (p *process) random(most time.Duration) time.Duration {
 // for as long as it lives.
 func (p *process) loop() {
 	defer p.ended.Store(true)
+	if p.worker != nil {
+		p.worker.loop()
+		return
+	}
 	for p.ctx.Err() == nil && !p.w.over.Load() {
 		scope, shared := p.scope()
 		pull := p.s.RunDue

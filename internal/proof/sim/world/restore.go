@@ -44,6 +44,13 @@ func (w *World) restore(back time.Duration) {
 		w.clock.then, w.full = &then, w.deeds[n].full
 		w.deeds[n].do()
 	}
+	now := begin.Add(until)
+	w.clock.then = &now
+	for _, r := range w.runs { // what was claimed before, and began since, goes on
+		if t := w.audit.model.live(ref{r.info.Agent, r.info.ID}); !r.fresh && t != nil && t.phase == claimed && t.lease.fence == r.info.Fence && t.lease.began == nil {
+			w.audit.began(r)
+		}
+	}
 	// What was forgotten must not come back with a second restore.
 	w.deeds, w.clock.then = w.deeds[:n], nil
 	w.story, w.silent, w.restored = story, false, true

@@ -142,4 +142,19 @@ var OfRows = []sow.Fault{
 		Name: "marks-lost", What: "A handler does not get the tags of its task.",
 		At: "tags", Change: sow.Swap("Tags: b.Tags, ", ""),
 	},
+	{
+		Name: "lent-held-anyway", What: "A worker hears with each sign of life that its run goes on.", At: "lent-held", Change: sow.Swap("|| !a.Held", ""),
+	},
+	{
+		Name: "lent-ends-anyway", What: "A worker whose end was refused hears that its run has ended.", At: "lent-refused", Change: sow.Never,
+	},
+	{
+		Name: "lent-unknown-is-lost", What: "A worker whose end could not be stored yet hears that its run is lost.", At: "lent-unknown", Change: sow.Never,
+	},
+	{
+		Name: "lent-end-undoes", What: "The end of a run takes the place of what it has saved through another server.", At: "lent-elsewhere", Change: sow.Never,
+	},
+	{
+		Name: "lent-behind-its-lease", What: "A run whose lease has ended before its worker heard of it begins.", At: "lent-late", Change: sow.Never,
+	},
 }
