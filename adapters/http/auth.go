@@ -300,8 +300,8 @@ func (s *Shares) pace(c *caller) (model.Pace, func()) {
 
 // callerOf is the caller of a request; anybody for one that was not
 // authenticated, which only open routes are.
-func callerOf(r *http.Request) *caller {
-	if c, ok := r.Context().Value(callerKey{}).(*caller); ok {
+func callerOf(ctx context.Context) *caller {
+	if c, ok := ctx.Value(callerKey{}).(*caller); ok {
 		return c
 	}
 	return anybody
@@ -309,9 +309,9 @@ func callerOf(r *http.Request) *caller {
 
 // allow refuses a request about agents that its caller may not touch: each agent by itself. The answer does not reveal whether
 // such an agent exists.
-func (a *api) allow(r *http.Request, agents ...string) error {
+func (a *api) allow(ctx context.Context, agents ...string) error {
 	for _, agent := range agents {
-		if err := a.scheduler.Authorize(r.Context(), core.Access{Action: callerOf(r).action, Agent: agent}); err != nil {
+		if err := a.scheduler.Authorize(ctx, core.Access{Action: callerOf(ctx).action, Agent: agent}); err != nil {
 			return err
 		}
 	}
@@ -319,4 +319,4 @@ func (a *api) allow(r *http.Request, agents ...string) error {
 }
 
 // allowAll refuses a request about more than single agents to a caller that may touch some only.
-func (a *api) allowAll(r *http.Request) error { return a.allow(r, "") }
+func (a *api) allowAll(ctx context.Context) error { return a.allow(ctx, "") }

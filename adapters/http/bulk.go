@@ -13,7 +13,7 @@ import (
 // bulk carries out a command: one step, for an agent that the caller may change, or for all agents if it may change these.
 func (a *api) bulk(verb operate.BulkVerb) func(r *http.Request, b operation.Bulk) (operate.BulkStep, error) {
 	return func(r *http.Request, b operation.Bulk) (operate.BulkStep, error) {
-		if err := a.allow(r, b.Agent); err != nil {
+		if err := a.allow(r.Context(), b.Agent); err != nil {
 			return operate.BulkStep{}, err
 		}
 		do := operate.Bulk{

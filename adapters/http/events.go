@@ -92,10 +92,10 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
-	from := callerOf(r)
+	from := callerOf(r.Context())
 	l := &listener{api: a, w: w, r: r, grant: from.grant, agent: q.Get("agent_id"), kind: q.Get("kind")}
 	if l.agent != "" || l.grant.all() {
-		if err := a.allow(r, l.agent); err != nil {
+		if err := a.allow(r.Context(), l.agent); err != nil {
 			a.refuse(w, r, err)
 			return
 		}
@@ -159,7 +159,7 @@ func (l *listener) send(page inspect.EventPage) error {
 func (l *listener) tell(text *strings.Builder, e *inspect.StoreEvent) {
 	switch {
 	case e.Data != nil:
-		if l.wants(&e.Event) && l.allow(l.r, e.Event.Agent) == nil {
+		if l.wants(&e.Event) && l.allow(l.r.Context(), e.Event.Agent) == nil {
 			fmt.Fprintf(text, "id: %s\nevent: %s\ndata: %s\n\n", e.ID, e.Event.Type, e.Data)
 		}
 	case e.Lost > 0 && l.grant.all() && l.agent == "" && l.kind == "":

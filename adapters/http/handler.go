@@ -99,6 +99,8 @@ type api struct {
 	origins *http.CrossOriginProtection
 	table   []route
 	waits   waits.Bound
+	// services are the first segments of the calls of RPC.
+	services []string
 }
 
 // New makes the handler that serves a scheduler. It panics if a token is empty, as that is a mistake in the program that
@@ -174,7 +176,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Set before anything reads the body; the call turns its error into a 413.
 	r.Body = http.MaxBytesReader(w, r.Body, a.config.MaxBody)
 	if agent := r.PathValue("agent"); agent != "" && !rt.Asks {
-		if err := a.allow(r, agent); err != nil {
+		if err := a.allow(r.Context(), agent); err != nil {
 			a.refuse(w, r, err)
 			return
 		}
@@ -261,7 +263,7 @@ func (a *api) write(w http.ResponseWriter, r *http.Request, status int, body any
 	// From here on the status cannot be changed.
 	w.WriteHeader(status)
 	if _, err := w.Write(append(data, '\n')); err != nil {
-		a.unsent(r, err)
+		a.unsent(r.Context(), err)
 	}
 }
 

@@ -30,7 +30,7 @@ const messageID = "id of the message"
 func (a *api) identifyTasks(r *http.Request, tasks []core.NewTask) error {
 	// A signed message is delivered again with the same key, also when it is forgotten. The header is not signed: anyone who sends it again could
 	// add another key. No key has a NUL, so no other request has this one.
-	name, key := messageID, callerOf(r).key()
+	name, key := messageID, callerOf(r.Context()).key()
 	values := r.Header.Values(idempotencyHeader)
 	if key == "" {
 		// Most requests have no key, and pay nothing for it.

@@ -35,13 +35,15 @@ type host struct{ a *api }
 var _ memos.Host = (*host)(nil)
 
 // Allow refuses agents that the grant of a request does not cover.
-func (h *host) Allow(r *http.Request, agents ...string) error { return h.a.allow(r, agents...) }
+func (h *host) Allow(r *http.Request, agents ...string) error {
+	return h.a.allow(r.Context(), agents...)
+}
 
 // AllowAll refuses calls about all agents to a grant for some.
-func (h *host) AllowAll(r *http.Request) error { return h.a.allowAll(r) }
+func (h *host) AllowAll(r *http.Request) error { return h.a.allowAll(r.Context()) }
 
 // Caller is the credential of a request.
-func (*host) Caller(r *http.Request) [sha256.Size]byte { return callerOf(r).credential }
+func (*host) Caller(r *http.Request) [sha256.Size]byte { return callerOf(r.Context()).credential }
 
 // Answer sends JSON.
 func (h *host) Answer(w http.ResponseWriter, r *http.Request, status int, body any) {

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -47,7 +48,7 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Connection", "close") // the body is not worth reading
 	}
 	if err := p.Write(w); err != nil {
-		a.unsent(r, err)
+		a.unsent(r.Context(), err)
 	}
 }
 
@@ -61,6 +62,6 @@ func (a *api) failed(r *http.Request, err error) {
 }
 
 // unsent logs that an answer did not reach the client, which is most often because the client went away.
-func (a *api) unsent(r *http.Request, err error) {
-	a.config.Logger.LogAttrs(r.Context(), slog.LevelDebug, "an answer could not be sent", slog.Any("err", err))
+func (a *api) unsent(ctx context.Context, err error) {
+	a.config.Logger.LogAttrs(ctx, slog.LevelDebug, "an answer could not be sent", slog.Any("err", err))
 }

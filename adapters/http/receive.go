@@ -73,7 +73,7 @@ var (
 
 // once answers a request: by its route, unless it is a message that was carried out.
 func (a *api) once(r *http.Request, rt *route) (status int, body any, err error) {
-	if callerOf(r).message.ID == "" {
+	if callerOf(r.Context()).message.ID == "" {
 		return rt.answer(r)
 	}
 	within := briefly
@@ -103,11 +103,11 @@ func (a *api) once(r *http.Request, rt *route) (status int, body any, err error)
 // receiveStream lets a request in whose answer is a stream, and takes its message, which is carried out once it begins.
 func (a *api) receiveStream(r *http.Request, rt *route) error {
 	if rt.Wide {
-		if err := a.allowAll(r); err != nil {
+		if err := a.allowAll(r.Context()); err != nil {
 			return err
 		}
 	}
-	if callerOf(r).message.ID == "" {
+	if callerOf(r.Context()).message.ID == "" {
 		return nil
 	}
 	receipt, err := a.receive(r, briefly)
@@ -120,7 +120,7 @@ func (a *api) receiveStream(r *http.Request, rt *route) error {
 // receive takes the message of a request; errAgain if it was carried out. It reads the body, which is part of what a message asks for,
 // and puts it back.
 func (a *api) receive(r *http.Request, within time.Duration) (*core.Receipt, error) {
-	from := callerOf(r)
+	from := callerOf(r.Context())
 	data, err := requestbody.All(r.Body)
 	if err != nil {
 		return nil, err

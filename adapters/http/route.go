@@ -49,7 +49,7 @@ func mount(a *api, call *operation.Call, read func(r *http.Request) (func() (any
 	return route{Call: *call, answer: func(r *http.Request) (int, any, error) {
 		do, err := read(r)
 		if err == nil && call.Wide {
-			err = a.allowAll(r)
+			err = a.allowAll(r.Context())
 		}
 		if err != nil {
 			return 0, nil, err
@@ -123,7 +123,7 @@ func (a *api) routes() []route {
 		table = append(table, answers(a, operation.BulkOf(verb), a.bulk(verb)))
 	}
 	work := lending{api: a, lender: core.NewLender(s), tickets: newTickets(&a.config)}
-	return slices.Concat(table, work.routes(), a.memos(), a.configured(), a.rpc())
+	return slices.Concat(table, work.routes(), a.memos(), a.configured(), a.rpc(&work))
 }
 
 // configured are the calls that exist only if the configuration has them.

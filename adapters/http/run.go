@@ -19,9 +19,9 @@ import (
 // runDue runs what is due. Handlers that fail and partitions that are away are part of the report, not an error of the call.
 func (a *api) runDue(r *http.Request, scope core.Scope) (core.Report, error) {
 	// The agents of the request decide what the grant has to cover.
-	err := a.allow(r, scope.Agents...)
+	err := a.allow(r.Context(), scope.Agents...)
 	if scope.Agents == nil {
-		err = a.allowAll(r)
+		err = a.allowAll(r.Context())
 	}
 	if err != nil {
 		return core.Report{}, err
@@ -31,7 +31,7 @@ func (a *api) runDue(r *http.Request, scope core.Scope) (core.Report, error) {
 
 // runCron is runDue for all agents that its credential is for, for hosts whose cron service sends a GET: that has no body to name agents in.
 func (a *api) runCron(r *http.Request, _ operation.None) (core.Report, error) {
-	return a.runDue(r, core.Scope{Agents: callerOf(r).grant.Agents, MaxDuration: a.config.MaxTimeout})
+	return a.runDue(r, core.Scope{Agents: callerOf(r.Context()).grant.Agents, MaxDuration: a.config.MaxTimeout})
 }
 
 // run runs what is due and translates the end of a pull: a pull that a host cut off before anything ran must not read as "nothing is

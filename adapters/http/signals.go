@@ -15,7 +15,7 @@ import (
 func (a *api) signal(r *http.Request) (int, any, error) {
 	approve := core.Access{Action: model.ActionApprove, Agent: r.PathValue("agent")}
 	if a.scheduler.Authorize(r.Context(), approve) != nil {
-		if err := a.allow(r, approve.Agent); err != nil {
+		if err := a.allow(r.Context(), approve.Agent); err != nil {
 			return 0, nil, err
 		}
 	}

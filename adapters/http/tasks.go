@@ -103,7 +103,7 @@ func labelsOf(given []string) (map[string]string, error) {
 // page is one page of a list, for an agent that the caller may see.
 func (a *api) page(r *http.Request, l core.List, labels []string) (tasks []core.TaskInfo, next string, err error) {
 	if l.Labels, err = labelsOf(labels); err == nil {
-		err = a.allow(r, l.Agent)
+		err = a.allow(r.Context(), l.Agent)
 	}
 	if err == nil {
 		tasks, next, err = a.scheduler.Tasks(r.Context(), l)

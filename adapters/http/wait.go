@@ -29,7 +29,7 @@ func (a *api) task(r *http.Request, q operation.Wait) (core.TaskInfo, error) {
 	if err != nil || longest == 0 || task.Status.Finished() {
 		return task, err
 	}
-	leave, err := a.waits.Enter(callerOf(r).credential, a.config.MaxWaits)
+	leave, err := a.waits.Enter(callerOf(r.Context()).credential, a.config.MaxWaits)
 	if err != nil {
 		return core.TaskInfo{}, err
 	}

@@ -36,7 +36,7 @@ func (a *lending) routes() []route {
 	}
 }
 
-// claimRuns hands out runs. What cannot be sent is given back.
+// claimRuns hands out runs.
 func (a *lending) claimRuns(w http.ResponseWriter, r *http.Request) {
 	var q operation.Claim
 	err := readBody(r, true, &q)
@@ -44,31 +44,40 @@ func (a *lending) claimRuns(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
-	_, lent, err := a.lend(r, &q, nil)
+	out, unsent, err := a.Claim(r.Context(), &q)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
 	}
-	a.sendRuns(w, r, lent, func(out *operation.Lent) any { return out })
+	a.sendRuns(w, r, out, unsent)
+}
+
+// Claim hands out runs.
+func (a *lending) Claim(ctx context.Context, q *operation.Claim) (*operation.Lent, func(), error) {
+	_, lent, err := a.lend(ctx, q, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.sealed(ctx, lent)
 }
 
 // lend stores ends and waits for runs within what the caller may do. No error of the claim comes before the ends: without it they are stored, too.
-func (a *lending) lend(r *http.Request, q *operation.Claim, ends []core.Returned) ([]core.ReturnedAs, core.Lent, error) {
+func (a *lending) lend(ctx context.Context, q *operation.Claim, ends []core.Returned) ([]core.ReturnedAs, core.Lent, error) {
 	wait, err := a.waitOf(q.Wait)
 	loan := core.Loan{Kinds: q.Kinds, Most: q.Most, Lease: time.Duration(q.Lease), Wait: wait, Worker: q.Worker}
 	if err == nil {
-		loan.Agents, err = a.agentsFor(r, q)
+		loan.Agents, err = a.agentsFor(ctx, q)
 	}
 	leave := func() {}
 	if err == nil && wait > 0 {
-		leave, err = a.waits.Enter(callerOf(r).credential, a.config.MaxWaits)
+		leave, err = a.waits.Enter(callerOf(ctx).credential, a.config.MaxWaits)
 	}
 	if err != nil {
-		returned, failed := a.lender.Return(r.Context(), ends...)
+		returned, failed := a.lender.Return(ctx, ends...)
 		return returned, core.Lent{}, cmp.Or(failed, err)
 	}
 	defer leave()
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if wait > 0 {
 		calledOff := a.endWith(cancel)
@@ -95,8 +104,8 @@ func (a *lending) endWith(cancel func()) func() {
 }
 
 // agentsFor are the agents for whose runs a caller may ask; nil for all.
-func (a *lending) agentsFor(r *http.Request, q *operation.Claim) ([]string, error) {
-	g := callerOf(r).grant
+func (a *lending) agentsFor(ctx context.Context, q *operation.Claim) ([]string, error) {
+	g := callerOf(ctx).grant
 	for _, kind := range q.Kinds {
 		if !g.runs(kind) {
 			return nil, problem.New(core.CodeForbidden, "the credential does not cover the kind "+kind)
@@ -106,59 +115,75 @@ func (a *lending) agentsFor(r *http.Request, q *operation.Claim) ([]string, erro
 	switch {
 	case agents != nil:
 	case g.all():
-		return nil, a.allowAll(r)
+		return nil, a.allowAll(ctx)
 	case g.Patterns != nil:
 		return nil, problem.New(core.CodeForbidden, "the credential covers agents by a pattern: name them as agent_ids")
 	default:
 		agents = some(g.Agents)
 	}
-	return agents, a.allow(r, agents...)
+	return agents, a.allow(ctx, agents...)
 }
 
-// sendRuns answers with runs, and gives them back if that fails.
-func (a *lending) sendRuns(w http.ResponseWriter, r *http.Request, lent core.Lent, within func(out *operation.Lent) any) {
-	out := operation.Lent{Runs: []json.RawMessage{}}
+// sealed are runs as they are sent, and what gives them back; nil for none.
+func (a *lending) sealed(ctx context.Context, lent core.Lent) (*operation.Lent, func(), error) {
+	var unsent func()
+	if len(lent.Runs) > 0 {
+		unsent = func() { a.giveBack(ctx, lent) }
+	}
+	out := &operation.Lent{Runs: []json.RawMessage{}}
 	if !lent.NextDue.IsZero() {
 		out.Next = &lent.NextDue
 	}
-	var err error
 	for i := range lent.Runs {
-		var one json.RawMessage
-		if one, err = contract.EncodeLent(&lent.Runs[i], a.tickets.seal(&lent.Runs[i].Ticket)); err != nil {
-			break
+		one, err := contract.EncodeLent(&lent.Runs[i], a.tickets.seal(&lent.Runs[i].Ticket))
+		if err != nil {
+			unsent()
+			return nil, nil, err
 		}
 		out.Runs = append(out.Runs, one)
 	}
-	data, failed := json.Marshal(within(&out))
-	if err = errors.Join(err, failed); err != nil {
-		a.giveBack(r, lent)
+	return out, unsent, nil
+}
+
+// sendRuns answers with runs, and has them given back if that fails.
+func (a *lending) sendRuns(w http.ResponseWriter, r *http.Request, out any, unsent func()) {
+	data, err := json.Marshal(out)
+	if err != nil {
 		a.refuse(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, err = w.Write(append(data, '\n'))
-	if err == nil && len(lent.Runs) > 0 {
+	if unsent == nil {
+		return
+	}
+	if err == nil {
 		err = http.NewResponseController(w).Flush()
 	}
 	// guard: unsent-runs
 	if err != nil && !errors.Is(err, http.ErrNotSupported) || r.Context().Err() != nil {
-		a.giveBack(r, lent)
+		unsent()
 	}
 }
 
 // giveBack releases runs that no worker has heard of.
-func (a *lending) giveBack(r *http.Request, lent core.Lent) {
+func (a *lending) giveBack(ctx context.Context, lent core.Lent) {
 	back := make([]core.Returned, len(lent.Runs))
 	for i := range lent.Runs {
 		back[i].Ticket = lent.Runs[i].Ticket
 	}
-	if _, err := a.lender.Return(context.WithoutCancel(r.Context()), back...); err != nil {
-		a.unsent(r, err)
+	if _, err := a.lender.Return(context.WithoutCancel(ctx), back...); err != nil {
+		a.unsent(ctx, err)
 	}
 }
 
-// keepRuns extends leases and stores what the runs report. What is wrong with one of them is no matter of the others.
+// keepRuns extends leases and stores what the runs report.
 func (a *lending) keepRuns(r *http.Request, q operation.Keep) (operation.Kept, error) {
+	return a.Keep(r.Context(), q)
+}
+
+// Keep extends leases and stores what the runs report. What is wrong with one of them is no matter of the others.
+func (a *lending) Keep(ctx context.Context, q operation.Keep) (operation.Kept, error) {
 	if err := tooManyRuns(len(q.Runs)); err != nil {
 		return operation.Kept{}, err
 	}
@@ -173,7 +198,7 @@ func (a *lending) keepRuns(r *http.Request, q operation.Keep) (operation.Kept, e
 	}
 	for i := range runs {
 		one := &runs[i]
-		ticket, err := a.ticketOf(r, one.Ticket)
+		ticket, err := a.ticketOf(ctx, one.Ticket)
 		k := core.Keep{Ticket: ticket, Progress: one.Progress, Checkpoint: one.Checkpoint, Used: one.Usage, Number: one.Number}
 		if err == nil {
 			err = a.lender.Check(&k)
@@ -184,7 +209,7 @@ func (a *lending) keepRuns(r *http.Request, q operation.Keep) (operation.Kept, e
 		}
 		keeps, of = append(keeps, k), append(of, i)
 	}
-	kept, err := a.lender.Keep(r.Context(), keeps...)
+	kept, err := a.lender.Keep(ctx, keeps...)
 	for i := range kept {
 		out.Runs[of[i]] = keptAs(&kept[i])
 	}
@@ -219,16 +244,31 @@ func keptAs(k *core.Kept) operation.KeptRun {
 
 // returnRuns ends runs, and hands out the next if they are asked for.
 func (a *lending) returnRuns(w http.ResponseWriter, r *http.Request) {
-	said, next, err := readReturn(r)
+	var q operation.Return
+	err := readBody(r, true, &q)
 	if err != nil {
 		a.refuse(w, r, err)
 		return
 	}
-	out := operation.Returned{Runs: make([]operation.ReturnedRun, len(said))}
+	out, unsent, err := a.Return(r.Context(), &q)
+	if err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	a.sendRuns(w, r, out, unsent)
+}
+
+// Return ends runs, and hands out the next if they are asked for.
+func (a *lending) Return(ctx context.Context, q *operation.Return) (*operation.Returned, func(), error) {
+	said, next, err := readReturn(q)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := &operation.Returned{Runs: make([]operation.ReturnedRun, len(said))}
 	var ends []core.Returned
 	var of []int
 	for i := range said {
-		end, err := a.returned(r, &said[i])
+		end, err := a.returned(ctx, &said[i])
 		if err != nil {
 			out.Runs[i] = operation.ReturnedRun{Ended: operation.EndedRefused, Error: err.Error()}
 			continue
@@ -238,31 +278,26 @@ func (a *lending) returnRuns(w http.ResponseWriter, r *http.Request) {
 	var returned []core.ReturnedAs
 	var lent core.Lent
 	if next != nil {
-		returned, lent, err = a.lend(r, next, ends)
+		returned, lent, err = a.lend(ctx, next, ends)
 	} else {
-		returned, err = a.lender.Return(r.Context(), ends...)
+		returned, err = a.lender.Return(ctx, ends...)
 	}
 	if len(returned) < len(ends) {
-		a.refuse(w, r, err)
-		return
+		return nil, nil, err
 	}
 	for i := range returned {
 		out.Runs[of[i]] = returnedAs(&returned[i])
 	}
-	a.sendRuns(w, r, lent, func(l *operation.Lent) any {
-		if next != nil && err == nil { // the ends are stored: a claim that fails is made again by itself
-			out.Claimed = l
-		}
-		return out
-	})
+	if next == nil || err != nil {
+		return out, nil, nil //nolint:nilerr // the ends are stored: a claim that fails is made again by itself
+	}
+	var unsent func()
+	out.Claimed, unsent, err = a.sealed(ctx, lent)
+	return out, unsent, err
 }
 
 // readReturn reads the ends of runs, and the claim behind them; nil for none.
-func readReturn(r *http.Request) ([]end, *operation.Claim, error) {
-	var q operation.Return
-	if err := readBody(r, true, &q); err != nil {
-		return nil, nil, err
-	}
+func readReturn(q *operation.Return) ([]end, *operation.Claim, error) {
 	if err := tooManyRuns(len(q.Runs)); err != nil {
 		return nil, nil, err
 	}
@@ -323,8 +358,8 @@ func (e *end) read(data []byte) error {
 }
 
 // returned is the end of one run, if its caller may end it and it makes sense.
-func (a *lending) returned(r *http.Request, e *end) (core.Returned, error) {
-	ticket, err := a.ticketOf(r, e.ticket)
+func (a *lending) returned(ctx context.Context, e *end) (core.Returned, error) {
+	ticket, err := a.ticketOf(ctx, e.ticket)
 	out := core.Returned{Ticket: ticket, Number: e.number}
 	switch {
 	case err != nil || e.outcome == nil:
@@ -363,24 +398,24 @@ func tooManyRuns(n int) error {
 }
 
 // ticketOf is what a ticket says, if it is good and its caller may run such tasks.
-func (a *lending) ticketOf(r *http.Request, text string) (core.Ticket, error) {
+func (a *lending) ticketOf(ctx context.Context, text string) (core.Ticket, error) {
 	t, err := a.tickets.open(text)
 	if err != nil {
 		return t, err
 	}
 	// guard: ticket-grant
-	if err := a.mayEnd(r, &t); err != nil {
+	if err := a.mayEnd(ctx, &t); err != nil {
 		return core.Ticket{}, err
 	}
 	return t, nil
 }
 
 // mayEnd refuses a caller whose credential does not cover a run.
-func (a *lending) mayEnd(r *http.Request, t *core.Ticket) error {
-	if !callerOf(r).grant.runs(t.Kind) {
+func (a *lending) mayEnd(ctx context.Context, t *core.Ticket) error {
+	if !callerOf(ctx).grant.runs(t.Kind) {
 		return problem.New(core.CodeForbidden, "the credential does not cover the kind "+t.Kind)
 	}
-	return a.allow(r, t.Agent)
+	return a.allow(ctx, t.Agent)
 }
 
 // worker are the rights of a caller as a worker: it runs tasks, and needs no right to have others run them.

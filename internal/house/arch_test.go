@@ -137,7 +137,8 @@ var rules = []rule{
 		},
 		forbids: func(importer, imported string) bool {
 			shared := under("adapters/internal")(imported) && under("adapters")(importer)
-			return (under("adapters")(imported) || store(imported)) && !shared && !within(importer, imported) && !within(imported, importer) && !journals(importer, imported)
+			return (under("adapters")(imported) || store(imported)) && !shared && !within(importer, imported) && !within(imported, importer) &&
+				!journals(importer, imported) && !says(importer, imported)
 		},
 	},
 	{
@@ -327,6 +328,11 @@ func TestRulesFindABreach(t *testing.T) {
 			rule: "adapters import core alone", importer: "adapters/alarm/webhook",
 			breaks: []string{module + "/adapters/alarm/qstash", module + "/internal/aws", module + "/handlers/webhook"},
 			keeps:  []string{module + "/adapters/internal/apicall", module + "/internal/standardwebhooks"},
+		},
+		{
+			rule: "adapters import core alone", importer: "adapters/http/rpc",
+			breaks: []string{module + "/adapters/console", module + "/internal/contract"},
+			keeps:  []string{module + "/adapters/http/operation", module + "/adapters/http"},
 		},
 		{
 			rule: "adapters import core alone", importer: "adapters/alarm/sqs",
@@ -544,9 +550,9 @@ func signs(importer, imported string) bool {
 		is("handlers/webhook", "adapters/alarm/sqs")(importer) && imported == "internal/aws"
 }
 
-// says reports whether a package reads what programs and workers say about their runs.
+// says reports whether a package reads what programs and workers say about their runs, or speaks another protocol for calls of the API.
 func says(importer, imported string) bool {
-	return importer == "adapters/http" && imported == "internal/contract"
+	return importer == "adapters/http" && imported == "internal/contract" || importer == "adapters/http/rpc" && imported == "adapters/http/operation"
 }
 
 func store(path string) bool {

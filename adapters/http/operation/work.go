@@ -3,6 +3,7 @@ package operation
 // What workers send and get.
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
@@ -13,7 +14,7 @@ type (
 	// Claim asks for runs.
 	Claim struct {
 		Kinds  []string `json:"kinds"     must:"must be a list of kinds that the worker runs"`
-		Agents []string `json:"agent_ids" must:"must be a list of strings"`
+		Agents []string `json:"agent_ids,omitzero" must:"must be a list of strings"`
 		Most   int      `json:"most,omitzero"`
 		Lease  Duration `json:"lease,omitzero"`
 		Wait   string   `json:"wait,omitempty"`
@@ -64,6 +65,15 @@ type (
 		Error string     `json:"error,omitempty"`       // what is wrong with what was sent, or why nothing is known
 	}
 )
+
+// Workers is what workers call, over HTTP or by messages. The context has the caller, which needs [ScopeWork].
+//
+// What was claimed comes with a function that gives it back, to be called if it cannot be sent; nil if there is nothing to give back.
+type Workers interface {
+	Claim(ctx context.Context, q *Claim) (lent *Lent, unsent func(), err error)
+	Keep(ctx context.Context, q Keep) (Kept, error)
+	Return(ctx context.Context, q *Return) (returned *Returned, unsent func(), err error)
+}
 
 // Ending is why a run is to end.
 type Ending string

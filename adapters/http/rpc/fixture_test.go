@@ -35,6 +35,7 @@ type fixture struct {
 	panics    atomic.Bool
 	scheduler *core.Scheduler
 	logs      *bytes.Buffer
+	handler   http.Handler
 	url       string
 }
 
@@ -63,7 +64,8 @@ func setupAs(t *testing.T, config httpadapter.Config, agent string) *fixture {
 	core.Handle(f.scheduler, "ok", func(context.Context, *core.Task[json.RawMessage]) error { return nil })
 	logger := slog.New(slog.NewTextHandler(f.logs, nil))
 	config.RPC, config.Logger = rpc.New(f.scheduler, rpc.Config{Logger: logger, Ready: config.Ready, DefaultAgent: agent}), logger
-	server := httptest.NewUnstartedServer(httpadapter.New(f.scheduler, config))
+	f.handler = httpadapter.New(f.scheduler, config)
+	server := httptest.NewUnstartedServer(f.handler)
 	server.Config.Protocols = protocols(true)
 	server.Start()
 	t.Cleanup(server.Close)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpcreflect"
@@ -33,8 +34,10 @@ type Config struct {
 
 // Handler serves the calls. It asks for no credential: its host does, and puts the principal into the context of a request.
 type Handler struct {
-	mux    *http.ServeMux
-	errors *connect.ErrorWriter
+	mux     *http.ServeMux
+	errors  *connect.ErrorWriter
+	own     *service
+	options []connect.HandlerOption
 }
 
 // New makes the handler for a scheduler. It is used by many goroutines.
@@ -54,19 +57,19 @@ func New(s *core.Scheduler, config Config) *Handler {
 	for _, codec := range codecs {
 		options = append(options, connect.WithCodec(codec))
 	}
-	h := &Handler{mux: http.NewServeMux(), errors: connect.NewErrorWriter(options...)}
 	own := &service{scheduler: s, config: config}
+	h := &Handler{mux: http.NewServeMux(), errors: connect.NewErrorWriter(options...), own: own, options: slices.Clip(options)}
 	h.mux.Handle(schedulerpb.NewSchedulerServiceHandler(own, options...))
 	agentMemory{own}.mount(h.mux, options)
 	// Not the service of agent-memory: its description belongs to that.
-	reflector := grpcreflect.NewStaticReflector(schedulerpb.SchedulerServiceName)
+	reflector := grpcreflect.NewStaticReflector(schedulerpb.SchedulerServiceName, schedulerpb.WorkerServiceName)
 	h.mux.Handle(grpcreflect.NewHandlerV1(reflector, options...))
 	// grpcurl and others still ask for this one first.
 	h.mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, options...))
 	return h
 }
 
-// Services are the names of what it serves: the first segments of its paths.
+// Services are the names of what it serves besides the calls of workers: the first segments of its paths.
 func (*Handler) Services() []string {
 	return []string{schedulerpb.SchedulerServiceName, memoryService, grpcreflect.ReflectV1ServiceName, grpcreflect.ReflectV1AlphaServiceName}
 }

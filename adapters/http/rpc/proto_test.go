@@ -50,7 +50,7 @@ func declared(text string) []string {
 			message = m[1]
 			said = append(said, message)
 		}
-		if m := regexp.MustCompile(`^\s+((?:repeated|optional) )?([\w.]+|map<string, string>) (\w+) = (\d+);`).FindStringSubmatch(line); m != nil {
+		if m := regexp.MustCompile(`^\s+((?:repeated|optional) )?([\w.]+|map<string, \w+>) (\w+) = (\d+);`).FindStringSubmatch(line); m != nil {
 			said = append(said, fmt.Sprintf("%s %s%s %s = %s", message, m[1], m[2], m[3], m[4]))
 		}
 		if m := regexp.MustCompile(`^\s+rpc (\w+)\((\w+)\) returns \((\w+)\);`).FindStringSubmatch(line); m != nil {

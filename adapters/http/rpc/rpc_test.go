@@ -317,7 +317,7 @@ func TestReflection(t *testing.T) {
 		var names []string
 		for _, s := range files[0].GetService() {
 			for _, m := range s.GetMethod() {
-				names = append(names, string(services[0])+"/"+m.GetName())
+				names = append(names, files[0].GetPackage()+"."+s.GetName()+"/"+m.GetName())
 			}
 		}
 		return names, nil
@@ -328,7 +328,8 @@ func TestReflection(t *testing.T) {
 	assert.Equal(t, []string{
 		"duly.scheduler.v1.SchedulerService/GetSchedulerStatus", "duly.scheduler.v1.SchedulerService/ListJobs",
 		"duly.scheduler.v1.SchedulerService/PauseJob", "duly.scheduler.v1.SchedulerService/ResumeJob",
-		"duly.scheduler.v1.SchedulerService/TriggerJob",
+		"duly.scheduler.v1.SchedulerService/TriggerJob", "duly.scheduler.v1.WorkerService/Claim", "duly.scheduler.v1.WorkerService/Keep",
+		"duly.scheduler.v1.WorkerService/Return",
 	}, names)
 	_, err = ask("guess")
 	assert.Equal(t, connect.CodeUnauthenticated, connect.CodeOf(err))

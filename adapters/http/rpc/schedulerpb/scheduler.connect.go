@@ -24,6 +24,8 @@ const _ = connect.IsAtLeastVersion1_13_0
 const (
 	// SchedulerServiceName is the fully-qualified name of the SchedulerService service.
 	SchedulerServiceName = "duly.scheduler.v1.SchedulerService"
+	// WorkerServiceName is the fully-qualified name of the WorkerService service.
+	WorkerServiceName = "duly.scheduler.v1.WorkerService"
 )
 
 // These constants are the fully-qualified names of the RPCs defined in this package. They're
@@ -49,6 +51,12 @@ const (
 	// SchedulerServiceTriggerJobProcedure is the fully-qualified name of the SchedulerService's
 	// TriggerJob RPC.
 	SchedulerServiceTriggerJobProcedure = "/duly.scheduler.v1.SchedulerService/TriggerJob"
+	// WorkerServiceClaimProcedure is the fully-qualified name of the WorkerService's Claim RPC.
+	WorkerServiceClaimProcedure = "/duly.scheduler.v1.WorkerService/Claim"
+	// WorkerServiceKeepProcedure is the fully-qualified name of the WorkerService's Keep RPC.
+	WorkerServiceKeepProcedure = "/duly.scheduler.v1.WorkerService/Keep"
+	// WorkerServiceReturnProcedure is the fully-qualified name of the WorkerService's Return RPC.
+	WorkerServiceReturnProcedure = "/duly.scheduler.v1.WorkerService/Return"
 )
 
 // SchedulerServiceClient is a client for the duly.scheduler.v1.SchedulerService service.
@@ -233,4 +241,132 @@ func (UnimplementedSchedulerServiceHandler) ResumeJob(context.Context, *connect.
 
 func (UnimplementedSchedulerServiceHandler) TriggerJob(context.Context, *connect.Request[TriggerJobRequest]) (*connect.Response[TriggerJobResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("duly.scheduler.v1.SchedulerService.TriggerJob is not implemented"))
+}
+
+// WorkerServiceClient is a client for the duly.scheduler.v1.WorkerService service.
+type WorkerServiceClient interface {
+	// Claim hands out runs, and waits for the first if it is asked to.
+	Claim(context.Context, *connect.Request[ClaimRequest]) (*connect.Response[ClaimResponse], error)
+	// Keep holds runs for another lease, and stores what they report.
+	Keep(context.Context, *connect.Request[KeepRequest]) (*connect.Response[KeepResponse], error)
+	// Return ends runs, and hands out the next in the same call if it is asked to.
+	Return(context.Context, *connect.Request[ReturnRequest]) (*connect.Response[ReturnResponse], error)
+}
+
+// NewWorkerServiceClient constructs a client for the duly.scheduler.v1.WorkerService service. By
+// default, it uses the Connect protocol with the binary Protobuf Codec, asks for gzipped responses,
+// and sends uncompressed requests. To use the gRPC or gRPC-Web protocols, supply the
+// connect.WithGRPC() or connect.WithGRPCWeb() options.
+//
+// The URL supplied here should be the base URL for the Connect or gRPC server (for example,
+// http://api.acme.com or https://acme.com/grpc).
+func NewWorkerServiceClient(httpClient connect.HTTPClient, baseURL string, opts ...connect.ClientOption) WorkerServiceClient {
+	baseURL = strings.TrimRight(baseURL, "/")
+	workerServiceMethods := File_duly_scheduler_v1_scheduler_proto.Services().ByName("WorkerService").Methods()
+	return &workerServiceClient{
+		claim: connect.NewClient[ClaimRequest, ClaimResponse](
+			httpClient,
+			baseURL+WorkerServiceClaimProcedure,
+			connect.WithSchema(workerServiceMethods.ByName("Claim")),
+			connect.WithClientOptions(opts...),
+		),
+		keep: connect.NewClient[KeepRequest, KeepResponse](
+			httpClient,
+			baseURL+WorkerServiceKeepProcedure,
+			connect.WithSchema(workerServiceMethods.ByName("Keep")),
+			connect.WithClientOptions(opts...),
+		),
+		_return: connect.NewClient[ReturnRequest, ReturnResponse](
+			httpClient,
+			baseURL+WorkerServiceReturnProcedure,
+			connect.WithSchema(workerServiceMethods.ByName("Return")),
+			connect.WithClientOptions(opts...),
+		),
+	}
+}
+
+// workerServiceClient implements WorkerServiceClient.
+type workerServiceClient struct {
+	claim   *connect.Client[ClaimRequest, ClaimResponse]
+	keep    *connect.Client[KeepRequest, KeepResponse]
+	_return *connect.Client[ReturnRequest, ReturnResponse]
+}
+
+// Claim calls duly.scheduler.v1.WorkerService.Claim.
+func (c *workerServiceClient) Claim(ctx context.Context, req *connect.Request[ClaimRequest]) (*connect.Response[ClaimResponse], error) {
+	return c.claim.CallUnary(ctx, req)
+}
+
+// Keep calls duly.scheduler.v1.WorkerService.Keep.
+func (c *workerServiceClient) Keep(ctx context.Context, req *connect.Request[KeepRequest]) (*connect.Response[KeepResponse], error) {
+	return c.keep.CallUnary(ctx, req)
+}
+
+// Return calls duly.scheduler.v1.WorkerService.Return.
+func (c *workerServiceClient) Return(ctx context.Context, req *connect.Request[ReturnRequest]) (*connect.Response[ReturnResponse], error) {
+	return c._return.CallUnary(ctx, req)
+}
+
+// WorkerServiceHandler is an implementation of the duly.scheduler.v1.WorkerService service.
+type WorkerServiceHandler interface {
+	// Claim hands out runs, and waits for the first if it is asked to.
+	Claim(context.Context, *connect.Request[ClaimRequest]) (*connect.Response[ClaimResponse], error)
+	// Keep holds runs for another lease, and stores what they report.
+	Keep(context.Context, *connect.Request[KeepRequest]) (*connect.Response[KeepResponse], error)
+	// Return ends runs, and hands out the next in the same call if it is asked to.
+	Return(context.Context, *connect.Request[ReturnRequest]) (*connect.Response[ReturnResponse], error)
+}
+
+// NewWorkerServiceHandler builds an HTTP handler from the service implementation. It returns the
+// path on which to mount the handler and the handler itself.
+//
+// By default, handlers support the Connect, gRPC, and gRPC-Web protocols with the binary Protobuf
+// and JSON codecs. They also support gzip compression.
+func NewWorkerServiceHandler(svc WorkerServiceHandler, opts ...connect.HandlerOption) (string, http.Handler) {
+	workerServiceMethods := File_duly_scheduler_v1_scheduler_proto.Services().ByName("WorkerService").Methods()
+	workerServiceClaimHandler := connect.NewUnaryHandler(
+		WorkerServiceClaimProcedure,
+		svc.Claim,
+		connect.WithSchema(workerServiceMethods.ByName("Claim")),
+		connect.WithHandlerOptions(opts...),
+	)
+	workerServiceKeepHandler := connect.NewUnaryHandler(
+		WorkerServiceKeepProcedure,
+		svc.Keep,
+		connect.WithSchema(workerServiceMethods.ByName("Keep")),
+		connect.WithHandlerOptions(opts...),
+	)
+	workerServiceReturnHandler := connect.NewUnaryHandler(
+		WorkerServiceReturnProcedure,
+		svc.Return,
+		connect.WithSchema(workerServiceMethods.ByName("Return")),
+		connect.WithHandlerOptions(opts...),
+	)
+	return "/duly.scheduler.v1.WorkerService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case WorkerServiceClaimProcedure:
+			workerServiceClaimHandler.ServeHTTP(w, r)
+		case WorkerServiceKeepProcedure:
+			workerServiceKeepHandler.ServeHTTP(w, r)
+		case WorkerServiceReturnProcedure:
+			workerServiceReturnHandler.ServeHTTP(w, r)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+}
+
+// UnimplementedWorkerServiceHandler returns CodeUnimplemented from all methods.
+type UnimplementedWorkerServiceHandler struct{}
+
+func (UnimplementedWorkerServiceHandler) Claim(context.Context, *connect.Request[ClaimRequest]) (*connect.Response[ClaimResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("duly.scheduler.v1.WorkerService.Claim is not implemented"))
+}
+
+func (UnimplementedWorkerServiceHandler) Keep(context.Context, *connect.Request[KeepRequest]) (*connect.Response[KeepResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("duly.scheduler.v1.WorkerService.Keep is not implemented"))
+}
+
+func (UnimplementedWorkerServiceHandler) Return(context.Context, *connect.Request[ReturnRequest]) (*connect.Response[ReturnResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("duly.scheduler.v1.WorkerService.Return is not implemented"))
 }

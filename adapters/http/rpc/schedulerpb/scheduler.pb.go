@@ -783,6 +783,610 @@ func (x *TriggerJobResponse) GetJob() *JobStatus {
 	return nil
 }
 
+type ClaimRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kinds         []string               `protobuf:"bytes,1,rep,name=kinds,proto3" json:"kinds,omitempty"`                       // that the worker runs
+	AgentIds      []string               `protobuf:"bytes,2,rep,name=agent_ids,json=agentIds,proto3" json:"agent_ids,omitempty"` // empty for all that its credential covers
+	Most          uint32                 `protobuf:"varint,3,opt,name=most,proto3" json:"most,omitempty"`                        // runs at once, 1 if zero
+	Lease         *durationpb.Duration   `protobuf:"bytes,4,opt,name=lease,proto3" json:"lease,omitempty"`                       // how long a run is held without a sign of life, 60 s if missing
+	Wait          *durationpb.Duration   `protobuf:"bytes,5,opt,name=wait,proto3" json:"wait,omitempty"`                         // how long to wait for the first run
+	Worker        string                 `protobuf:"bytes,6,opt,name=worker,proto3" json:"worker,omitempty"`                     // its name, for people
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClaimRequest) Reset() {
+	*x = ClaimRequest{}
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClaimRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClaimRequest) ProtoMessage() {}
+
+func (x *ClaimRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClaimRequest.ProtoReflect.Descriptor instead.
+func (*ClaimRequest) Descriptor() ([]byte, []int) {
+	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ClaimRequest) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+func (x *ClaimRequest) GetAgentIds() []string {
+	if x != nil {
+		return x.AgentIds
+	}
+	return nil
+}
+
+func (x *ClaimRequest) GetMost() uint32 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+func (x *ClaimRequest) GetLease() *durationpb.Duration {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *ClaimRequest) GetWait() *durationpb.Duration {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
+func (x *ClaimRequest) GetWorker() string {
+	if x != nil {
+		return x.Worker
+	}
+	return ""
+}
+
+type ClaimResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          []string               `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`                              // the JSON that a program gets, each with its ticket
+	NextDueAt     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=next_due_at,json=nextDueAt,proto3" json:"next_due_at,omitempty"` // when something is due next, as far as is known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClaimResponse) Reset() {
+	*x = ClaimResponse{}
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClaimResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClaimResponse) ProtoMessage() {}
+
+func (x *ClaimResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClaimResponse.ProtoReflect.Descriptor instead.
+func (*ClaimResponse) Descriptor() ([]byte, []int) {
+	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ClaimResponse) GetRuns() []string {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *ClaimResponse) GetNextDueAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextDueAt
+	}
+	return nil
+}
+
+// LifeSign is the sign of life of a run, with what it has to store.
+type LifeSign struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ticket        string                 `protobuf:"bytes,1,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	Progress      string                 `protobuf:"bytes,2,opt,name=progress,proto3" json:"progress,omitempty"`                                                                       // JSON; empty for none
+	Checkpoint    string                 `protobuf:"bytes,3,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`                                                                   // JSON; empty for none
+	Usage         map[string]float64     `protobuf:"bytes,4,rep,name=usage,proto3" json:"usage,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"` // since the run began
+	Number        int64                  `protobuf:"varint,5,opt,name=number,proto3" json:"number,omitempty"`                                                                          // of what is to be stored, from 1 on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LifeSign) Reset() {
+	*x = LifeSign{}
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LifeSign) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LifeSign) ProtoMessage() {}
+
+func (x *LifeSign) ProtoReflect() protoreflect.Message {
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LifeSign.ProtoReflect.Descriptor instead.
+func (*LifeSign) Descriptor() ([]byte, []int) {
+	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *LifeSign) GetTicket() string {
+	if x != nil {
+		return x.Ticket
+	}
+	return ""
+}
+
+func (x *LifeSign) GetProgress() string {
+	if x != nil {
+		return x.Progress
+	}
+	return ""
+}
+
+func (x *LifeSign) GetCheckpoint() string {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return ""
+}
+
+func (x *LifeSign) GetUsage() map[string]float64 {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+func (x *LifeSign) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+type KeepRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          []*LifeSign            `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeepRequest) Reset() {
+	*x = KeepRequest{}
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeepRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeepRequest) ProtoMessage() {}
+
+func (x *KeepRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeepRequest.ProtoReflect.Descriptor instead.
+func (*KeepRequest) Descriptor() ([]byte, []int) {
+	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *KeepRequest) GetRuns() []*LifeSign {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+// KeptRun is what becomes of a run.
+type KeptRun struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kept          bool                   `protobuf:"varint,1,opt,name=kept,proto3" json:"kept,omitempty"`    // false: the run is lost, and must not go on
+	End           string                 `protobuf:"bytes,2,opt,name=end,proto3" json:"end,omitempty"`       // why it is to end, although it is kept: cancelled, budget or timeout
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"` // of a cancel
+	Error         string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`   // why nothing was stored
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeptRun) Reset() {
+	*x = KeptRun{}
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeptRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeptRun) ProtoMessage() {}
+
+func (x *KeptRun) ProtoReflect() protoreflect.Message {
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeptRun.ProtoReflect.Descriptor instead.
+func (*KeptRun) Descriptor() ([]byte, []int) {
+	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *KeptRun) GetKept() bool {
+	if x != nil {
+		return x.Kept
+	}
+	return false
+}
+
+func (x *KeptRun) GetEnd() string {
+	if x != nil {
+		return x.End
+	}
+	return ""
+}
+
+func (x *KeptRun) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *KeptRun) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+type KeepResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          []*KeptRun             `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"` // in the order of the request
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeepResponse) Reset() {
+	*x = KeepResponse{}
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeepResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeepResponse) ProtoMessage() {}
+
+func (x *KeepResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeepResponse.ProtoReflect.Descriptor instead.
+func (*KeepResponse) Descriptor() ([]byte, []int) {
+	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *KeepResponse) GetRuns() []*KeptRun {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+// End is how a run has ended.
+type End struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ticket        string                 `protobuf:"bytes,1,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	Number        int64                  `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`   // of the last sign of life that had something to store
+	Release       bool                   `protobuf:"varint,3,opt,name=release,proto3" json:"release,omitempty"` // gives the run back, uncharged, as if it had not begun
+	Outcome       string                 `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"`  // the JSON of an outcome, as programs and webhooks answer it; empty for success without a result
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *End) Reset() {
+	*x = End{}
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *End) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*End) ProtoMessage() {}
+
+func (x *End) ProtoReflect() protoreflect.Message {
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use End.ProtoReflect.Descriptor instead.
+func (*End) Descriptor() ([]byte, []int) {
+	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *End) GetTicket() string {
+	if x != nil {
+		return x.Ticket
+	}
+	return ""
+}
+
+func (x *End) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *End) GetRelease() bool {
+	if x != nil {
+		return x.Release
+	}
+	return false
+}
+
+func (x *End) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+type ReturnRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          []*End                 `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
+	Claim         *ClaimRequest          `protobuf:"bytes,2,opt,name=claim,proto3" json:"claim,omitempty"` // what is asked for next; missing for nothing
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReturnRequest) Reset() {
+	*x = ReturnRequest{}
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReturnRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReturnRequest) ProtoMessage() {}
+
+func (x *ReturnRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReturnRequest.ProtoReflect.Descriptor instead.
+func (*ReturnRequest) Descriptor() ([]byte, []int) {
+	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ReturnRequest) GetRuns() []*End {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *ReturnRequest) GetClaim() *ClaimRequest {
+	if x != nil {
+		return x.Claim
+	}
+	return nil
+}
+
+// ReturnedRun is what became of a run.
+type ReturnedRun struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ended         string                 `protobuf:"bytes,1,opt,name=ended,proto3" json:"ended,omitempty"`                            // completed, failed, cancelled, waiting, released, lost, refused or unknown
+	NextDueAt     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=next_due_at,json=nextDueAt,proto3" json:"next_due_at,omitempty"` // when its task is due again
+	Error         string                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`                            // what is wrong with what was sent, or why nothing is known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReturnedRun) Reset() {
+	*x = ReturnedRun{}
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReturnedRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReturnedRun) ProtoMessage() {}
+
+func (x *ReturnedRun) ProtoReflect() protoreflect.Message {
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReturnedRun.ProtoReflect.Descriptor instead.
+func (*ReturnedRun) Descriptor() ([]byte, []int) {
+	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ReturnedRun) GetEnded() string {
+	if x != nil {
+		return x.Ended
+	}
+	return ""
+}
+
+func (x *ReturnedRun) GetNextDueAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextDueAt
+	}
+	return nil
+}
+
+func (x *ReturnedRun) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+type ReturnResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          []*ReturnedRun         `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`       // in the order of the request
+	Claimed       *ClaimResponse         `protobuf:"bytes,2,opt,name=claimed,proto3" json:"claimed,omitempty"` // missing if nothing was asked for, or the claim failed: it is made again by itself
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReturnResponse) Reset() {
+	*x = ReturnResponse{}
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReturnResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReturnResponse) ProtoMessage() {}
+
+func (x *ReturnResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReturnResponse.ProtoReflect.Descriptor instead.
+func (*ReturnResponse) Descriptor() ([]byte, []int) {
+	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ReturnResponse) GetRuns() []*ReturnedRun {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *ReturnResponse) GetClaimed() *ClaimResponse {
+	if x != nil {
+		return x.Claimed
+	}
+	return nil
+}
+
 var File_duly_scheduler_v1_scheduler_proto protoreflect.FileDescriptor
 
 const file_duly_scheduler_v1_scheduler_proto_rawDesc = "" +
@@ -852,14 +1456,64 @@ const file_duly_scheduler_v1_scheduler_proto_rawDesc = "" +
 	"\bagent_id\x18\x02 \x01(\tR\aagentId\"d\n" +
 	"\x12TriggerJobResponse\x12\x18\n" +
 	"\asuccess\x18\x01 \x01(\bR\asuccess\x12.\n" +
-	"\x03job\x18\x03 \x01(\v2\x1c.duly.scheduler.v1.JobStatusR\x03jobJ\x04\b\x02\x10\x032\xe2\x03\n" +
+	"\x03job\x18\x03 \x01(\v2\x1c.duly.scheduler.v1.JobStatusR\x03jobJ\x04\b\x02\x10\x03\"\xcd\x01\n" +
+	"\fClaimRequest\x12\x14\n" +
+	"\x05kinds\x18\x01 \x03(\tR\x05kinds\x12\x1b\n" +
+	"\tagent_ids\x18\x02 \x03(\tR\bagentIds\x12\x12\n" +
+	"\x04most\x18\x03 \x01(\rR\x04most\x12/\n" +
+	"\x05lease\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12-\n" +
+	"\x04wait\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x16\n" +
+	"\x06worker\x18\x06 \x01(\tR\x06worker\"_\n" +
+	"\rClaimResponse\x12\x12\n" +
+	"\x04runs\x18\x01 \x03(\tR\x04runs\x12:\n" +
+	"\vnext_due_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tnextDueAt\"\xee\x01\n" +
+	"\bLifeSign\x12\x16\n" +
+	"\x06ticket\x18\x01 \x01(\tR\x06ticket\x12\x1a\n" +
+	"\bprogress\x18\x02 \x01(\tR\bprogress\x12\x1e\n" +
+	"\n" +
+	"checkpoint\x18\x03 \x01(\tR\n" +
+	"checkpoint\x12<\n" +
+	"\x05usage\x18\x04 \x03(\v2&.duly.scheduler.v1.LifeSign.UsageEntryR\x05usage\x12\x16\n" +
+	"\x06number\x18\x05 \x01(\x03R\x06number\x1a8\n" +
+	"\n" +
+	"UsageEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\">\n" +
+	"\vKeepRequest\x12/\n" +
+	"\x04runs\x18\x01 \x03(\v2\x1b.duly.scheduler.v1.LifeSignR\x04runs\"]\n" +
+	"\aKeptRun\x12\x12\n" +
+	"\x04kept\x18\x01 \x01(\bR\x04kept\x12\x10\n" +
+	"\x03end\x18\x02 \x01(\tR\x03end\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\">\n" +
+	"\fKeepResponse\x12.\n" +
+	"\x04runs\x18\x01 \x03(\v2\x1a.duly.scheduler.v1.KeptRunR\x04runs\"i\n" +
+	"\x03End\x12\x16\n" +
+	"\x06ticket\x18\x01 \x01(\tR\x06ticket\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x18\n" +
+	"\arelease\x18\x03 \x01(\bR\arelease\x12\x18\n" +
+	"\aoutcome\x18\x04 \x01(\tR\aoutcome\"r\n" +
+	"\rReturnRequest\x12*\n" +
+	"\x04runs\x18\x01 \x03(\v2\x16.duly.scheduler.v1.EndR\x04runs\x125\n" +
+	"\x05claim\x18\x02 \x01(\v2\x1f.duly.scheduler.v1.ClaimRequestR\x05claim\"u\n" +
+	"\vReturnedRun\x12\x14\n" +
+	"\x05ended\x18\x01 \x01(\tR\x05ended\x12:\n" +
+	"\vnext_due_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tnextDueAt\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"\x80\x01\n" +
+	"\x0eReturnResponse\x122\n" +
+	"\x04runs\x18\x01 \x03(\v2\x1e.duly.scheduler.v1.ReturnedRunR\x04runs\x12:\n" +
+	"\aclaimed\x18\x02 \x01(\v2 .duly.scheduler.v1.ClaimResponseR\aclaimed2\xe2\x03\n" +
 	"\x10SchedulerService\x12q\n" +
 	"\x12GetSchedulerStatus\x12,.duly.scheduler.v1.GetSchedulerStatusRequest\x1a-.duly.scheduler.v1.GetSchedulerStatusResponse\x12S\n" +
 	"\bListJobs\x12\".duly.scheduler.v1.ListJobsRequest\x1a#.duly.scheduler.v1.ListJobsResponse\x12S\n" +
 	"\bPauseJob\x12\".duly.scheduler.v1.PauseJobRequest\x1a#.duly.scheduler.v1.PauseJobResponse\x12V\n" +
 	"\tResumeJob\x12#.duly.scheduler.v1.ResumeJobRequest\x1a$.duly.scheduler.v1.ResumeJobResponse\x12Y\n" +
 	"\n" +
-	"TriggerJob\x12$.duly.scheduler.v1.TriggerJobRequest\x1a%.duly.scheduler.v1.TriggerJobResponseB=Z;github.com/seed-6f6f2c11/duly/adapters/http/rpc/schedulerpbb\x06proto3"
+	"TriggerJob\x12$.duly.scheduler.v1.TriggerJobRequest\x1a%.duly.scheduler.v1.TriggerJobResponse2\xf3\x01\n" +
+	"\rWorkerService\x12J\n" +
+	"\x05Claim\x12\x1f.duly.scheduler.v1.ClaimRequest\x1a .duly.scheduler.v1.ClaimResponse\x12G\n" +
+	"\x04Keep\x12\x1e.duly.scheduler.v1.KeepRequest\x1a\x1f.duly.scheduler.v1.KeepResponse\x12M\n" +
+	"\x06Return\x12 .duly.scheduler.v1.ReturnRequest\x1a!.duly.scheduler.v1.ReturnResponseB=Z;github.com/seed-6f6f2c11/duly/adapters/http/rpc/schedulerpbb\x06proto3"
 
 var (
 	file_duly_scheduler_v1_scheduler_proto_rawDescOnce sync.Once
@@ -873,7 +1527,7 @@ func file_duly_scheduler_v1_scheduler_proto_rawDescGZIP() []byte {
 	return file_duly_scheduler_v1_scheduler_proto_rawDescData
 }
 
-var file_duly_scheduler_v1_scheduler_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_duly_scheduler_v1_scheduler_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_duly_scheduler_v1_scheduler_proto_goTypes = []any{
 	(*JobStatus)(nil),                  // 0: duly.scheduler.v1.JobStatus
 	(*GetSchedulerStatusRequest)(nil),  // 1: duly.scheduler.v1.GetSchedulerStatusRequest
@@ -886,36 +1540,64 @@ var file_duly_scheduler_v1_scheduler_proto_goTypes = []any{
 	(*ResumeJobResponse)(nil),          // 8: duly.scheduler.v1.ResumeJobResponse
 	(*TriggerJobRequest)(nil),          // 9: duly.scheduler.v1.TriggerJobRequest
 	(*TriggerJobResponse)(nil),         // 10: duly.scheduler.v1.TriggerJobResponse
-	(*timestamppb.Timestamp)(nil),      // 11: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 12: google.protobuf.Duration
+	(*ClaimRequest)(nil),               // 11: duly.scheduler.v1.ClaimRequest
+	(*ClaimResponse)(nil),              // 12: duly.scheduler.v1.ClaimResponse
+	(*LifeSign)(nil),                   // 13: duly.scheduler.v1.LifeSign
+	(*KeepRequest)(nil),                // 14: duly.scheduler.v1.KeepRequest
+	(*KeptRun)(nil),                    // 15: duly.scheduler.v1.KeptRun
+	(*KeepResponse)(nil),               // 16: duly.scheduler.v1.KeepResponse
+	(*End)(nil),                        // 17: duly.scheduler.v1.End
+	(*ReturnRequest)(nil),              // 18: duly.scheduler.v1.ReturnRequest
+	(*ReturnedRun)(nil),                // 19: duly.scheduler.v1.ReturnedRun
+	(*ReturnResponse)(nil),             // 20: duly.scheduler.v1.ReturnResponse
+	nil,                                // 21: duly.scheduler.v1.LifeSign.UsageEntry
+	(*timestamppb.Timestamp)(nil),      // 22: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 23: google.protobuf.Duration
 }
 var file_duly_scheduler_v1_scheduler_proto_depIdxs = []int32{
-	11, // 0: duly.scheduler.v1.JobStatus.last_run:type_name -> google.protobuf.Timestamp
-	11, // 1: duly.scheduler.v1.JobStatus.next_run:type_name -> google.protobuf.Timestamp
-	12, // 2: duly.scheduler.v1.JobStatus.every:type_name -> google.protobuf.Duration
-	11, // 3: duly.scheduler.v1.JobStatus.updated_at:type_name -> google.protobuf.Timestamp
+	22, // 0: duly.scheduler.v1.JobStatus.last_run:type_name -> google.protobuf.Timestamp
+	22, // 1: duly.scheduler.v1.JobStatus.next_run:type_name -> google.protobuf.Timestamp
+	23, // 2: duly.scheduler.v1.JobStatus.every:type_name -> google.protobuf.Duration
+	22, // 3: duly.scheduler.v1.JobStatus.updated_at:type_name -> google.protobuf.Timestamp
 	0,  // 4: duly.scheduler.v1.GetSchedulerStatusResponse.jobs:type_name -> duly.scheduler.v1.JobStatus
 	0,  // 5: duly.scheduler.v1.ListJobsResponse.jobs:type_name -> duly.scheduler.v1.JobStatus
-	11, // 6: duly.scheduler.v1.PauseJobRequest.until:type_name -> google.protobuf.Timestamp
-	12, // 7: duly.scheduler.v1.PauseJobRequest.for:type_name -> google.protobuf.Duration
+	22, // 6: duly.scheduler.v1.PauseJobRequest.until:type_name -> google.protobuf.Timestamp
+	23, // 7: duly.scheduler.v1.PauseJobRequest.for:type_name -> google.protobuf.Duration
 	0,  // 8: duly.scheduler.v1.PauseJobResponse.job:type_name -> duly.scheduler.v1.JobStatus
 	0,  // 9: duly.scheduler.v1.ResumeJobResponse.job:type_name -> duly.scheduler.v1.JobStatus
 	0,  // 10: duly.scheduler.v1.TriggerJobResponse.job:type_name -> duly.scheduler.v1.JobStatus
-	1,  // 11: duly.scheduler.v1.SchedulerService.GetSchedulerStatus:input_type -> duly.scheduler.v1.GetSchedulerStatusRequest
-	3,  // 12: duly.scheduler.v1.SchedulerService.ListJobs:input_type -> duly.scheduler.v1.ListJobsRequest
-	5,  // 13: duly.scheduler.v1.SchedulerService.PauseJob:input_type -> duly.scheduler.v1.PauseJobRequest
-	7,  // 14: duly.scheduler.v1.SchedulerService.ResumeJob:input_type -> duly.scheduler.v1.ResumeJobRequest
-	9,  // 15: duly.scheduler.v1.SchedulerService.TriggerJob:input_type -> duly.scheduler.v1.TriggerJobRequest
-	2,  // 16: duly.scheduler.v1.SchedulerService.GetSchedulerStatus:output_type -> duly.scheduler.v1.GetSchedulerStatusResponse
-	4,  // 17: duly.scheduler.v1.SchedulerService.ListJobs:output_type -> duly.scheduler.v1.ListJobsResponse
-	6,  // 18: duly.scheduler.v1.SchedulerService.PauseJob:output_type -> duly.scheduler.v1.PauseJobResponse
-	8,  // 19: duly.scheduler.v1.SchedulerService.ResumeJob:output_type -> duly.scheduler.v1.ResumeJobResponse
-	10, // 20: duly.scheduler.v1.SchedulerService.TriggerJob:output_type -> duly.scheduler.v1.TriggerJobResponse
-	16, // [16:21] is the sub-list for method output_type
-	11, // [11:16] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	23, // 11: duly.scheduler.v1.ClaimRequest.lease:type_name -> google.protobuf.Duration
+	23, // 12: duly.scheduler.v1.ClaimRequest.wait:type_name -> google.protobuf.Duration
+	22, // 13: duly.scheduler.v1.ClaimResponse.next_due_at:type_name -> google.protobuf.Timestamp
+	21, // 14: duly.scheduler.v1.LifeSign.usage:type_name -> duly.scheduler.v1.LifeSign.UsageEntry
+	13, // 15: duly.scheduler.v1.KeepRequest.runs:type_name -> duly.scheduler.v1.LifeSign
+	15, // 16: duly.scheduler.v1.KeepResponse.runs:type_name -> duly.scheduler.v1.KeptRun
+	17, // 17: duly.scheduler.v1.ReturnRequest.runs:type_name -> duly.scheduler.v1.End
+	11, // 18: duly.scheduler.v1.ReturnRequest.claim:type_name -> duly.scheduler.v1.ClaimRequest
+	22, // 19: duly.scheduler.v1.ReturnedRun.next_due_at:type_name -> google.protobuf.Timestamp
+	19, // 20: duly.scheduler.v1.ReturnResponse.runs:type_name -> duly.scheduler.v1.ReturnedRun
+	12, // 21: duly.scheduler.v1.ReturnResponse.claimed:type_name -> duly.scheduler.v1.ClaimResponse
+	1,  // 22: duly.scheduler.v1.SchedulerService.GetSchedulerStatus:input_type -> duly.scheduler.v1.GetSchedulerStatusRequest
+	3,  // 23: duly.scheduler.v1.SchedulerService.ListJobs:input_type -> duly.scheduler.v1.ListJobsRequest
+	5,  // 24: duly.scheduler.v1.SchedulerService.PauseJob:input_type -> duly.scheduler.v1.PauseJobRequest
+	7,  // 25: duly.scheduler.v1.SchedulerService.ResumeJob:input_type -> duly.scheduler.v1.ResumeJobRequest
+	9,  // 26: duly.scheduler.v1.SchedulerService.TriggerJob:input_type -> duly.scheduler.v1.TriggerJobRequest
+	11, // 27: duly.scheduler.v1.WorkerService.Claim:input_type -> duly.scheduler.v1.ClaimRequest
+	14, // 28: duly.scheduler.v1.WorkerService.Keep:input_type -> duly.scheduler.v1.KeepRequest
+	18, // 29: duly.scheduler.v1.WorkerService.Return:input_type -> duly.scheduler.v1.ReturnRequest
+	2,  // 30: duly.scheduler.v1.SchedulerService.GetSchedulerStatus:output_type -> duly.scheduler.v1.GetSchedulerStatusResponse
+	4,  // 31: duly.scheduler.v1.SchedulerService.ListJobs:output_type -> duly.scheduler.v1.ListJobsResponse
+	6,  // 32: duly.scheduler.v1.SchedulerService.PauseJob:output_type -> duly.scheduler.v1.PauseJobResponse
+	8,  // 33: duly.scheduler.v1.SchedulerService.ResumeJob:output_type -> duly.scheduler.v1.ResumeJobResponse
+	10, // 34: duly.scheduler.v1.SchedulerService.TriggerJob:output_type -> duly.scheduler.v1.TriggerJobResponse
+	12, // 35: duly.scheduler.v1.WorkerService.Claim:output_type -> duly.scheduler.v1.ClaimResponse
+	16, // 36: duly.scheduler.v1.WorkerService.Keep:output_type -> duly.scheduler.v1.KeepResponse
+	20, // 37: duly.scheduler.v1.WorkerService.Return:output_type -> duly.scheduler.v1.ReturnResponse
+	30, // [30:38] is the sub-list for method output_type
+	22, // [22:30] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_duly_scheduler_v1_scheduler_proto_init() }
@@ -929,9 +1611,9 @@ func file_duly_scheduler_v1_scheduler_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_duly_scheduler_v1_scheduler_proto_rawDesc), len(file_duly_scheduler_v1_scheduler_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   22,
 			NumExtensions: 0,
-			NumServices:   1,
+			NumServices:   2,
 		},
 		GoTypes:           file_duly_scheduler_v1_scheduler_proto_goTypes,
 		DependencyIndexes: file_duly_scheduler_v1_scheduler_proto_depIdxs,

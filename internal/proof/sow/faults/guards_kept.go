@@ -87,6 +87,9 @@ var keptGuards = []Guard{
 		Name: "turn-held", What: "what a worker's claim brings, and ends at once, waits for another claim", Change: sow.Drop,
 	}, inCore, "TestATurnThatBringsWhatIsSkipped$"},
 	{"47", sow.Fault{
+		Name: "unsent-messages", What: "a run whose message could not be sent waits for its lease", Change: sow.Never,
+	}, "adapters/http/rpc", "TestRunsThatCannotBeSent$"},
+	{"47", sow.Fault{
 		Name: "ticket-seal", What: "a ticket that was made up ends the run of another", Change: sow.Never,
 	}, "adapters/http", "TestAWorkerOverHTTP$"},
 	{"47", sow.Fault{
