@@ -4,6 +4,7 @@ package clients_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -271,6 +272,23 @@ func TestRunsThatHaveToEnd(t *testing.T) {
 		s.submit("spends", "spends", nil)
 		spent := s.becomes("spends", func(t *core.TaskInfo) bool { return t.RunCount > 0 })
 		assert.JSONEq(s, "1", string(spent.Checkpoint))
+	})
+}
+
+// What a run submits is below it, so that one which submits itself stops at the depth that is allowed, with a message.
+func TestTasksThatTasksSubmit(t *testing.T) {
+	each(t, func(s *stage) {
+		s.work("w1")
+		s.submit("breeds", "0", 0)
+		last := fmt.Sprintf("%d é/%d", model.DefaultMaxDepth, model.DefaultMaxDepth-1)
+		require.Eventually(s, func() bool {
+			_, err := s.s.Task(s.Context(), "ada", last)
+			return err == nil
+		}, 20*time.Second, 10*time.Millisecond)
+		deepest := s.becomes(last, func(t *core.TaskInfo) bool { return t.LastError != "" })
+		assert.Contains(s, deepest.LastError, "below")
+		assert.Equal(s, model.DefaultMaxDepth, deepest.Origin.Depth)
+		assert.Equal(s, "0", deepest.Origin.Root.ID)
 	})
 }
 

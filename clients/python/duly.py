@@ -118,10 +118,10 @@ class Client:
         self._token = token or os.environ.get("DULY_TOKEN", "").split(",")[0].strip()
         self._timeout, self._own = timeout, threading.local()
 
-    def call(self, method: str, path: str, body: Any = None, timeout: Optional[float] = None) -> Any:
-        """One call. It raises Error for an answer that is no success, and OSError or http.client.HTTPException if there is none."""
+    def call(self, method: str, path: str, body: Any = None, timeout: Optional[float] = None, **more: str) -> Any:
+        """One call, with more headers. It raises Error for an answer that is no success, and OSError or http.client.HTTPException if there is none."""
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Accept": "application/json", "User-Agent": "duly-python/" + __version__}
+        headers = {"Accept": "application/json", "User-Agent": "duly-python/" + __version__, **more}
         if data is not None:
             headers["Content-Type"] = "application/json"
         if self._token:
@@ -163,10 +163,12 @@ class Client:
 
     def submit(self, agent: str, kind: str, payload: Any = None, **fields: Any) -> Dict[str, Any]:
         """Submits a task; fields are those of the API, such as id, delay, cron, zone or unique_key. With an id it may be sent again."""
-        task = {"agent_id": agent, "kind": kind, **fields}
-        if payload is not None:
-            task["payload"] = payload
-        return self.call("POST", "/v1/tasks", {"tasks": [task]})["tasks"][0]
+        return self._submit({"agent_id": agent, "kind": kind, "payload": payload, **fields})
+
+    def _submit(self, task: Dict[str, Any], **more: str) -> Dict[str, Any]:
+        if task["payload"] is None:
+            del task["payload"]
+        return self.call("POST", "/v1/tasks", {"tasks": [task]}, **more)["tasks"][0]
 
     def task(self, agent: str, id: str, wait: Optional[str] = None) -> Dict[str, Any]:
         """The task; with a wait, such as "30s", once it has ended, or as it is after that time."""
@@ -262,6 +264,12 @@ class Run:
             self._news["checkpoint"] = checkpoint
         self._worker._keep([self], until=lambda: "checkpoint" not in self._news)
         self.check()
+
+    def submit(self, agent: str, kind: str, payload: Any = None, **fields: Any) -> Dict[str, Any]:
+        """Submits a task in the name of this run, so that the limits of what tasks submit hold: how deep below their root, and how many."""
+        self.check()
+        parent = _segment(self.agent_id) + "/" + _segment(self.id)
+        return self._worker.client._submit({"agent_id": agent, "kind": kind, "payload": payload, **fields}, **{"Duly-Parent": parent})
 
     def key(self, step: str) -> str:
         """The idempotency key of a step: the same whenever it is repeated, and of no other."""

@@ -82,6 +82,11 @@ def spends(run):
         run.save(n)
 
 
+@worker.handles("breeds")
+def breeds(run):
+    run.submit("ada", "breeds", run.payload + 1, id=f"{run.payload + 1} é/{run.id[:1]}")
+
+
 @worker.handles("nonsense")
 def nonsense(run):
     raise duly.Snooze("some time")

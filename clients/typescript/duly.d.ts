@@ -67,8 +67,8 @@ export interface ClientOptions {
 /** Calls of the HTTP API. */
 export class Client {
   constructor(options?: ClientOptions);
-  call<A = any>(method: string, path: string, body?: unknown, options?: { timeout?: number; signal?: AbortSignal }): Promise<A>;
-  submit(task: NewTask): Promise<Task & { created: boolean }>;
+  call<A = any>(method: string, path: string, body?: unknown, options?: { timeout?: number; signal?: AbortSignal; headers?: Record<string, string> }): Promise<A>;
+  submit(task: NewTask, options?: { timeout?: number; signal?: AbortSignal; headers?: Record<string, string> }): Promise<Task & { created: boolean }>;
   task(agent: string, id: string, options?: { wait?: string }): Promise<Task>;
   wait(agent: string, id: string): Promise<Task>;
   cancel(agent: string, id: string, reason?: string): Promise<Task>;
@@ -100,6 +100,8 @@ export interface Run<P = any> {
   check(): void;
   /** Reports how far the run has come; it is stored with the next sign of life, soon. */
   progress(progress: unknown): void;
+  /** Submits a task in the name of this run, so that the limits of what tasks submit hold: how deep below their root, and how many. */
+  submit(task: NewTask): Promise<Task & { created: boolean }>;
   /** Adds what the run has used, for budgets: run.use({ tokens: 1200 }). */
   use(amounts: Record<string, number>): void;
   /** Resolves when the checkpoint is stored: the next run of this occurrence finds it, however this one ends. */

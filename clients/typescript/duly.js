@@ -70,11 +70,11 @@ export class Client {
   }
 
   /** One call. It throws DulyError for an answer that is no success, and what fetch throws if there is none. */
-  async call(method, path, body, { timeout = this.timeout, signal } = {}) {
+  async call(method, path, body, { timeout = this.timeout, signal, headers } = {}) {
     const over = AbortSignal.timeout(timeout);
     const response = await fetch(this.url + path, {
       method,
-      headers: { Accept: "application/json", ...(body !== undefined && { "Content-Type": "application/json" }), ...(this.token && { Authorization: `Bearer ${this.token}` }) },
+      headers: { Accept: "application/json", ...(body !== undefined && { "Content-Type": "application/json" }), ...(this.token && { Authorization: `Bearer ${this.token}` }), ...headers },
       body: body === undefined ? undefined : JSON.stringify(body),
       signal: signal ? AbortSignal.any([over, signal]) : over,
     });
@@ -90,8 +90,8 @@ export class Client {
   }
 
   /** Submits a task. With an id it may be sent again. */
-  async submit(task) {
-    return (await this.call("POST", "/v1/tasks", { tasks: [task] })).tasks[0];
+  async submit(task, options) {
+    return (await this.call("POST", "/v1/tasks", { tasks: [task] }, options)).tasks[0];
   }
 
   /** The task; with a wait, such as "30s", once it has ended, or as it is after that time. */
@@ -160,6 +160,12 @@ export class Run {
     this.check();
     this.news.progress = progress;
     this.#worker.hurry();
+  }
+
+  /** Submits a task in the name of this run, so that the limits of what tasks submit hold: how deep below their root, and how many. */
+  submit(task) {
+    this.check();
+    return this.#worker.client.submit(task, { headers: { "Duly-Parent": `${encodeURIComponent(this.agent_id)}/${encodeURIComponent(this.id)}` } });
   }
 
   /** Adds what the run has used, for budgets: run.use({ tokens: 1200 }). */

@@ -48,6 +48,7 @@ worker.handle("spends", async (run) => {
     await run.save(n);
   }
 });
+worker.handle("breeds", (run) => run.submit({ agent_id: "ada", kind: "breeds", payload: run.payload + 1, id: `${run.payload + 1} é/${run.id.slice(0, 1)}` }).then(() => null));
 worker.handle("nonsense", () => {
   throw snooze("some time");
 });
