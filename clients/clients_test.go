@@ -297,13 +297,14 @@ func TestAWorkerStops(t *testing.T) {
 	each(t, func(s *stage) {
 		w := s.work("w1")
 		s.submit("slow", "1", nil)
-		s.becomes("1", is(core.StatusInProgress))
+		s.becomes("1", func(t *core.TaskInfo) bool { return len(t.Progress) > 0 })
 		w.signal(s, syscall.SIGTERM)
 		<-w.ended
 		assert.Equal(s, 0, w.cmd.ProcessState.ExitCode())
 		task := s.task("1")
 		assert.Equal(s, core.StatusWaiting, task.Status)
 		assert.Zero(s, task.ErrorCount+int64(task.Crashes))
+		assert.Equal(s, core.Usage{"tokens": 3}, task.Runs[0].Used, "what it has used counts")
 		assert.Equal(s, []string{"stopped"}, s.written())
 	})
 }

@@ -323,6 +323,7 @@ type end struct {
 	ticket  string
 	number  int64
 	release bool
+	used    core.Usage        // of a run that is given back
 	outcome *contract.Outcome // nil for none
 }
 
@@ -344,6 +345,12 @@ func (e *end) read(data []byte) error {
 		strictjson.Field{Name: "release", Into: &e.release, Must: "must be true or false"}); err != nil {
 		return err
 	}
+	if usage, has := o["usage"]; e.release && has {
+		delete(o, "usage")
+		if err := (strictjson.Object{"usage": usage}).Read("a run", strictjson.Field{Name: "usage", Into: &e.used, Must: "must be an object of numbers"}); err != nil {
+			return err
+		}
+	}
 	if e.release && len(o) == 0 {
 		return nil
 	}
@@ -362,9 +369,13 @@ func (a *lending) returned(ctx context.Context, e *end) (core.Returned, error) {
 	ticket, err := a.ticketOf(ctx, e.ticket)
 	out := core.Returned{Ticket: ticket, Number: e.number}
 	switch {
-	case err != nil || e.outcome == nil:
-	case e.release:
-		err = &core.InvalidError{Field: "release", Reason: "must be alone beside the ticket"}
+	case err != nil:
+	case e.release && e.outcome != nil:
+		err = &core.InvalidError{Field: "release", Reason: "must be alone beside the ticket and the usage"}
+	case len(e.used) > 0: // it had begun
+		err = core.NewTestRun(nil).Use(e.used)
+		out.End = func(t *core.Task[json.RawMessage]) error { return errors.Join(core.ErrStopping, t.Use(e.used)) }
+	case e.outcome == nil:
 	default:
 		out.End, err = e.outcome.Read(a.config.Clock.Now())
 	}

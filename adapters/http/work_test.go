@@ -183,3 +183,26 @@ func TestCallsOfWorkersThatMakeNoSense(t *testing.T) {
 	}
 	assert.Zero(t, f.store.calls.Load())
 }
+
+// A run that is given back has used what it has used, and is charged no attempt; what makes no sense beside it is refused, and the run stays.
+func TestARunThatIsGivenBack(t *testing.T) {
+	t.Parallel()
+	f := setup(t, httpadapter.Config{Tokens: []string{"ada"}})
+	submitted(t, f, "ada")
+	run := ticket(t, f, "ada")
+	back := func(more string) operation.ReturnedRun {
+		return as[operation.Returned](t, f, "ada", "return", fmt.Sprintf(`{"runs":[{"ticket":%q,"release":true%s}]}`, run, more), 200).Runs[0]
+	}
+	for more, says := range map[string]string{`,"result":1`: "alone", `,"usage":{"tokens":-1}`: "tokens", `,"usage":{"tokens":1},"error":"no"`: "alone"} {
+		refused := back(more)
+		assert.Equal(t, operation.EndedRefused, refused.Ended, more)
+		assert.Contains(t, refused.Error, says, more)
+	}
+	assert.Equal(t, operation.EndedReleased, back(`,"usage":{"tokens":12}`).Ended)
+	info, err := f.scheduler.Task(t.Context(), "ada", "1")
+	require.NoError(t, err)
+	assert.Equal(t, core.StatusWaiting, info.Status)
+	require.Len(t, info.Runs, 1)
+	assert.Equal(t, core.Usage{"tokens": 12}, info.Runs[0].Used)
+	assert.Zero(t, info.ErrorCount)
+}

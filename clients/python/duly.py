@@ -451,8 +451,6 @@ class Worker:
         if "release" not in said:
             with run._lock:
                 said.update({k: v for k, v in run._news.items() if k == "progress"})
-                if run._usage:
-                    said["usage"] = run._usage
         self._return(run, said)
         self.client.close()
 
@@ -474,6 +472,9 @@ class Worker:
             json.dumps(said)
         except (TypeError, ValueError) as why:
             said = {"error": f"its outcome is no JSON: {why}", "no_retry": True}
+        with run._lock:
+            if run._usage:
+                said["usage"] = dict(run._usage)
         with self._room:
             if not run._returned:
                 run._returned = True

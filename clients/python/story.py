@@ -44,6 +44,7 @@ def steps(run):
 
 @worker.handles("slow")
 def slow(run):
+    run.use(tokens=3)
     for n in range(1000):
         run.progress({"n": n})
         time.sleep(0.05)

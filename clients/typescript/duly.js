@@ -363,7 +363,7 @@ export class Worker {
         said = { error: why instanceof Error ? `${why.name}: ${why.message}` : String(why) };
       }
     }
-    if (!said.release) Object.assign(said, run.used && { usage: run.used }, "progress" in run.news && { progress: run.news.progress });
+    if (!said.release && "progress" in run.news) said.progress = run.news.progress;
     this.#return(run, said);
   }
 
@@ -375,6 +375,7 @@ export class Worker {
     } catch (why) {
       said = { error: `its outcome is no JSON: ${why.message}`, no_retry: true };
     }
+    if (run.used) said.usage = run.used;
     this.#back.push({ run, said });
     if (!this.#returning) this.#returns();
   }

@@ -24,6 +24,7 @@ worker.handle("steps", async (run) => {
   return { plan, answer };
 });
 worker.handle("slow", async (run) => {
+  run.use({ tokens: 3 });
   for (let n = 0; n < 1000; n++) {
     run.progress({ n });
     await pause(50);

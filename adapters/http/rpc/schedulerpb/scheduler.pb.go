@@ -1158,7 +1158,7 @@ type End struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ticket        string                 `protobuf:"bytes,1,opt,name=ticket,proto3" json:"ticket,omitempty"`
 	Number        int64                  `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`   // of the last sign of life that had something to store
-	Release       bool                   `protobuf:"varint,3,opt,name=release,proto3" json:"release,omitempty"` // gives the run back, uncharged, as if it had not begun
+	Release       bool                   `protobuf:"varint,3,opt,name=release,proto3" json:"release,omitempty"` // gives the run back, uncharged: the outcome has nothing but what was used, if anything was
 	Outcome       string                 `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"`  // the JSON of an outcome, as programs and webhooks answer it; empty for success without a result
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
