@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -172,9 +174,10 @@ func examine(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.Fi
 	var checks []finding
 	// One read answers six checks.
 	asked := core.SystemClock{}.Now()
+	processes, unseen := s.Processes(ctx)
 	if stats, err := s.Stats(ctx); err == nil {
-		h := inspect.Health{Stats: stats}
-		checks = append(checks, checkClock(stats.Now, asked, core.SystemClock{}.Now()), h.Work(), checkHandlers(&stats, c),
+		h := inspect.Health{Stats: stats, Processes: processes}
+		checks = append(checks, checkClock(stats.Now, asked, core.SystemClock{}.Now()), h.Work(), checkHandlers(&h, c),
 			stats.Pauses(), stats.Failures(), stats.History())
 		if st.masters != nil {
 			if masters, err := st.masters(ctx); err == nil {
@@ -192,7 +195,7 @@ func examine(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.Fi
 		h := inspect.Health{Budgets: budgets}
 		checks = append(checks, h.BudgetsLeft())
 	}
-	if processes, err := s.Processes(ctx); err == nil {
+	if unseen == nil {
 		h := inspect.Health{Processes: processes}
 		checks = append(checks, h.ProcessesSeen())
 	}
@@ -285,8 +288,9 @@ func checkClock(redis, asked, answered time.Time) finding {
 	)
 }
 
-// checkHandlers compares the kinds of live tasks with the handlers of the file, if there is one.
-func checkHandlers(st *inspect.Stats, c *dulyfile.File) finding {
+// checkHandlers compares the kinds of live tasks with the handlers of the file, if there is one, and with the workers outside that pull them.
+func checkHandlers(h *inspect.Health, c *dulyfile.File) finding {
+	st := &h.Stats
 	// Held tasks have a handler and are paused; they belong to checkPauses.
 	parked := st.Parked - st.Held
 	if len(c.Handlers) == 0 {
@@ -305,6 +309,10 @@ func checkHandlers(st *inspect.Stats, c *dulyfile.File) finding {
 			missing = append(missing, fmt.Sprintf("%s (%d)", k.Kind, k.Live))
 		}
 	}
+	if unasked := unasked(h, c); len(missing) == 0 && len(unasked) > 0 {
+		return found("handlers", checkWarning, "no worker asks for these kinds, whose tasks are due: "+strings.Join(unasked, ", "),
+			fmt.Sprintf("start one, such as duly work --kind %s -- PROGRAM; duly explain says when the last one was seen", unasked[0]))
+	}
 	// Warning and not failure: another process may have the handler, which
 	// doctor cannot see from the file.
 	if len(missing) == 0 {
@@ -314,6 +322,22 @@ func checkHandlers(st *inspect.Stats, c *dulyfile.File) finding {
 		"handlers", checkWarning, "the file has no handler for these kinds of live tasks: "+strings.Join(missing, ", "),
 		"another process must have the handler; otherwise add it to the file",
 	)
+}
+
+// unasked are the kinds of due tasks that workers outside are to pull, and that none asks for.
+func unasked(h *inspect.Health, c *dulyfile.File) []string {
+	if h.Stats.Parked == h.Stats.Held {
+		return nil
+	}
+	var kinds []string
+	for i := range h.Stats.Kinds {
+		k := &h.Stats.Kinds[i]
+		pulled := slices.ContainsFunc(c.Handlers, func(of dulyfile.Handler) bool { return of.Worker && of.Kind == k.Kind })
+		if pulled && k.Live > 0 && !slices.ContainsFunc(h.Processes, func(p model.Process) bool { return p.Handles(k.Kind) }) {
+			kinds = append(kinds, k.Kind)
+		}
+	}
+	return kinds
 }
 
 // checkPartitions compares the number of partitions with the servers that have them; masters is zero for a single one.

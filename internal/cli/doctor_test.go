@@ -139,6 +139,22 @@ func TestDoctorTellsWhatIsWrong(t *testing.T) {
 	oneLine(t, lost.duly(t, "doctor"), 1, "cannot reach Redis", "start it, or name another with --redis")
 }
 
+// A kind that workers outside are to pull and that none asks for is no kind that has a handler, although the file has it.
+func TestDoctorMissesWorkers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	config := file(t, "handlers:\n  gpu: { worker: {} }\n")
+	w.ok(t, "submit", "--agent", "ada", "--id", "1", "--kind", "gpu", "-c", config)
+	w.ok(t, "submit", "--agent", "ada", "--id", "2", "--kind", "gpu", "--delay", "1h", "-c", config)
+	assert.Equal(t, "ok: the file has a handler for every task", w.checks(t, "-c", config)["handlers"], "it has been due for a moment")
+	w.ok(t, "run-due", "--all", "-c", config)
+	out := w.duly(t, "doctor", "-c", config).stdout
+	assert.Regexp(t, `(?m)^warning +handlers +no worker asks for these kinds, whose tasks are due: gpu$`, out)
+	assert.Contains(t, out, "duly work --kind gpu -- PROGRAM")
+	w.ok(t, "cancel", "ada", "1")
+	assert.Equal(t, "ok: the file has a handler for every task", w.checks(t, "-c", config)["handlers"], "nothing is due")
+}
+
 // An agent finishes more tasks than the file says to keep: doctor says so, and the ids are known all the same.
 func TestRecordsThatAreDroppedAreTold(t *testing.T) {
 	t.Parallel()
