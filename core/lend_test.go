@@ -393,3 +393,42 @@ func TestAnEndWhileTheStoreIsAway(t *testing.T) {
 		})
 	}
 }
+
+// A worker that sleeps, and that the clock outside calls in place of a host, makes what falls due at its second: each claim books the call for what is next,
+// and one that it does not end is booked for the end of its lease.
+func TestAWorkerThatAnAlarmWakes(t *testing.T) {
+	inCloud(t, func(c *cloud) {
+		s := c.process(c.store, c)
+		loan := core.Loan{Kinds: []string{"gpu"}, Lease: 30 * time.Second, Worker: "gpu-1", Most: 10}
+		_, err := s.Submit(c.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "gpu", Delay: 10 * time.Second}, core.NewTask{Agent: "b", ID: "dies", Kind: "gpu", Delay: time.Minute},
+			core.NewTask{Agent: "c", ID: "2", Kind: "gpu", Every: time.Hour, From: core.FromStart})
+		require.NoError(c, err)
+		calls, starts := 0, map[string][]time.Duration{}
+		c.live(150*time.Minute, func() {
+			calls++
+			l := core.NewLender(c.process(c.store, c)) // a server of the moment
+			var ends []core.Returned
+			for {
+				_, lent, err := l.Turn(c.Context(), ends, loan)
+				require.NoError(c, err)
+				if ends = nil; len(lent.Runs) == 0 {
+					return
+				}
+				for _, run := range lent.Runs {
+					starts[run.ID] = append(starts[run.ID], time.Since(c.begun).Truncate(time.Second))
+					if run.ID != "dies" || run.Crashes > 0 {
+						ends = append(ends, core.Returned{Ticket: run.Ticket, End: func(*raw) error { return nil }})
+					}
+				}
+			}
+		})
+		want := map[string][]time.Duration{"1": {10 * time.Second}, "2": {time.Second, time.Hour, 2 * time.Hour}, "dies": {time.Minute, 90 * time.Second}}
+		for id, times := range want {
+			require.Len(c, starts[id], len(times), id)
+			for i, at := range times {
+				assert.InDelta(c, at.Seconds(), starts[id][i].Seconds(), 2, id)
+			}
+		}
+		assert.LessOrEqual(c, calls, 16, "seven times of which each has a guard, and little besides")
+	})
+}
