@@ -74,6 +74,14 @@ func TestWorkersCommands(t *testing.T) {
 	r.printsInTime("duly status --server http://127.0.0.1:8080 ada page-1", "status completed")
 }
 
+// Every command that agents are taught is run, in order.
+func TestSkillCommands(t *testing.T) {
+	t.Parallel()
+	r := newReader(t, "README.md")
+	r.follow("docs/skill/SKILL.md")
+	assert.GreaterOrEqual(t, r.ran, 11)
+}
+
 // follow runs the commands of a page.
 func (r *reader) follow(file string) {
 	r.Helper()

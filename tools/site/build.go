@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// page is a document and where it is written; paths have slashes, and begin at the repository and at the site.
+// page is a document and where it is written, as HTML and as it is; paths have slashes, and begin at the repository and at the site.
 type page struct {
 	source, target string
 	group          string // of the navigation
@@ -57,7 +57,12 @@ func build(from, to string) (int, error) {
 	for _, p := range pages {
 		html, err := s.render(p)
 		problems = append(problems, err)
-		problems = append(problems, write(filepath.Join(to, p.target), []byte(html)))
+		problems = append(problems, write(filepath.Join(to, p.target), []byte(html)), write(filepath.Join(to, p.source), p.text))
+	}
+	problems = append(problems, write(filepath.Join(to, "llms.txt"), []byte(s.index())))
+	text, err := os.ReadFile(filepath.Join(from, skill))
+	if err == nil {
+		problems = append(problems, write(filepath.Join(to, skill), text))
 	}
 	problems = append(problems, write(filepath.Join(to, "style.css"), []byte(stylesheet)))
 	for asset := range s.assets {
@@ -65,6 +70,44 @@ func build(from, to string) (int, error) {
 		problems = append(problems, err, write(filepath.Join(to, asset), data))
 	}
 	return len(pages), errors.Join(problems...)
+}
+
+// skill is what an agent reads to work with duly. It is no page: what loads skills reads its head.
+const skill = "docs/skill/SKILL.md"
+
+// index lists all pages for models, as llmstxt.org has it: what duly is, and each page with its first sentence. Decisions, which tell why and not how, come last.
+func (s *site) index() string {
+	var out strings.Builder
+	out.WriteString("# duly\n\n> " + s.pages[0].sentence() + "\n\nEach page is here as Markdown. For agents that use duly: [" + skill + "](" + skill + ").\n")
+	for _, name := range shown {
+		heading := name
+		if name == "Decisions" {
+			heading = "Optional"
+		}
+		out.WriteString("\n## " + heading + "\n\n")
+		for _, p := range s.pages {
+			if p.group == name {
+				fmt.Fprintf(&out, "- [%s](%s)%s\n", p.title, p.source, strings.TrimSuffix(": "+p.sentence(), ": "+p.title))
+			}
+		}
+	}
+	return out.String()
+}
+
+// sentence is the first sentence of a page that is none of its headings, tables and pictures.
+func (p *page) sentence() string {
+	for paragraph := range strings.SplitSeq(string(p.text), "\n\n") {
+		paragraph = strings.TrimSpace(paragraph)
+		if paragraph == "" || strings.ContainsAny(paragraph[:1], "#|<![-") || strings.HasPrefix(paragraph, "```") {
+			continue
+		}
+		text := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)|\*\*`).ReplaceAllString(strings.Join(strings.Fields(paragraph), " "), "$1")
+		if first, _, more := strings.Cut(text, ". "); more {
+			text = first + "."
+		}
+		return text
+	}
+	return p.title
 }
 
 // replace makes an empty folder, but never of one that was not written by this program.
@@ -89,7 +132,7 @@ func write(file string, data []byte) error {
 func collect(from string) ([]*page, error) {
 	sources := []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "sam/README.md"}
 	err := filepath.WalkDir(filepath.Join(from, "docs"), func(file string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && filepath.Ext(file) == ".md" {
+		if err == nil && !entry.IsDir() && filepath.Ext(file) == ".md" && filepath.Base(file) != path.Base(skill) {
 			var source string
 			source, err = filepath.Rel(from, file)
 			sources = append(sources, filepath.ToSlash(source))

@@ -124,6 +124,27 @@ func TestPagesAreForEverybody(t *testing.T) {
 	assert.NotContains(t, string(style), "url(")
 }
 
+// A model finds each page from llms.txt, as Markdown whose links lead somewhere, and what tells an agent how to use duly.
+func TestModelsFindEachPage(t *testing.T) {
+	t.Parallel()
+	dir, pages := written(t)
+	text, err := os.ReadFile(filepath.Join(dir, "llms.txt"))
+	require.NoError(t, err)
+	require.Regexp(t, `^# duly\n\n> duly runs due tasks for AI agents\.`, string(text))
+	named := regexp.MustCompile(`(?m)^- \[[^\]]+\]\(([^)]+)\)(: .+)?$`).FindAllStringSubmatch(string(text), -1)
+	assert.Len(t, named, len(pages))
+	for _, m := range named {
+		source, err := os.ReadFile(filepath.Join("../..", m[1]))
+		require.NoError(t, err)
+		copied, err := os.ReadFile(filepath.Join(dir, m[1]))
+		require.NoError(t, err)
+		assert.Equal(t, string(source), string(copied), m[1])
+	}
+	skilled, err := os.ReadFile(filepath.Join(dir, skill))
+	require.NoError(t, err)
+	assert.Regexp(t, `^---\nname: duly\ndescription: .{50,1000}\n---\n`, string(skilled))
+}
+
 // The same documents make the same site.
 func TestTheSiteIsTheSame(t *testing.T) {
 	t.Parallel()
