@@ -269,7 +269,7 @@ func (k *worker) end(r *lentRun) {
 	w.mu.Unlock()
 	r.spent += r.script.Tokens
 	end := core.Returned{Ticket: r.ticket, Number: r.number, End: r.endLent}
-	if r.spent == 0 && errors.Is(r.cause, core.ErrStopping) && r.outcome == Fail {
+	if r.spent == 0 && r.isCutOff() {
 		end.End = nil
 	}
 	for !w.over.Load() {
@@ -300,8 +300,13 @@ func (r *lentRun) endLent(t *core.Task[json.RawMessage]) error {
 	if r.spent > 0 {
 		_ = t.Use(core.Usage{tokens: r.spent})
 	}
-	if errors.Is(r.cause, core.ErrStopping) && r.outcome == Fail {
+	if r.isCutOff() {
 		return core.ErrStopping
 	}
 	return r.says()
+}
+
+// isCutOff reports whether its worker gives it back, as it is about to stop.
+func (r *lentRun) isCutOff() bool {
+	return errors.Is(r.cause, core.ErrStopping) && (r.outcome == Fail || r.outcome == Panic || r.outcome == Goexit)
 }
