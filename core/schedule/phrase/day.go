@@ -1,0 +1,365 @@
+package phrase
+
+// Days that recur: of the week and of the month.
+
+import "time"
+
+// weekday reads days of the week: "every monday and thursday", "mon-fri", "on weekends".
+func (p *reader) weekday() bool {
+	every := p.take("every", "each")
+	if !every {
+		p.seq("on a", "on", "a", "from")
+	}
+	set, plural, n := p.daySet()
+	if n == 0 {
+		return false
+	}
+	p.once(p.r.weekdays != 0, "the day of the week")
+	p.r.weekdays = set
+	p.once(p.r.rhythm == daily && (every || !plural && n == 1), "how often")
+	switch {
+	case every && p.r.rhythm == noRhythm:
+		p.r.rhythm = weekly
+	case every && p.r.rhythm == monthly, every && p.r.rhythm == yearly:
+		p.err = refused("a day each week and each month are two schedules: say which Monday of the month, as in the first monday of each month")
+	case !plural && n == 1:
+		p.r.loose = true
+	case p.r.rhythm == noRhythm:
+		p.r.rhythm = weekly
+	}
+	return true
+}
+
+// daySet reads a list of days, and says how many names it has: a range counts as many.
+func (p *reader) daySet() (set days, plural bool, n int) {
+	for {
+		at := p.at
+		if n > 0 {
+			comma := p.take(",")
+			if !p.take("and", "plus") && !comma {
+				return set, plural, n
+			}
+			p.seq("on", "every", "each")
+		}
+		more, many, ok := p.dayName()
+		if !ok {
+			p.at = at
+			return set, plural, n
+		}
+		if _, one := more.single(); !one {
+			n++
+		}
+		set, plural, n = set|more, plural || many, n+1
+		// A time in the list belongs to the day before it, and not to all.
+		if p.at > at && p.peek(0) == "at" {
+			return set, plural, n
+		}
+	}
+}
+
+// dayName reads one day, a range of days, or a word for several.
+func (p *reader) dayName() (set days, plural, ok bool) {
+	switch {
+	case p.take("weekday"):
+		return workdays, false, true
+	case p.take("weekdays", "weeknights"):
+		return workdays, true, true
+	case p.take("weekend"), p.seq("weekend day"):
+		p.take("day")
+		return weekend, false, true
+	case p.take("weekends"):
+		return weekend, true, true
+	case p.holidays():
+		return workdays, true, true
+	}
+	first, plural, ok := weekday(p.peek(0))
+	if !ok {
+		return 0, false, false
+	}
+	p.at++
+	at := p.at
+	if p.take("to", "through", "thru", "till", "until", "-", "–") {
+		if last, _, ok := weekday(p.peek(0)); ok {
+			p.at++
+			for d := first; ; d = (d + 1) % 7 {
+				if set |= only(d); d == last {
+					return set, true, true
+				}
+			}
+		}
+		p.at = at
+	}
+	return only(first), plural, true
+}
+
+// holidays asks about days on which people work: a schedule knows no holidays.
+func (p *reader) holidays() bool {
+	if !p.seq("business day", "business days", "working day", "working days", "workday", "workdays", "work day", "work days") {
+		return false
+	}
+	return p.doubtful("A schedule knows no holidays. On every weekday?", func(r *reading) { r.weekdays, r.rhythm, r.loose = workdays, weekly, false })
+}
+
+// without reads days that are left out: "except sunday".
+func (p *reader) without() bool {
+	if !p.seq("except on", "except for", "except", "but not on", "but not", "excluding", "other than") {
+		return false
+	}
+	set, _, n := p.daySet()
+	if n == 0 {
+		p.err = refused("only days of the week can be left out, as in every day except sunday")
+		return false
+	}
+	p.once(p.r.except != 0, "the days to leave out")
+	p.r.except = set
+	return true
+}
+
+// nthDay reads a weekday of the month: "the first monday of each month", "every last friday".
+func (p *reader) nthDay() bool {
+	every := p.take("every", "each")
+	if !every {
+		p.take("on")
+	}
+	p.take("the")
+	var ks []int
+	for {
+		k, ok := ordinal(p.peek(0))
+		if p.peek(0) == "last" {
+			k, ok = -1, true
+		}
+		if !ok {
+			return false
+		}
+		p.at++
+		ks = append(ks, k)
+		if comma := p.take(","); !p.take("and") && !comma {
+			break
+		}
+		p.take("the")
+	}
+	return p.ofMonth(ks, every)
+}
+
+// ofMonth reads which days of the month are the first, or the last.
+func (p *reader) ofMonth(ks []int, every bool) bool {
+	w, _, ok := weekday(p.peek(0))
+	switch {
+	case ok && ks[0] <= 5:
+		p.at++
+		p.once(p.r.nths != nil, "the weekday of the month")
+		for _, k := range ks {
+			if k > 5 {
+				p.err = refused("no month has a %d%s %s", k, suffix(k), w)
+				return false
+			}
+			p.r.nths = append(p.r.nths[:len(p.r.nths):len(p.r.nths)], nth{k, w})
+		}
+	case len(ks) > 1:
+		return false
+	case ks[0] == -1 && p.take("day"):
+		p.once(p.r.lastDay, "the last day of the month")
+		p.r.lastDay = true
+	case ks[0] == 1 && p.take("weekday"), ks[0] == 1 && p.holidays():
+		p.r.nearest = 1
+	case ks[0] == -1 && (p.take("weekday") || p.holidays()):
+		p.r.unsure = nil // there is no other answer to it
+		p.doubtful("A schedule cannot say the last weekday of the month. Which day instead?",
+			func(r *reading) { r.lastDay, r.rhythm, r.loose = true, monthly, false },
+			func(r *reading) { r.nths, r.rhythm, r.loose = []nth{{-1, time.Friday}}, monthly, false })
+	default:
+		return false
+	}
+	tail := p.tail()
+	if every && !tail {
+		if p.err != nil || ks[0] != 1 && ks[0] != -1 || len(p.r.nths) == 0 {
+			return false // "every second monday" is asked about elsewhere
+		}
+		p.monthly()
+	}
+	p.r.loose = p.r.loose || !tail && !every
+	return true
+}
+
+// monthly notes that something recurs each month.
+func (p *reader) monthly() {
+	p.once(p.r.rhythm != noRhythm && p.r.rhythm != monthly, "how often")
+	p.r.rhythm = monthly
+}
+
+// tail reads which months a day is of: "of each month", "of january and july", "of the quarter".
+func (p *reader) tail() bool {
+	at := p.at
+	p.take("day", "days")
+	switch {
+	case p.take("monthly"), p.seq("of the month", "of each month", "of every month", "of a month", "in each month", "in every month", "every month", "each month", "of the months"):
+		p.monthly()
+		return true
+	case p.seq("of the quarter", "of each quarter", "of every quarter", "each quarter", "every quarter"):
+		return p.quarterly()
+	case p.seq("of the year", "of each year", "of every year", "each year", "every year"):
+		return p.ofYear()
+	case p.seq("of next month", "next month"):
+		p.dates(p.monthFrom(1))
+		return true
+	case p.seq("of this month", "this month"):
+		p.dates(p.monthFrom(0))
+		return true
+	}
+	p.take("of", "in")
+	if p.months() {
+		if p.r.rhythm == noRhythm && (p.r.monthDays == 0 || p.r.lastDay) {
+			p.r.rhythm = monthly
+		}
+		return true
+	}
+	p.at = at
+	return false
+}
+
+// ofYear is the first or the last day of the year.
+func (p *reader) ofYear() bool {
+	switch {
+	case p.r.lastDay:
+		p.r.lastDay, p.r.monthDays, p.r.inMonths = false, 1<<31, 1<<12
+	case p.r.monthDays == 1<<1:
+		p.r.inMonths = 1 << 1
+	default:
+		return false
+	}
+	return p.rhythm(yearly)
+}
+
+// months reads a list of months.
+func (p *reader) months() bool {
+	var set uint16
+	for {
+		at := p.at
+		if set != 0 {
+			comma := p.take(",")
+			if !p.take("and") && !comma {
+				break
+			}
+		}
+		m, ok := month(p.peek(0))
+		if !ok {
+			p.at = at
+			break
+		}
+		p.at++
+		set |= 1 << m
+		if at := p.at; p.take("to", "through", "-") {
+			last, ok := month(p.peek(0))
+			if !ok {
+				p.at = at
+				continue
+			}
+			p.at++
+			for m != last {
+				m = m%12 + 1
+				set |= 1 << m
+			}
+		}
+	}
+	if set == 0 {
+		return false
+	}
+	p.once(p.r.inMonths != 0, "the month")
+	p.r.inMonths = set
+	return true
+}
+
+// inMonth reads months by themselves: "in january and july", "every march".
+func (p *reader) inMonth() bool {
+	if p.take("every", "each") {
+		if !p.months() {
+			return false
+		}
+		if p.r.rhythm == noRhythm {
+			p.r.rhythm = yearly
+		}
+		return true
+	}
+	if p.seq("of the month", "of each month", "of every month") {
+		p.monthly()
+		return true
+	}
+	return p.take("in", "during", "from") && p.months()
+}
+
+// dayOfMonth reads days by their number: "on the 1st and 15th of each month", "day 15", "the weekday nearest the 15th".
+func (p *reader) dayOfMonth() bool {
+	every := p.take("every", "each")
+	if !every {
+		p.take("on")
+	}
+	p.take("the")
+	nearest := p.seq("weekday nearest the", "weekday nearest to the", "nearest weekday to the")
+	var set uint32
+	var ok bool
+	switch {
+	case p.seq("odd days", "odd day"):
+		set = uint32(0xAAAAAAAA)
+	case p.seq("even days", "even day"):
+		set = uint32(0x55555554)
+	default:
+		if set, ok = p.dayNumbers(); !ok {
+			return false
+		}
+	}
+	p.once(p.r.monthDays != 0 || p.r.nearest != 0, "the day of the month")
+	p.r.monthDays = set
+	if list := bits(set); nearest && len(list) == 1 {
+		p.r.nearest, p.r.monthDays = list[0], 0
+	} else if nearest {
+		p.err = refused("only one day can have its nearest weekday")
+	}
+	if p.seq("and the last day", "and last day", "and on the last day") {
+		p.r.lastDay = true
+	}
+	if !p.tail() {
+		if every && !ordinalDigits.MatchString(p.words[p.at-1].text) {
+			return false // "every day 9" and "every second" are something else
+		}
+		if every && p.r.rhythm == noRhythm {
+			p.monthly()
+		}
+		p.r.loose = p.r.loose || !every && len(bits(set)) == 1
+	}
+	return true
+}
+
+// dayNumbers reads a list of days of the month.
+func (p *reader) dayNumbers() (set uint32, ok bool) {
+	counted := p.take("day", "days")
+	for {
+		at := p.at
+		if set != 0 {
+			comma := p.take(",")
+			if !p.take("and") && !comma {
+				return set, true
+			}
+			p.seq("on the", "the")
+		}
+		d, ok := ordinal(p.peek(0))
+		if counted {
+			d, ok = number(p.peek(0))
+		}
+		if !ok || p.measures() {
+			p.at = at
+			return set, set != 0
+		}
+		if d < 1 || d > 31 {
+			p.err = refused("no month has a day %d", d)
+			return 0, false
+		}
+		p.at++
+		set |= 1 << d
+	}
+}
+
+// measures reports whether the word behind the next one is a unit or a day of the week: then the next is no day of the month, but for "1st day of".
+func (p *reader) measures() bool {
+	_, _, ok := unit(p.peek(1))
+	return ok && (p.peek(1) != "day" && p.peek(1) != "days" || p.peek(2) != "of" && p.peek(2) != "in") || isDay(p.peek(1))
+}
