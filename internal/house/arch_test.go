@@ -76,7 +76,7 @@ var rules = []rule{
 			"looked at, ordered and run. What implements the contract of stores comes in through an interface",
 		about: func(path string) bool { return floor(path) >= 0 },
 		forbids: func(importer, imported string) bool {
-			return ours(imported) && !is("core/schedule", contract)(imported) && (floor(imported) < 0 || floor(imported) >= floor(importer))
+			return ours(imported) && !is("core/schedule", "core/schedule/phrase", contract)(imported) && (floor(imported) < 0 || floor(imported) >= floor(importer))
 		},
 	},
 	{
@@ -90,6 +90,12 @@ var rules = []rule{
 		why:     "when a task is due can be worked out, tested and reused without knowing what a task is",
 		about:   is("core/schedule"),
 		forbids: func(_, imported string) bool { return ours(imported) },
+	},
+	{
+		name:    "phrases import schedule alone",
+		why:     "what a phrase means can be worked out and tested without knowing what a task is",
+		about:   is("core/schedule/phrase"),
+		forbids: func(_, imported string) bool { return ours(imported) && imported != "core/schedule" },
 	},
 	{
 		name:  "stores import the contract alone",
@@ -308,6 +314,11 @@ func TestRulesFindABreach(t *testing.T) {
 			rule: "schedule imports nothing of ours", importer: "core/schedule",
 			breaks: []string{module + "/core", module},
 			keeps:  []string{"time", "github.com/adhocore/gronx"},
+		},
+		{
+			rule: "phrases import schedule alone", importer: "core/schedule/phrase",
+			breaks: []string{module + "/core", module + "/core/model"},
+			keeps:  []string{"time", module + "/core/schedule"},
 		},
 		{
 			rule: "stores import the contract alone", importer: "core/memstore",

@@ -56,6 +56,9 @@ func timeAlone(now time.Time, r *reading) *doubt {
 	if _, err := settle(now, once, noQuestions); err != nil && !isDoubt(err) {
 		once.dates = []date{dateOf(now).plus(1)}
 	}
+	if r.single {
+		return &doubt{question: "Once: when?", options: []reading{once}, sole: true}
+	}
 	return &doubt{question: "Once, or every day?", options: []reading{r.with(func(r *reading) { r.rhythm = daily }), once}}
 }
 
@@ -91,7 +94,10 @@ func onceOrAgain(now time.Time, r *reading) *doubt {
 	case r.onMonthDays():
 		again, rhythm = "Once, or every month?", monthly
 	}
-	d := &doubt{question: again, options: []reading{r.with(func(r *reading) { r.loose, r.rhythm = false, rhythm })}}
+	d := &doubt{question: again, sole: r.single}
+	if !r.single {
+		d.options = append(d.options, r.with(func(r *reading) { r.loose, r.rhythm = false, rhythm }))
+	}
 	coming := r.coming(now, 2)
 	for i, on := range coming {
 		if i == 0 || coming[0] == dateOf(now) { // today's time may have passed
@@ -199,7 +205,7 @@ func howMany(_ time.Time, r *reading) *doubt {
 	if r.count < 2 || len(r.times) == r.count {
 		return nil
 	}
-	d := &doubt{question: "At which " + strconv.Itoa(r.count) + " times of the day?"}
+	d := &doubt{question: "At which " + strconv.Itoa(r.count) + " times of the day?"} // without an option it is no question that has answers
 	if hours := usual[r.count]; hours != nil && len(r.times) == 0 {
 		d.options = append(d.options, r.with(func(r *reading) {
 			r.count, r.times = 0, nil

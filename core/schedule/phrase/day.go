@@ -94,10 +94,11 @@ func (p *reader) dayName() (set days, plural, ok bool) {
 
 // holidays asks about days on which people work: a schedule knows no holidays.
 func (p *reader) holidays() bool {
-	if !p.seq("business day", "business days", "working day", "working days", "workday", "workdays", "work day", "work days") {
-		return false
-	}
-	return p.doubtful("A schedule knows no holidays. On every weekday?", func(r *reading) { r.weekdays, r.rhythm, r.loose = workdays, weekly, false })
+	return p.workday() && p.doubtful("A schedule knows no holidays. On every weekday?", func(r *reading) { r.weekdays, r.rhythm, r.loose = workdays, weekly, false })
+}
+
+func (p *reader) workday() bool {
+	return p.seq("business day", "business days", "working day", "working days", "workday", "workdays", "work day", "work days")
 }
 
 // without reads days that are left out: "except sunday".
@@ -160,10 +161,12 @@ func (p *reader) ofMonth(ks []int, every bool) bool {
 	case ks[0] == -1 && p.take("day"):
 		p.once(p.r.lastDay, "the last day of the month")
 		p.r.lastDay = true
-	case ks[0] == 1 && p.take("weekday"), ks[0] == 1 && p.holidays():
+	case ks[0] == 1 && p.take("weekday"):
 		p.r.nearest = 1
-	case ks[0] == -1 && (p.take("weekday") || p.holidays()):
-		p.r.unsure = nil // there is no other answer to it
+	case ks[0] == 1 && p.workday():
+		p.r.nearest = 1
+		p.doubtful("A schedule knows no holidays. On the first weekday?", func(*reading) {})
+	case ks[0] == -1 && (p.take("weekday") || p.workday()):
 		p.doubtful("A schedule cannot say the last weekday of the month. Which day instead?",
 			func(r *reading) { r.lastDay, r.rhythm, r.loose = true, monthly, false },
 			func(r *reading) { r.nths, r.rhythm, r.loose = []nth{{-1, time.Friday}}, monthly, false })

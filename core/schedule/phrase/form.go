@@ -102,6 +102,9 @@ func sameCron(s, o Schedule) bool {
 	return f == g
 }
 
+// mostMinutes is how many minutes of the hour have words.
+const mostMinutes = 6
+
 // readCron is the reading of a cron expression, if there may be words for it.
 func readCron(s Schedule) (r reading, ok bool) {
 	f, ok := formOf(s)
@@ -122,7 +125,7 @@ func readCron(s Schedule) (r reading, ok bool) {
 		return r, r.readWindow(hours, 0, 60-step)
 	case fields[2] == "*" && f.second == 1:
 		r.every, r.past = time.Hour, minutes
-		return r, true
+		return r, len(minutes) <= mostMinutes
 	}
 	return r, r.readHours(f, fields[2])
 }
@@ -139,7 +142,7 @@ func (r *reading) readHours(f form, field string) bool {
 	minutes, hours, seconds := bits(f.minute), bits(f.hour), bits(f.second)
 	if step, ok := stepOf(field, 24); ok {
 		r.every, r.past = time.Duration(step)*time.Hour, minutes
-		return f.second == 1
+		return f.second == 1 && len(minutes) <= mostMinutes
 	}
 	if _, step, ok := strings.Cut(field, "/"); ok && len(minutes) == 1 && len(hours) > 1 && f.second == 1 {
 		n, _ := strconv.Atoi(step)

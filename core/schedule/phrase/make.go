@@ -25,19 +25,19 @@ func (r *reading) schedule(now time.Time) (Schedule, error) {
 			s.DayMatch, rest.both = schedule.DayMatchAll, false
 		}
 	case !r.at.IsZero():
-		s.At, rest.at, rest.zone = r.at, time.Time{}, ""
+		s.At, rest.at, rest.zone, rest.single = r.at, time.Time{}, "", false
 		if r.zone != "" {
 			s.At = r.at.In(now.Location())
 		}
 	case r.dates != nil:
 		s.At, err = r.once(now)
-		rest.dates, rest.times, rest.zone, rest.count = nil, nil, "", 0
+		rest.dates, rest.times, rest.zone, rest.count, rest.single = nil, nil, "", 0, false
 	case r.every != 0 && !r.byClock(), r.wait != 0:
 		s.Every, s.Delay, s.FromStart = r.every, r.wait, r.fromStart
-		rest.every, rest.wait, rest.fromStart = 0, 0, false
+		rest.every, rest.wait, rest.fromStart, rest.single = 0, 0, false, r.single && r.every != 0
 	case r.calendar() || r.every != 0:
 		s, err = r.byCalendar()
-		rest = reading{window: r.window, fromStart: r.fromStart, wait: r.wait, months: r.months, grid: r.grid, skipGap: r.skipGap, zone: r.zone, past: r.past}
+		rest = reading{window: r.window, fromStart: r.fromStart, wait: r.wait, months: r.months, grid: r.grid, single: r.single, skipGap: r.skipGap, zone: r.zone, past: r.past}
 		if r.every != 0 {
 			rest.window, rest.grid, rest.past = nil, false, nil
 		}
@@ -75,7 +75,7 @@ func (r *reading) first() string {
 		is   bool
 		what string
 	}{
-		{r.zone != "", "a zone"}, {r.now, "now"}, {r.manual, "by hand"}, {r.every != 0, "an interval"}, {r.months != 0, "an interval of months"},
+		{r.zone != "", "a zone"}, {r.single, "once"}, {r.now, "now"}, {r.manual, "by hand"}, {r.every != 0, "an interval"}, {r.months != 0, "an interval of months"},
 		{r.wait != 0, "a delay"}, {r.fromStart, "the start of a run"}, {r.grid, "the clock"}, {r.past != nil, "the minute of the hour"},
 		{r.window != nil, "a range of hours"}, {r.dates != nil || !r.at.IsZero(), "a date"}, {r.times != nil || r.count > 1, "a time of day"},
 		{r.part != "", "the " + string(r.part)}, {r.rhythm != noRhythm || r.quarter || r.onDays() || r.except != 0, "a day that recurs"}, {r.both, "how days match"},

@@ -95,7 +95,7 @@ func (p *reader) perDay() bool {
 	p.take("a", "per", "an", "each", "every", "in")
 	word := p.peek(0)
 	p.at++
-	p.once(p.r.rhythm != noRhythm || p.r.every != 0, "how often")
+	before := p.r.rhythm != noRhythm || p.r.every != 0
 	switch {
 	case word == "day" || word == "daily":
 		p.r.rhythm, p.r.count = daily, n
@@ -108,8 +108,10 @@ func (p *reader) perDay() bool {
 	case n == 1 && (word == "year" || word == "yearly"):
 		p.r.rhythm = yearly
 	default:
+		p.at--
 		return false
 	}
+	p.once(before, "how often")
 	return true
 }
 
@@ -228,7 +230,7 @@ func (p *reader) other() bool {
 	case months > 0:
 		p.r.months = n * months
 		return true
-	case d >= day:
+	case d >= day && d < week:
 		return p.doubtful("From which day on? A schedule does not know with which day to begin.", everyOther(time.Duration(n)*d), odd, even)
 	}
 	return p.interval(time.Duration(n) * d)

@@ -111,7 +111,7 @@ func (p *reader) parse() (Schedule, error) {
 	if p.quiet {
 		return settle(p.now, p.r, noQuestions)
 	}
-	return settle(p.now, p.r, 0)
+	return settle(p.now, p.r, mostEffort())
 }
 
 // unknown is the error about the word at which no clause goes on.
@@ -127,9 +127,14 @@ func (p *reader) unknown() error {
 
 // two asks which one of two phrases is meant that "and" joins, for which no task has room.
 func (p *reader) two(now time.Time, zone *time.Location) error {
+	const most = 5 // of the words that may join two phrases
+	tried := 0
 	for i, w := range p.words {
 		if w.text != "and" {
 			continue
+		}
+		if tried++; tried > most {
+			break
 		}
 		first, one := p.part(p.words[:i], now, zone)
 		second, other := p.part(p.words[i+1:], now, zone)
@@ -250,6 +255,9 @@ func (p *reader) flag() bool {
 	case p.seq("counted from the start", "counted from its start", "from start to start"):
 		p.once(p.r.fromStart, "the origin of the interval")
 		p.r.fromStart = true
+	case p.seq("just once", "only once", "once"):
+		p.once(p.r.single, `"once"`)
+		p.r.single = true
 	case p.seq("on the clock"):
 		p.once(p.r.grid, `"on the clock"`)
 		p.r.grid = true

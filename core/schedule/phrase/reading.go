@@ -79,6 +79,7 @@ type unsure struct {
 // A reading is what the clauses of a phrase say. It is copied for each answer to a doubt: slices are replaced and never changed.
 type reading struct {
 	now, manual bool
+	single      bool // the word once
 	cron        string
 	at          time.Time // exact, with an offset
 
@@ -93,7 +94,7 @@ type reading struct {
 
 	rhythm    rhythm
 	quarter   bool // once each quarter of the year
-	count     int // how many times a day were promised
+	count     int  // how many times a day were promised
 	times     []clock
 	part      part // of the day
 	weekdays  days

@@ -11,14 +11,19 @@ import (
 // errDoubt is that a phrase has a doubt, where the question is not wanted.
 var errDoubt = errors.New("ambiguous")
 
-const (
-	mostAnswers = 7
-	deepest     = 8  // doubts that follow from answers to doubts
-	noQuestions = -1 // in place of a depth: any doubt is errDoubt
-)
+// mostAnswers is how many answers a question has, at most.
+const mostAnswers = 7
+
+// An effort is how many more answers to doubts are tried: each may leave further doubts, and their number must not grow with the phrase.
+type effort struct{ left int }
+
+func mostEffort() *effort { return &effort{200} }
+
+// noQuestions in place of an effort: any doubt is errDoubt.
+var noQuestions *effort
 
 // settle makes a schedule of a reading, or the question that it leaves open.
-func settle(now time.Time, r reading, depth int) (Schedule, error) {
+func settle(now time.Time, r reading, left *effort) (Schedule, error) {
 	if err := r.complete(now); err != nil {
 		return Schedule{}, err
 	}
@@ -27,22 +32,23 @@ func settle(now time.Time, r reading, depth int) (Schedule, error) {
 		switch {
 		case d == nil:
 			continue
-		case depth == noQuestions || depth > deepest:
+		case left == nil || left.left <= 0:
 			return Schedule{}, errDoubt
 		}
-		return d.ask(now, depth)
+		return d.ask(now, left)
 	}
 	return r.schedule(now)
 }
 
 // ask tries all answers to a doubt. Those that cannot be are left out; an answer that leaves a doubt has further ones.
-func (d *doubt) ask(now time.Time, depth int) (Schedule, error) {
+func (d *doubt) ask(now time.Time, left *effort) (Schedule, error) {
 	question := &AmbiguousError{Question: d.question}
 	var answers [][]string
 	var only Schedule
 	var refusal, next error
 	for _, option := range d.options {
-		s, err := settle(now, option, depth+1)
+		left.left--
+		s, err := settle(now, option, left)
 		further := (*AmbiguousError)(nil)
 		switch {
 		case err == nil:
@@ -56,6 +62,10 @@ func (d *doubt) ask(now time.Time, depth int) (Schedule, error) {
 	}
 	question.Answers = inTurn(answers)
 	switch {
+	case len(question.Answers) == 0 && isDoubt(refusal):
+		return Schedule{}, refused("the phrase leaves too much open: name the days and the times")
+	case len(question.Answers) == 0 && refusal == nil:
+		return Schedule{}, refused("%s", d.question)
 	case len(question.Answers) == 0:
 		return Schedule{}, refusal
 	case d.sole && len(answers) == 1 && next != nil:

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// maxLen is the longest phrase, in bytes. A longer one is no sentence that a person says.
-const maxLen = 300
+// maxLen is the longest phrase, in bytes. A longer one is neither a sentence that a person says, nor the longest cron expression with its zone.
+const maxLen = 512
 
 // A word of a phrase: in lower case for comparing, and as it was written for errors and zones.
 type word struct{ text, raw string }
