@@ -192,6 +192,6 @@ func number(s string) (int, error) {
 	return strconv.Atoi(s)
 }
 
-// Fields returns the six fields of an expression (second, minute, hour, day of month, month, day of week), with nicknames written out, names turned
+// Fields returns the six fields of an expression (second, minute, hour, day, month and weekday last), with nicknames written out, names turned
 // into numbers and letters in capitals. The error is a *[ParseError]; an expression that can never fire is no error here.
 func Fields(expr string) ([]string, error) { return split(expr) }

@@ -169,7 +169,7 @@ func windowEnds(_ time.Time, r *reading) *doubt {
 	if length < r.every {
 		return nil
 	}
-	whole := length / r.every * r.every
+	whole := length - length%r.every
 	through := func(d time.Duration) func(r *reading) {
 		return func(r *reading) {
 			s := (r.window.from.seconds() + int(d/time.Second)) % 86400

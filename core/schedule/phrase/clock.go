@@ -4,6 +4,7 @@ package phrase
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 )
 
@@ -258,7 +259,7 @@ func (p *reader) another() bool {
 	if _, _, measured := unit(p.peek(0)); !ok || measured {
 		return false
 	}
-	p.r.times = append(p.r.times[:len(p.r.times):len(p.r.times)], c)
+	p.r.times = append(slices.Clip(p.r.times), c)
 	return true
 }
 

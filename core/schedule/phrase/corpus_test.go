@@ -24,18 +24,18 @@ type saying struct {
 }
 
 // corpus reads testdata/corpus.txt.
-func corpus(t testing.TB) []saying {
-	t.Helper()
+func corpus(tb testing.TB) []saying {
+	tb.Helper()
 	data, err := os.ReadFile("testdata/corpus.txt")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	var out []saying
 	var at saying
 	for line := range strings.SplitSeq(strings.TrimSpace(string(data)), "\n") {
 		if rest, ok := strings.CutPrefix(line, "@now "); ok {
 			now, zone, _ := strings.Cut(rest, " ")
 			at.now, err = time.Parse(time.RFC3339, now)
-			require.NoError(t, err)
-			at.zone = zoneOf(t, zone)
+			require.NoError(tb, err)
+			at.zone = zoneOf(tb, zone)
 			continue
 		}
 		if line[0] == '#' {
@@ -47,10 +47,10 @@ func corpus(t testing.TB) []saying {
 	return out
 }
 
-func zoneOf(t testing.TB, name string) *time.Location {
-	t.Helper()
+func zoneOf(tb testing.TB, name string) *time.Location {
+	tb.Helper()
 	zone, err := schedule.LoadZone(name)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return zone
 }
 

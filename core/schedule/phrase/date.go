@@ -203,35 +203,26 @@ func (p *reader) monthFrom(n int) []date {
 
 // nextDay reads "next friday" and the like. Some mean the coming one by "next", others that of next week.
 func (p *reader) nextDay() bool {
-	next := p.take("next")
-	this := !next && (p.seq("this coming") || p.take("this", "coming"))
-	if !next && !this {
-		p.take("the")
-		this = p.take("coming")
-	}
-	w, plural, ok := weekday(p.peek(0))
-	if !ok || plural || !next && !this {
+	var others []date // that may be meant, besides the coming one
+	switch {
+	case p.seq("this coming", "the coming", "coming"):
+	case p.take("next"):
+		others = p.weekFrom(1)
+	case p.take("this"):
+		others = []date{dateOf(p.now)}
+	default:
 		return false
 	}
-	exact := p.words[p.at-1].text == "coming"
-	p.at++
-	today := dateOf(p.now)
-	coming := today.plus((int(w-p.now.Weekday())+6)%7 + 1)
-	found := []date{coming}
-	of := func(week []date) {
-		for _, on := range week {
-			if on.utc().Weekday() == w && on != coming {
-				found = append(found, on)
-			}
-		}
+	w, plural, ok := weekday(p.peek(0))
+	if !ok || plural {
+		return false
 	}
-	switch {
-	case exact:
-	case next:
-		of(p.weekFrom(1))
-	default:
-		if today.utc().Weekday() == w {
-			found = append(found, today)
+	p.at++
+	coming := dateOf(p.now).plus((int(w-p.now.Weekday())+6)%7 + 1)
+	found := []date{coming}
+	for _, on := range others {
+		if on.utc().Weekday() == w && on != coming {
+			found = append(found, on)
 		}
 	}
 	return p.dates(found)

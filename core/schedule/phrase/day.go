@@ -2,7 +2,10 @@ package phrase
 
 // Days that recur: of the week and of the month.
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // weekday reads days of the week: "every monday and thursday", "mon-fri", "on weekends".
 func (p *reader) weekday() bool {
@@ -144,33 +147,7 @@ func (p *reader) nthDay() bool {
 
 // ofMonth reads which days of the month are the first, or the last.
 func (p *reader) ofMonth(ks []int, every bool) bool {
-	w, _, ok := weekday(p.peek(0))
-	switch {
-	case ok && ks[0] <= 5:
-		p.at++
-		p.once(p.r.nths != nil, "the weekday of the month")
-		for _, k := range ks {
-			if k > 5 {
-				p.err = refused("no month has a %d%s %s", k, suffix(k), w)
-				return false
-			}
-			p.r.nths = append(p.r.nths[:len(p.r.nths):len(p.r.nths)], nth{k, w})
-		}
-	case len(ks) > 1:
-		return false
-	case ks[0] == -1 && p.take("day"):
-		p.once(p.r.lastDay, "the last day of the month")
-		p.r.lastDay = true
-	case ks[0] == 1 && p.take("weekday"):
-		p.r.nearest = 1
-	case ks[0] == 1 && p.workday():
-		p.r.nearest = 1
-		p.doubtful("A schedule knows no holidays. On the first weekday?", func(*reading) {})
-	case ks[0] == -1 && (p.take("weekday") || p.workday()):
-		p.doubtful("A schedule cannot say the last weekday of the month. Which day instead?",
-			func(r *reading) { r.lastDay, r.rhythm, r.loose = true, monthly, false },
-			func(r *reading) { r.nths, r.rhythm, r.loose = []nth{{-1, time.Friday}}, monthly, false })
-	default:
+	if !p.weekdaysOf(ks) && (len(ks) > 1 || !p.oneDay(ks[0])) || p.err != nil {
 		return false
 	}
 	tail := p.tail()
@@ -181,6 +158,44 @@ func (p *reader) ofMonth(ks []int, every bool) bool {
 		p.monthly()
 	}
 	p.r.loose = p.r.loose || !tail && !every
+	return true
+}
+
+// weekdaysOf reads the weekday of which the first or the last of the month are meant.
+func (p *reader) weekdaysOf(ks []int) bool {
+	w, _, ok := weekday(p.peek(0))
+	if !ok || ks[0] > 5 {
+		return false
+	}
+	p.at++
+	p.once(p.r.nths != nil, "the weekday of the month")
+	for _, k := range ks {
+		if k > 5 {
+			p.err = refused("no month has a %d%s %s", k, suffix(k), w)
+		}
+		p.r.nths = append(slices.Clip(p.r.nths), nth{k, w})
+	}
+	return true
+}
+
+// oneDay reads a day of the month that is no weekday by its name: its last day, and the first of its weekdays.
+func (p *reader) oneDay(k int) bool {
+	switch {
+	case k == -1 && p.take("day"):
+		p.once(p.r.lastDay, "the last day of the month")
+		p.r.lastDay = true
+	case k == 1 && p.take("weekday"):
+		p.r.nearest = 1
+	case k == 1 && p.workday():
+		p.r.nearest = 1
+		p.doubtful("A schedule knows no holidays. On the first weekday?", func(*reading) {})
+	case k == -1 && (p.take("weekday") || p.workday()):
+		p.doubtful("A schedule cannot say the last weekday of the month. Which day instead?",
+			func(r *reading) { r.lastDay, r.rhythm, r.loose = true, monthly, false },
+			func(r *reading) { r.nths, r.rhythm, r.loose = []nth{{-1, time.Friday}}, monthly, false })
+	default:
+		return false
+	}
 	return true
 }
 
@@ -235,41 +250,46 @@ func (p *reader) ofYear() bool {
 
 // months reads a list of months.
 func (p *reader) months() bool {
-	var set uint16
-	for {
+	set := p.monthRange()
+	for more := set; more != 0; set |= more {
 		at := p.at
-		if set != 0 {
-			comma := p.take(",")
-			if !p.take("and") && !comma {
-				break
-			}
+		comma := p.take(",")
+		more = 0
+		if p.take("and") || comma {
+			more = p.monthRange()
 		}
-		m, ok := month(p.peek(0))
-		if !ok {
+		if more == 0 {
 			p.at = at
-			break
 		}
-		p.at++
+	}
+	p.once(set != 0 && p.r.inMonths != 0, "the month")
+	p.r.inMonths |= set
+	return set != 0
+}
+
+// monthRange reads a month, or the months from one to another.
+func (p *reader) monthRange() (set uint16) {
+	m, ok := month(p.peek(0))
+	if !ok {
+		return 0
+	}
+	p.at++
+	set = 1 << m
+	at := p.at
+	if !p.take("to", "through", "-") {
+		return set
+	}
+	last, ok := month(p.peek(0))
+	if !ok {
+		p.at = at
+		return set
+	}
+	p.at++
+	for m != last {
+		m = m%12 + 1
 		set |= 1 << m
-		if at := p.at; p.take("to", "through", "-") {
-			last, ok := month(p.peek(0))
-			if !ok {
-				p.at = at
-				continue
-			}
-			p.at++
-			for m != last {
-				m = m%12 + 1
-				set |= 1 << m
-			}
-		}
 	}
-	if set == 0 {
-		return false
-	}
-	p.once(p.r.inMonths != 0, "the month")
-	p.r.inMonths = set
-	return true
+	return set
 }
 
 // inMonth reads months by themselves: "in january and july", "every march".
@@ -298,17 +318,9 @@ func (p *reader) dayOfMonth() bool {
 	}
 	p.take("the")
 	nearest := p.seq("weekday nearest the", "weekday nearest to the", "nearest weekday to the")
-	var set uint32
-	var ok bool
-	switch {
-	case p.seq("odd days", "odd day"):
-		set = uint32(0xAAAAAAAA)
-	case p.seq("even days", "even day"):
-		set = uint32(0x55555554)
-	default:
-		if set, ok = p.dayNumbers(); !ok {
-			return false
-		}
+	set, ok := p.numbered()
+	if !ok {
+		return false
 	}
 	p.once(p.r.monthDays != 0 || p.r.nearest != 0, "the day of the month")
 	p.r.monthDays = set
@@ -320,16 +332,25 @@ func (p *reader) dayOfMonth() bool {
 	if p.seq("and the last day", "and last day", "and on the last day") {
 		p.r.lastDay = true
 	}
-	if !p.tail() {
-		if every && !ordinalDigits.MatchString(p.words[p.at-1].text) {
-			return false // "every day 9" and "every second" are something else
-		}
-		if every && p.r.rhythm == noRhythm {
-			p.monthly()
-		}
-		p.r.loose = p.r.loose || !every && len(bits(set)) == 1
+	if p.tail() {
+		return true
 	}
-	return true
+	p.r.loose = p.r.loose || !every && len(bits(set)) == 1
+	if every && p.r.rhythm == noRhythm {
+		p.monthly()
+	}
+	return !every || ordinalDigits.MatchString(p.words[p.at-1].text) // "every day 9" and "every second" are something else
+}
+
+// numbered reads the numbers of days of the month, or words for half of them.
+func (p *reader) numbered() (set uint32, ok bool) {
+	switch {
+	case p.seq("odd days", "odd day"):
+		return oddDays, true
+	case p.seq("even days", "even day"):
+		return evenDays, true
+	}
+	return p.dayNumbers()
 }
 
 // dayNumbers reads a list of days of the month.

@@ -75,11 +75,25 @@ func (r *reading) first() string {
 		is   bool
 		what string
 	}{
-		{r.zone != "", "a zone"}, {r.single, "once"}, {r.now, "now"}, {r.manual, "by hand"}, {r.every != 0, "an interval"}, {r.months != 0, "an interval of months"},
-		{r.wait != 0, "a delay"}, {r.fromStart, "the start of a run"}, {r.grid, "the clock"}, {r.past != nil, "the minute of the hour"},
-		{r.window != nil, "a range of hours"}, {r.dates != nil || !r.at.IsZero(), "a date"}, {r.times != nil || r.count > 1, "a time of day"},
-		{r.part != "", "the " + string(r.part)}, {r.rhythm != noRhythm || r.quarter || r.onDays() || r.except != 0, "a day that recurs"}, {r.both, "how days match"},
-		{r.skipGap, "what happens when the clocks change"}, {r.cron != "", "a cron expression"}, {r.bare != 0, "a duration"},
+		{r.zone != "", "a zone"},
+		{r.single, "once"},
+		{r.now, "now"},
+		{r.manual, "by hand"},
+		{r.every != 0, "an interval"},
+		{r.months != 0, "an interval of months"},
+		{r.wait != 0, "a delay"},
+		{r.fromStart, "the start of a run"},
+		{r.grid, "the clock"},
+		{r.past != nil, "the minute of the hour"},
+		{r.window != nil, "a range of hours"},
+		{r.dates != nil || !r.at.IsZero(), "a date"},
+		{r.times != nil || r.count > 1, "a time of day"},
+		{r.part != "", "the " + string(r.part)},
+		{r.rhythm != noRhythm || r.quarter || r.onDays() || r.except != 0, "a day that recurs"},
+		{r.both, "how days match"},
+		{r.skipGap, "what happens when the clocks change"},
+		{r.cron != "", "a cron expression"},
+		{r.bare != 0, "a duration"},
 	} {
 		if has.is {
 			return has.what
@@ -259,9 +273,9 @@ func (r *reading) dayFields() (string, schedule.DayMatch, error) {
 func (r *reading) daysOfMonth() string {
 	var elements []string
 	switch {
-	case r.monthDays == 0xAAAAAAAA:
+	case r.monthDays == oddDays:
 		elements = append(elements, "1-31/2")
-	case r.monthDays == 0x55555554:
+	case r.monthDays == evenDays:
 		elements = append(elements, "2-30/2")
 	case r.monthDays != 0:
 		elements = append(elements, compress(uint64(r.monthDays), 1, 31))

@@ -236,19 +236,18 @@ func (p *reader) other() bool {
 	return p.interval(time.Duration(n) * d)
 }
 
+const (
+	oddDays  = 0xAAAAAAAA // as a set: bit d is day d
+	evenDays = 0x55555554
+)
+
 // odd and even are the days of the month that come close to every other day.
 func odd(r *reading) {
-	r.rhythm, r.every = monthly, 0
-	for d := 1; d <= 31; d += 2 {
-		r.monthDays |= 1 << d
-	}
+	r.rhythm, r.every, r.monthDays = monthly, 0, oddDays
 }
 
 func even(r *reading) {
-	r.rhythm, r.every = monthly, 0
-	for d := 2; d <= 30; d += 2 {
-		r.monthDays |= 1 << d
-	}
+	r.rhythm, r.every, r.monthDays = monthly, 0, evenDays
 }
 
 // length reads how long something is: "5 minutes", "1 hour and 30 minutes", "1h30m", "hour". It is plain if it has no number.

@@ -4,6 +4,7 @@ package phrase
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -83,7 +84,7 @@ func parse(text string, now time.Time, zone *time.Location) (Schedule, error) {
 	if err == nil {
 		return s, nil
 	}
-	if unclear := (*zoneDoubt)(nil); errors.As(err, &unclear) {
+	if unclear := (*zoneError)(nil); errors.As(err, &unclear) {
 		return Schedule{}, unclear.ask(p.user)
 	}
 	if ask := p.two(now, zone); ask != nil {
@@ -232,7 +233,7 @@ func (p *reader) once(before bool, what string) {
 
 // doubtful notes a question about a clause.
 func (p *reader) doubtful(question string, options ...func(r *reading)) bool {
-	p.r.unsure = append(p.r.unsure[:len(p.r.unsure):len(p.r.unsure)], unsure{question, options})
+	p.r.unsure = append(slices.Clip(p.r.unsure), unsure{question, options})
 	return true
 }
 

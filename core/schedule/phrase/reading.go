@@ -105,7 +105,6 @@ type reading struct {
 	lastDay   bool
 	nearest   int // the weekday nearest to this day of the month
 	inMonths  uint16
-	either    bool // a day of the month or a weekday, as crontab has it: never in a phrase
 	both      bool // days of the month that are one of the weekdays
 
 	dates []date // alternatives

@@ -59,6 +59,7 @@ func spell(d time.Duration) string {
 		return "24 hours" // "every day" is of the calendar
 	case week:
 		return "7 days"
+	default:
 	}
 	if minutes := d / minute; d%minute == 0 && d%time.Hour != 0 && minutes < 180 {
 		return strconv.Itoa(int(minutes)) + " minutes"
@@ -120,11 +121,12 @@ func (r *reading) dayText() string {
 		}
 		return "on " + r.monthDayText() + " of " + strings.TrimPrefix(in, " in ")
 	}
-	switch {
-	case r.weekdays == 0:
+	switch r.weekdays {
+	case 0:
 		return "every day" + in
-	case r.weekdays == workdays:
+	case workdays:
 		return "every weekday" + in
+	default:
 	}
 	if missing, one := (allDays &^ r.weekdays).single(); one {
 		return "every day except " + strings.ToLower(missing.String()) + in
@@ -188,9 +190,9 @@ func (r *reading) monthDayText() string {
 		return "the first weekday"
 	case r.nearest > 1:
 		return "the weekday nearest the " + strconv.Itoa(r.nearest) + suffix(r.nearest)
-	case r.monthDays == 0xAAAAAAAA:
+	case r.monthDays == oddDays:
 		return "odd days"
-	case r.monthDays == 0x55555554:
+	case r.monthDays == evenDays:
 		return "even days"
 	case r.lastDay && r.monthDays == 0:
 		return "the last day"

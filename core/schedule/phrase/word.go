@@ -24,33 +24,35 @@ var (
 // split cuts a phrase into words. Commas are words; a full stop or an exclamation mark at the end of a word is none.
 func split(text string) []word {
 	var out []word
-	for _, raw := range strings.Fields(dotted.Replace(text)) {
+	for raw := range strings.FieldsSeq(dotted.Replace(text)) {
 		if trimmed := strings.TrimRight(raw, ".!?"); trimmed != "" {
 			raw = trimmed
 		}
-		low := strings.ToLower(raw)
-		if low == "@" {
-			low = "at"
+		if rest, ok := strings.CutPrefix(raw, "@"); ok {
+			out, raw = append(out, word{"at", "@"}), rest
 		}
-		if rest, ok := strings.CutPrefix(low, "@"); ok && rest != "" {
-			out, raw, low = append(out, word{"at", "@"}), raw[1:], rest
-		}
-		if one, other, _ := strings.Cut(low, "/"); isDay(one) && isDay(other) {
-			out = append(out, word{one, raw}, word{"and", raw}, word{other, raw})
-			continue
-		}
-		switch parts := hyphened.FindStringSubmatch(low); {
-		case parts != nil && (isDay(parts[1]) && isDay(parts[2]) || parts[1][0] <= '9' && parts[2][0] <= '9'):
-			out = append(out, word{parts[1], raw}, word{"-", raw}, word{parts[2], raw})
-		default:
-			out = append(out, word{low, raw})
+		if raw != "" {
+			out = append(out, joinedDays(raw)...)
 		}
 	}
-	// Commas at the edges separate nothing.
+	// A comma at the end separates nothing.
 	for len(out) > 0 && out[len(out)-1].text == "," {
 		out = out[:len(out)-1]
 	}
 	return out
+}
+
+// joinedDays cuts "mon-fri", "tue/thu" and "9am-5pm" apart. Any other word stays whole.
+func joinedDays(raw string) []word {
+	low := strings.ToLower(raw)
+	if one, other, _ := strings.Cut(low, "/"); isDay(one) && isDay(other) {
+		return []word{{one, raw}, {"and", raw}, {other, raw}}
+	}
+	parts := hyphened.FindStringSubmatch(low)
+	if parts != nil && (isDay(parts[1]) && isDay(parts[2]) || parts[1][0] <= '9' && parts[2][0] <= '9') {
+		return []word{{parts[1], raw}, {"-", raw}, {parts[2], raw}}
+	}
+	return []word{{low, raw}}
 }
 
 var numbers = map[string]int{

@@ -120,21 +120,21 @@ func (p *reader) city() bool {
 
 // zones asks which zone is meant by a word.
 func (p *reader) zones(from int, asked string, names []string) bool {
-	p.err = &zoneDoubt{question: "Which time zone is " + quote(asked) + "?", names: names, rest: slices.Concat(p.words[:from], p.words[p.at:])}
+	p.err = &zoneError{question: "Which time zone is " + quote(asked) + "?", names: names, rest: slices.Concat(p.words[:from], p.words[p.at:])}
 	return true
 }
 
-// A zoneDoubt is that a word may mean several zones. Days depend on the zone, so that the rest of the phrase is read again in each.
-type zoneDoubt struct {
+// A zoneError says that a word may mean several zones. Days depend on the zone, so that the rest of the phrase is read again in each.
+type zoneError struct {
 	question string
 	names    []string
 	rest     []word
 }
 
-func (d *zoneDoubt) Error() string { return d.question }
+func (d *zoneError) Error() string { return d.question }
 
 // ask reads the rest of the phrase in each zone.
-func (d *zoneDoubt) ask(now time.Time) error {
+func (d *zoneError) ask(now time.Time) error {
 	var answers [][]string
 	var refusal error
 	for _, name := range d.names {
