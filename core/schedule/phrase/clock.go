@@ -29,25 +29,25 @@ var (
 	military = regexp.MustCompile(`^([01]\d|2[0-3])([0-5]\d)(?:h|hrs)?$`)
 )
 
-// clock reads a time of the day: "9am", "09:00", "noon", "half past nine in the evening".
-func (p *reader) clock() (c clock, ok bool) {
+// readClock reads a time of the day: "9am", "09:00", "noon", "half past nine in the evening".
+func readClock(p *reader) (c clock, ok bool) {
 	switch {
 	case p.seq("noon", "midday", "12 noon"):
 		return clock{hour: 12}, true
 	case p.seq("midnight", "12 midnight"):
 		return clock{midnight: true}, true
 	}
-	if c, ok = p.past(); !ok {
-		if c, ok = p.figures(); !ok {
+	if c, ok = readPast(p); !ok {
+		if c, ok = readFigures(p); !ok {
 			return c, false
 		}
 	}
 	p.seq("o'clock")
-	return p.half(c)
+	return readHalf(p, c)
 }
 
-// past reads a time such as "half past nine" and "ten minutes to 5".
-func (p *reader) past() (c clock, ok bool) {
+// readPast reads a time such as "half past nine" and "ten minutes to 5".
+func readPast(p *reader) (c clock, ok bool) {
 	n := 0
 	switch {
 	case p.seq("half past"):
@@ -81,7 +81,7 @@ func (p *reader) past() (c clock, ok bool) {
 	if p.take("midnight") {
 		return minutesOf(24*60 + n), true
 	}
-	if c, ok = p.figures(); !ok || c.minute != 0 {
+	if c, ok = readFigures(p); !ok || c.minute != 0 {
 		return c, false
 	}
 	if !c.bare {
@@ -95,20 +95,20 @@ func (p *reader) past() (c clock, ok bool) {
 
 func minutesOf(n int) clock { return clock{hour: n / 60 % 24, minute: n % 60} }
 
-// figures reads hours and minutes in figures, or an hour as a word.
-func (p *reader) figures() (c clock, ok bool) {
+// readFigures reads hours and minutes in figures, or an hour as a word.
+func readFigures(p *reader) (c clock, ok bool) {
 	text := p.peek(0)
 	if m := digital.FindStringSubmatch(text); m != nil {
 		p.at++
-		return p.twelve(m[1], m[2], m[3], m[4])
+		return onClock(p, m[1], m[2], m[3], m[4])
 	}
 	if m := spoken.FindStringSubmatch(text); m != nil {
 		p.at++
-		return p.twelve(m[1], m[2], "", m[3])
+		return onClock(p, m[1], m[2], "", m[3])
 	}
 	if m := military.FindStringSubmatch(text); m != nil {
 		p.at++
-		c, ok = p.twelve(m[1], m[2], "", "")
+		c, ok = onClock(p, m[1], m[2], "", "")
 		c.h24 = true
 		return c, ok
 	}
@@ -120,8 +120,8 @@ func (p *reader) figures() (c clock, ok bool) {
 	return clock{hour: n, bare: true}, true
 }
 
-// twelve is the time of some figures, and of the half of the day behind them.
-func (p *reader) twelve(hours, minutes, seconds, half string) (c clock, ok bool) {
+// onClock is the time of some figures, and of the half of the day behind them.
+func onClock(p *reader, hours, minutes, seconds, half string) (c clock, ok bool) {
 	c.hour, _ = strconv.Atoi(hours)
 	c.minute, _ = strconv.Atoi(minutes)
 	c.second, _ = strconv.Atoi(seconds)
@@ -138,17 +138,17 @@ func (p *reader) twelve(hours, minutes, seconds, half string) (c clock, ok bool)
 	c.figures = !c.h24 && minutes != ""
 	switch {
 	case half != "":
-		return p.halfOf(c, half[:1] == "p")
+		return inHalf(p, c, half[:1] == "p")
 	case p.take("am"):
-		return p.halfOf(c, false)
+		return inHalf(p, c, false)
 	case p.take("pm"):
-		return p.halfOf(c, true)
+		return inHalf(p, c, true)
 	}
 	return c, true
 }
 
-// halfOf puts a time of the 12-hour clock into a half of the day.
-func (p *reader) halfOf(c clock, pm bool) (clock, bool) {
+// inHalf puts a time of the 12-hour clock into a half of the day.
+func inHalf(p *reader, c clock, pm bool) (clock, bool) {
 	if c.hour < 1 || c.hour > 12 {
 		p.err = refused("%q is no time of the 12-hour clock", p.words[p.at-1].raw)
 		return c, false
@@ -160,27 +160,27 @@ func (p *reader) halfOf(c clock, pm bool) (clock, bool) {
 	return c, true
 }
 
-// half reads the half or the part of the day behind a time.
-func (p *reader) half(c clock) (clock, bool) {
+// readHalf reads the half or the part of the day behind a time.
+func readHalf(p *reader, c clock) (clock, bool) {
 	switch {
 	case c.bare && p.take("am"):
-		return p.halfOf(c, false)
+		return inHalf(p, c, false)
 	case c.bare && p.take("pm"):
-		return p.halfOf(c, true)
+		return inHalf(p, c, true)
 	case p.seq("in the morning"):
-		return p.within(c, morning)
+		return inPart(p, c, morning)
 	case p.seq("in the afternoon"):
-		return p.within(c, afternoon)
+		return inPart(p, c, afternoon)
 	case p.seq("in the evening"):
-		return p.within(c, evening)
+		return inPart(p, c, evening)
 	case p.seq("at night"):
-		return p.within(c, night)
+		return inPart(p, c, night)
 	}
 	return c, true
 }
 
-// within puts a time into a part of the day.
-func (p *reader) within(c clock, of part) (clock, bool) {
+// inPart puts a time into a part of the day.
+func inPart(p *reader, c clock, of part) (clock, bool) {
 	out, ok := of.place(c)
 	if !ok {
 		p.err = refused("%s is not in the %s", c.text(), of)
@@ -222,8 +222,8 @@ var vagueTimes = map[string][]int{
 	"sunset": {18, 19, 20}, "dinner": {18, 19, 20}, "bedtime": {21, 22, 23}, "eod": {17, 18, 23}, "cob": {17, 18},
 }
 
-// timesOfDay reads the times at which something happens: "at 9am, noon and 17:30".
-func (p *reader) timesOfDay() bool {
+// readTimesOfDay reads the times at which something happens: "at 9am, noon and 17:30".
+func readTimesOfDay(p *reader) bool {
 	at := p.take("at", "by", "around")
 	if at && p.words[p.at-1].text != "at" {
 		p.err = refused("%q is no exact time: say at", p.words[p.at-1].raw)
@@ -231,31 +231,31 @@ func (p *reader) timesOfDay() bool {
 	}
 	if hours := vagueTimes[p.peek(0)]; hours != nil {
 		p.at++
-		return p.someTime(p.words[p.at-1].raw, hours)
+		return askTime(p, p.words[p.at-1].raw, hours)
 	}
 	if p.seq("the end of the day", "end of day", "the end of day", "close of business", "the close of business") {
-		return p.someTime("the end of the day", vagueTimes["eod"])
+		return askTime(p, "the end of the day", vagueTimes["eod"])
 	}
-	c, ok := p.clock()
+	c, ok := readClock(p)
 	if !ok {
 		return false
 	}
 	p.once(p.r.times != nil, "the time of day")
 	p.r.times = []clock{c}
-	for p.try(func() bool { return p.another() }) {
+	for p.try(func() bool { return readAnother(p) }) {
 		continue
 	}
 	return true
 }
 
-// another reads a further time of a list.
-func (p *reader) another() bool {
+// readAnother reads a further time of a list.
+func readAnother(p *reader) bool {
 	comma := p.take(",")
 	if !p.take("and") && !comma {
 		return false
 	}
 	p.take("at")
-	c, ok := p.clock()
+	c, ok := readClock(p)
 	if _, _, measured := unit(p.peek(0)); !ok || measured {
 		return false
 	}
@@ -263,21 +263,21 @@ func (p *reader) another() bool {
 	return true
 }
 
-// someTime asks which time a word means.
-func (p *reader) someTime(word string, hours []int) bool {
+// askTime asks which time a word means.
+func askTime(p *reader, word string, hours []int) bool {
 	p.once(p.r.times != nil, "the time of day")
 	var options []func(r *reading)
 	for _, h := range hours {
 		options = append(options, func(r *reading) { r.times = []clock{{hour: h}} })
 	}
-	return p.doubtful("When is "+quote(word)+"?", options...)
+	return doubtful(p, "When is "+quote(word)+"?", options...)
 }
 
-// partOfDay reads a part of the day, and of which day: "in the morning", "every evening", "tonight".
-func (p *reader) partOfDay() bool {
+// readPartOfDay reads a part of the day, and of which day: "in the morning", "every evening", "tonight".
+func readPartOfDay(p *reader) bool {
 	switch {
 	case p.take("tonight"):
-		p.r.dates, p.r.part = p.today(0), night
+		p.r.dates, p.r.part = todays(p, 0), night
 		return true
 	case p.take("nightly"):
 		p.r.rhythm, p.r.part = daily, night
@@ -295,7 +295,7 @@ func (p *reader) partOfDay() bool {
 	switch {
 	case this:
 		p.once(p.r.dates != nil, "the day")
-		p.r.dates = p.today(0)
+		p.r.dates = todays(p, 0)
 	case every || p.words[p.at-1].text != string(of):
 		p.once(every && p.r.rhythm != noRhythm, "how often")
 		if p.r.rhythm == noRhythm {

@@ -17,15 +17,15 @@ var (
 	yearOnly  = regexp.MustCompile(`^(20|21|22)\d\d$`)
 )
 
-// dates notes alternatives for the day, of which the rest of the phrase may leave one.
-func (p *reader) dates(alternatives []date) bool {
+// noteDates notes alternatives for the day, of which the rest of the phrase may leave one.
+func noteDates(p *reader, alternatives []date) bool {
 	p.once(p.r.dates != nil || p.r.wait != 0 || !p.r.at.IsZero(), "the day")
 	p.r.dates = alternatives
 	return true
 }
 
-// today is the day some days after today: two, if the zone of the phrase and that of the user are not on the same day.
-func (p *reader) today(n int) []date {
+// todays is the day some days after today: two, if the zone of the phrase and that of the user are not on the same day.
+func todays(p *reader, n int) []date {
 	here, there := dateOf(p.user), dateOf(p.now)
 	if here == there {
 		return []date{there.plus(n)}
@@ -33,31 +33,31 @@ func (p *reader) today(n int) []date {
 	return []date{here.plus(n), there.plus(n)}
 }
 
-// date reads a day: "tomorrow", "next friday", "2026-12-24", "05/06/2026".
-func (p *reader) date() bool {
+// readDate reads a day: "tomorrow", "next friday", "2026-12-24", "05/06/2026".
+func readDate(p *reader) bool {
 	p.take("on")
 	switch {
 	case p.seq("today"):
-		return p.dates(p.today(0))
+		return noteDates(p, todays(p, 0))
 	case p.seq("the day after tomorrow", "day after tomorrow"):
-		return p.dates(p.today(2))
+		return noteDates(p, todays(p, 2))
 	case p.seq("tomorrow"):
-		return p.dates(p.today(1))
+		return noteDates(p, todays(p, 1))
 	case p.seq("yesterday", "last week", "last month", "last night", "last year"):
 		p.err = refused("%q has passed", p.words[p.at-1].raw)
 		return false
 	case p.seq("next weekend"):
-		return p.dates(saturdays(append(p.weekFrom(0), p.weekFrom(1)...)))
+		return noteDates(p, saturdays(append(weekFrom(p, 0), weekFrom(p, 1)...)))
 	case p.seq("this weekend"):
-		return p.dates(saturdays(p.weekFrom(0)))
+		return noteDates(p, saturdays(weekFrom(p, 0)))
 	case p.seq("next week"):
-		return p.dates(p.weekFrom(1))
+		return noteDates(p, weekFrom(p, 1))
 	case p.seq("this week"):
-		return p.dates(p.weekFrom(0))
+		return noteDates(p, weekFrom(p, 0))
 	case p.seq("next month"):
-		return p.dates(p.monthFrom(1))
+		return noteDates(p, monthFrom(p, 1))
 	case p.seq("this month"):
-		return p.dates(p.monthFrom(0))
+		return noteDates(p, monthFrom(p, 0))
 	case p.seq("the end of the month", "at the end of the month", "end of the month", "end of month", "month end"):
 		p.r.lastDay, p.r.loose = true, true
 		return true
@@ -65,11 +65,11 @@ func (p *reader) date() bool {
 		p.r.lastDay, p.r.rhythm = true, monthly
 		return true
 	}
-	return p.instant() || p.written() || p.nextDay()
+	return readInstant(p) || readWritten(p) || readNextDay(p)
 }
 
-// instant reads a time with its offset from UTC, as RFC 3339 has it.
-func (p *reader) instant() bool {
+// readInstant reads a time with its offset from UTC, as RFC 3339 has it.
+func readInstant(p *reader) bool {
 	text := strings.ToUpper(p.peek(0))
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
@@ -83,32 +83,32 @@ func (p *reader) instant() bool {
 	return true
 }
 
-// written reads a date in figures.
-func (p *reader) written() bool {
+// readWritten reads a date in figures.
+func readWritten(p *reader) bool {
 	text := p.peek(0)
 	if m := isoDate.FindStringSubmatch(text); m != nil {
 		p.at++
 		if m[4] != "" {
 			p.once(p.r.times != nil, "the time of day")
-			c, _ := p.twelve(m[4][:2], m[4][3:5], strings.TrimPrefix(m[4][5:], ":"), "")
+			c, _ := onClock(p, m[4][:2], m[4][3:5], strings.TrimPrefix(m[4][5:], ":"), "")
 			p.r.times = []clock{c}
 		}
-		return p.exactly(m[1], m[2], m[3])
+		return exactDate(p, m[1], m[2], m[3])
 	}
 	if m := yearFirst.FindStringSubmatch(text); m != nil {
 		p.at++
-		return p.exactly(m[1], m[2], m[3])
+		return exactDate(p, m[1], m[2], m[3])
 	}
 	m := figures.FindStringSubmatch(text)
 	if m == nil || m[4] == "" && m[2] != "/" {
 		return false
 	}
 	p.at++
-	return p.eitherWay(m[1], m[3], m[4])
+	return eitherDate(p, m[1], m[3], m[4])
 }
 
-// exactly is a date of which it is clear what is what.
-func (p *reader) exactly(year, month, day string) bool {
+// exactDate is a date of which it is clear what is what.
+func exactDate(p *reader, year, month, day string) bool {
 	y, _ := strconv.Atoi(year)
 	m, _ := strconv.Atoi(month)
 	d, _ := strconv.Atoi(day)
@@ -117,11 +117,11 @@ func (p *reader) exactly(year, month, day string) bool {
 		p.err = refused("%q is no day of the calendar", p.words[p.at-1].raw)
 		return false
 	}
-	return p.dates([]date{on})
+	return noteDates(p, []date{on})
 }
 
-// eitherWay is a date of which some write the day first, and others the month.
-func (p *reader) eitherWay(one, other, year string) bool {
+// eitherDate is a date of which some write the day first, and others the month.
+func eitherDate(p *reader, one, other, year string) bool {
 	a, _ := strconv.Atoi(one)
 	b, _ := strconv.Atoi(other)
 	y, _ := strconv.Atoi(year)
@@ -139,14 +139,14 @@ func (p *reader) eitherWay(one, other, year string) bool {
 		return false
 	}
 	if y > 0 {
-		return p.dates(found)
+		return noteDates(p, found)
 	}
 	var options []func(r *reading)
 	for _, on := range found {
 		options = append(options, func(r *reading) { r.monthDays, r.inMonths, r.loose = 1<<on.day, 1<<on.month, true })
 	}
 	if len(options) > 1 {
-		return p.doubtful("The day first, or the month?", options...)
+		return doubtful(p, "The day first, or the month?", options...)
 	}
 	p.once(p.r.monthDays != 0 || p.r.inMonths != 0, "the day of the year")
 	options[0](&p.r)
@@ -154,7 +154,7 @@ func (p *reader) eitherWay(one, other, year string) bool {
 }
 
 // comingDate is the next day with a month and a number, today included.
-func (p *reader) comingDate(m time.Month, d int) date {
+func comingDate(p *reader, m time.Month, d int) date {
 	today := dateOf(p.now)
 	for y := today.year; y < today.year+9; y++ {
 		if on := (date{y, m, d}); on.valid() && !on.utc().Before(today.utc()) {
@@ -165,7 +165,7 @@ func (p *reader) comingDate(m time.Month, d int) date {
 }
 
 // weekFrom are the days of a week that are still to come: this one, or the next. Where weeks begin on Sunday, a Sunday is of another one.
-func (p *reader) weekFrom(n int) []date {
+func weekFrom(p *reader, n int) []date {
 	today := dateOf(p.now)
 	monday := today.plus(7*n - (int(p.now.Weekday())+6)%7)
 	var found []date
@@ -189,7 +189,7 @@ func saturdays(of []date) []date {
 }
 
 // monthFrom are the days of a month that are still to come: this one, or the next.
-func (p *reader) monthFrom(n int) []date {
+func monthFrom(p *reader, n int) []date {
 	today := dateOf(p.now)
 	first := dateOf(time.Date(today.year, today.month+time.Month(n), 1, 0, 0, 0, 0, time.UTC))
 	var found []date
@@ -201,13 +201,13 @@ func (p *reader) monthFrom(n int) []date {
 	return found
 }
 
-// nextDay reads "next friday" and the like. Some mean the coming one by "next", others that of next week.
-func (p *reader) nextDay() bool {
+// readNextDay reads "next friday" and the like. Some mean the coming one by "next", others that of next week.
+func readNextDay(p *reader) bool {
 	var others []date // that may be meant, besides the coming one
 	switch {
 	case p.seq("this coming", "the coming", "coming"):
 	case p.take("next"):
-		others = p.weekFrom(1)
+		others = weekFrom(p, 1)
 	case p.take("this"):
 		others = []date{dateOf(p.now)}
 	default:
@@ -225,17 +225,17 @@ func (p *reader) nextDay() bool {
 			found = append(found, on)
 		}
 	}
-	return p.dates(found)
+	return noteDates(p, found)
 }
 
-// monthDay reads a day with its month: "december 24", "the 24th of december 2026", "1 jan".
-func (p *reader) monthDay() bool {
+// readMonthDay reads a day with its month: "december 24", "the 24th of december 2026", "1 jan".
+func readMonthDay(p *reader) bool {
 	every := p.take("every", "each")
 	if !every {
 		p.take("on")
 	}
 	p.take("the")
-	m, d, ok := p.dayAndMonth()
+	m, d, ok := readDayAndMonth(p)
 	if !ok {
 		return false
 	}
@@ -245,16 +245,16 @@ func (p *reader) monthDay() bool {
 		p.at++
 		y, _ := strconv.Atoi(year)
 		if on := (date{y, m, d}); on.valid() {
-			return p.dates([]date{on})
+			return noteDates(p, []date{on})
 		}
 		p.err = refused("%s %d, %d is no day of the calendar", m, d, y)
 		return false
 	}
 	p.at = at
 	if p.seq("every year", "each year", "of every year", "of each year", "yearly", "annually") || every {
-		p.rhythm(yearly)
+		noteRhythm(p, yearly)
 	}
-	if !p.comingDate(m, d).valid() {
+	if !comingDate(p, m, d).valid() {
 		p.err = refused("%s has no day %d", m, d)
 		return false
 	}
@@ -263,8 +263,8 @@ func (p *reader) monthDay() bool {
 	return true
 }
 
-// dayAndMonth reads a day and a month, in either order.
-func (p *reader) dayAndMonth() (m time.Month, d int, ok bool) {
+// readDayAndMonth reads a day and a month, in either order.
+func readDayAndMonth(p *reader) (m time.Month, d int, ok bool) {
 	dayOf := func() (int, bool) {
 		d, ok := ordinal(p.peek(0))
 		if !ok {
@@ -287,11 +287,11 @@ func (p *reader) dayAndMonth() (m time.Month, d int, ok bool) {
 	if ok {
 		p.at++
 	}
-	return m, d, ok && p.peek(0) != "and" && (p.peek(0) != "," || !p.monthFollows())
+	return m, d, ok && p.peek(0) != "and" && (p.peek(0) != "," || !monthFollows(p))
 }
 
 // monthFollows reports whether a month follows the comma, so that this one is the first of a list.
-func (p *reader) monthFollows() bool {
+func monthFollows(p *reader) bool {
 	_, ok := month(p.peek(1))
 	return ok
 }

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// weekday reads days of the week: "every monday and thursday", "mon-fri", "on weekends".
-func (p *reader) weekday() bool {
+// readWeekday reads days of the week: "every monday and thursday", "mon-fri", "on weekends".
+func readWeekday(p *reader) bool {
 	every := p.take("every", "each")
 	if !every {
 		p.seq("on a", "on", "a", "from")
 	}
-	set, plural, n := p.daySet()
+	set, plural, n := readDaySet(p)
 	if n == 0 {
 		return false
 	}
@@ -33,8 +33,8 @@ func (p *reader) weekday() bool {
 	return true
 }
 
-// daySet reads a list of days, and says how many names it has: a range counts as many.
-func (p *reader) daySet() (set days, plural bool, n int) {
+// readDaySet reads a list of days, and says how many names it has: a range counts as many.
+func readDaySet(p *reader) (set days, plural bool, n int) {
 	for {
 		at := p.at
 		if n > 0 {
@@ -44,7 +44,7 @@ func (p *reader) daySet() (set days, plural bool, n int) {
 			}
 			p.seq("on", "every", "each")
 		}
-		more, many, ok := p.dayName()
+		more, many, ok := readDayName(p)
 		if !ok {
 			p.at = at
 			return set, plural, n
@@ -60,8 +60,8 @@ func (p *reader) daySet() (set days, plural bool, n int) {
 	}
 }
 
-// dayName reads one day, a range of days, or a word for several.
-func (p *reader) dayName() (set days, plural, ok bool) {
+// readDayName reads one day, a range of days, or a word for several.
+func readDayName(p *reader) (set days, plural, ok bool) {
 	switch {
 	case p.take("weekday"):
 		return workdays, false, true
@@ -72,7 +72,7 @@ func (p *reader) dayName() (set days, plural, ok bool) {
 		return weekend, false, true
 	case p.take("weekends"):
 		return weekend, true, true
-	case p.holidays():
+	case readWorkdays(p):
 		return workdays, true, true
 	}
 	first, plural, ok := weekday(p.peek(0))
@@ -95,21 +95,21 @@ func (p *reader) dayName() (set days, plural, ok bool) {
 	return only(first), plural, true
 }
 
-// holidays asks about days on which people work: a schedule knows no holidays.
-func (p *reader) holidays() bool {
-	return p.workday() && p.doubtful("A schedule knows no holidays. On every weekday?", func(r *reading) { r.weekdays, r.rhythm, r.loose = workdays, weekly, false })
+// readWorkdays asks about days on which people work: a schedule knows no holidays.
+func readWorkdays(p *reader) bool {
+	return takeWorkday(p) && doubtful(p, "A schedule knows no holidays. On every weekday?", func(r *reading) { r.weekdays, r.rhythm, r.loose = workdays, weekly, false })
 }
 
-func (p *reader) workday() bool {
+func takeWorkday(p *reader) bool {
 	return p.seq("business day", "business days", "working day", "working days", "workday", "workdays", "work day", "work days")
 }
 
-// without reads days that are left out: "except sunday".
-func (p *reader) without() bool {
+// readWithout reads days that are left out: "except sunday".
+func readWithout(p *reader) bool {
 	if !p.seq("except on", "except for", "except", "but not on", "but not", "excluding", "other than") {
 		return false
 	}
-	set, _, n := p.daySet()
+	set, _, n := readDaySet(p)
 	if n == 0 {
 		p.err = refused("only days of the week can be left out, as in every day except sunday")
 		return false
@@ -119,8 +119,8 @@ func (p *reader) without() bool {
 	return true
 }
 
-// nthDay reads a weekday of the month: "the first monday of each month", "every last friday".
-func (p *reader) nthDay() bool {
+// readNthDay reads a weekday of the month: "the first monday of each month", "every last friday".
+func readNthDay(p *reader) bool {
 	every := p.take("every", "each")
 	if !every {
 		p.take("on")
@@ -142,27 +142,27 @@ func (p *reader) nthDay() bool {
 		}
 		p.take("the")
 	}
-	return p.ofMonth(ks, every)
+	return readOfMonth(p, ks, every)
 }
 
-// ofMonth reads which days of the month are the first, or the last.
-func (p *reader) ofMonth(ks []int, every bool) bool {
-	if !p.weekdaysOf(ks) && (len(ks) > 1 || !p.oneDay(ks[0])) || p.err != nil {
+// readOfMonth reads which days of the month are the first, or the last.
+func readOfMonth(p *reader, ks []int, every bool) bool {
+	if !readWeekdaysOf(p, ks) && (len(ks) > 1 || !readOneDay(p, ks[0])) || p.err != nil {
 		return false
 	}
-	tail := p.tail()
+	tail := readTail(p)
 	if every && !tail {
 		if p.err != nil || ks[0] != 1 && ks[0] != -1 || len(p.r.nths) == 0 {
 			return false // "every second monday" is asked about elsewhere
 		}
-		p.monthly()
+		noteMonthly(p)
 	}
 	p.r.loose = p.r.loose || !tail && !every
 	return true
 }
 
-// weekdaysOf reads the weekday of which the first or the last of the month are meant.
-func (p *reader) weekdaysOf(ks []int) bool {
+// readWeekdaysOf reads the weekday of which the first or the last of the month are meant.
+func readWeekdaysOf(p *reader, ks []int) bool {
 	w, _, ok := weekday(p.peek(0))
 	if !ok || ks[0] > 5 {
 		return false
@@ -178,19 +178,19 @@ func (p *reader) weekdaysOf(ks []int) bool {
 	return true
 }
 
-// oneDay reads a day of the month that is no weekday by its name: its last day, and the first of its weekdays.
-func (p *reader) oneDay(k int) bool {
+// readOneDay reads a day of the month that is no weekday by its name: its last day, and the first of its weekdays.
+func readOneDay(p *reader, k int) bool {
 	switch {
 	case k == -1 && p.take("day"):
 		p.once(p.r.lastDay, "the last day of the month")
 		p.r.lastDay = true
 	case k == 1 && p.take("weekday"):
 		p.r.nearest = 1
-	case k == 1 && p.workday():
+	case k == 1 && takeWorkday(p):
 		p.r.nearest = 1
-		p.doubtful("A schedule knows no holidays. On the first weekday?", func(*reading) {})
-	case k == -1 && (p.take("weekday") || p.workday()):
-		p.doubtful("A schedule cannot say the last weekday of the month. Which day instead?",
+		doubtful(p, "A schedule knows no holidays. On the first weekday?", func(*reading) {})
+	case k == -1 && (p.take("weekday") || takeWorkday(p)):
+		doubtful(p, "A schedule cannot say the last weekday of the month. Which day instead?",
 			func(r *reading) { r.lastDay, r.rhythm, r.loose = true, monthly, false },
 			func(r *reading) { r.nths, r.rhythm, r.loose = []nth{{-1, time.Friday}}, monthly, false })
 	default:
@@ -199,33 +199,33 @@ func (p *reader) oneDay(k int) bool {
 	return true
 }
 
-// monthly notes that something recurs each month.
-func (p *reader) monthly() {
+// noteMonthly notes that something recurs each month.
+func noteMonthly(p *reader) {
 	p.once(p.r.rhythm != noRhythm && p.r.rhythm != monthly, "how often")
 	p.r.rhythm = monthly
 }
 
-// tail reads which months a day is of: "of each month", "of january and july", "of the quarter".
-func (p *reader) tail() bool {
+// readTail reads which months a day is of: "of each month", "of january and july", "of the quarter".
+func readTail(p *reader) bool {
 	at := p.at
 	p.take("day", "days")
 	switch {
 	case p.take("monthly"), p.seq("of the month", "of each month", "of every month", "of a month", "in each month", "in every month", "every month", "each month", "of the months"):
-		p.monthly()
+		noteMonthly(p)
 		return true
 	case p.seq("of the quarter", "of each quarter", "of every quarter", "each quarter", "every quarter"):
-		return p.quarterly()
+		return noteQuarterly(p)
 	case p.seq("of the year", "of each year", "of every year", "each year", "every year"):
-		return p.ofYear()
+		return readOfYear(p)
 	case p.seq("of next month", "next month"):
-		p.dates(p.monthFrom(1))
+		noteDates(p, monthFrom(p, 1))
 		return true
 	case p.seq("of this month", "this month"):
-		p.dates(p.monthFrom(0))
+		noteDates(p, monthFrom(p, 0))
 		return true
 	}
 	p.take("of", "in")
-	if p.months() {
+	if readMonths(p) {
 		if p.r.rhythm == noRhythm && (p.r.monthDays == 0 || p.r.lastDay) {
 			p.r.rhythm = monthly
 		}
@@ -235,8 +235,8 @@ func (p *reader) tail() bool {
 	return false
 }
 
-// ofYear is the first or the last day of the year.
-func (p *reader) ofYear() bool {
+// readOfYear is the first or the last day of the year.
+func readOfYear(p *reader) bool {
 	switch {
 	case p.r.lastDay:
 		p.r.lastDay, p.r.monthDays, p.r.inMonths = false, 1<<31, 1<<12
@@ -245,18 +245,18 @@ func (p *reader) ofYear() bool {
 	default:
 		return false
 	}
-	return p.rhythm(yearly)
+	return noteRhythm(p, yearly)
 }
 
-// months reads a list of months.
-func (p *reader) months() bool {
-	set := p.monthRange()
+// readMonths reads a list of months.
+func readMonths(p *reader) bool {
+	set := readMonthRange(p)
 	for more := set; more != 0; set |= more {
 		at := p.at
 		comma := p.take(",")
 		more = 0
 		if p.take("and") || comma {
-			more = p.monthRange()
+			more = readMonthRange(p)
 		}
 		if more == 0 {
 			p.at = at
@@ -267,8 +267,8 @@ func (p *reader) months() bool {
 	return set != 0
 }
 
-// monthRange reads a month, or the months from one to another.
-func (p *reader) monthRange() (set uint16) {
+// readMonthRange reads a month, or the months from one to another.
+func readMonthRange(p *reader) (set uint16) {
 	m, ok := month(p.peek(0))
 	if !ok {
 		return 0
@@ -292,10 +292,10 @@ func (p *reader) monthRange() (set uint16) {
 	return set
 }
 
-// inMonth reads months by themselves: "in january and july", "every march".
-func (p *reader) inMonth() bool {
+// readInMonth reads months by themselves: "in january and july", "every march".
+func readInMonth(p *reader) bool {
 	if p.take("every", "each") {
-		if !p.months() {
+		if !readMonths(p) {
 			return false
 		}
 		if p.r.rhythm == noRhythm {
@@ -304,21 +304,21 @@ func (p *reader) inMonth() bool {
 		return true
 	}
 	if p.seq("of the month", "of each month", "of every month") {
-		p.monthly()
+		noteMonthly(p)
 		return true
 	}
-	return p.take("in", "during", "from") && p.months()
+	return p.take("in", "during", "from") && readMonths(p)
 }
 
-// dayOfMonth reads days by their number: "on the 1st and 15th of each month", "day 15", "the weekday nearest the 15th".
-func (p *reader) dayOfMonth() bool {
+// readDayOfMonth reads days by their number: "on the 1st and 15th of each month", "day 15", "the weekday nearest the 15th".
+func readDayOfMonth(p *reader) bool {
 	every := p.take("every", "each")
 	if !every {
 		p.take("on")
 	}
 	p.take("the")
 	nearest := p.seq("weekday nearest the", "weekday nearest to the", "nearest weekday to the")
-	set, ok := p.numbered()
+	set, ok := readNumbered(p)
 	if !ok {
 		return false
 	}
@@ -332,29 +332,29 @@ func (p *reader) dayOfMonth() bool {
 	if p.seq("and the last day", "and last day", "and on the last day") {
 		p.r.lastDay = true
 	}
-	if p.tail() {
+	if readTail(p) {
 		return true
 	}
 	p.r.loose = p.r.loose || !every && len(bits(set)) == 1
 	if every && p.r.rhythm == noRhythm {
-		p.monthly()
+		noteMonthly(p)
 	}
 	return !every || ordinalDigits.MatchString(p.words[p.at-1].text) // "every day 9" and "every second" are something else
 }
 
-// numbered reads the numbers of days of the month, or words for half of them.
-func (p *reader) numbered() (set uint32, ok bool) {
+// readNumbered reads the numbers of days of the month, or words for half of them.
+func readNumbered(p *reader) (set uint32, ok bool) {
 	switch {
 	case p.seq("odd days", "odd day"):
 		return oddDays, true
 	case p.seq("even days", "even day"):
 		return evenDays, true
 	}
-	return p.dayNumbers()
+	return readDayNumbers(p)
 }
 
-// dayNumbers reads a list of days of the month.
-func (p *reader) dayNumbers() (set uint32, ok bool) {
+// readDayNumbers reads a list of days of the month.
+func readDayNumbers(p *reader) (set uint32, ok bool) {
 	counted := p.take("day", "days")
 	for {
 		at := p.at
@@ -369,7 +369,7 @@ func (p *reader) dayNumbers() (set uint32, ok bool) {
 		if counted {
 			d, ok = number(p.peek(0))
 		}
-		if !ok || p.measures() {
+		if !ok || otherFollows(p) {
 			p.at = at
 			return set, set != 0
 		}
@@ -382,8 +382,8 @@ func (p *reader) dayNumbers() (set uint32, ok bool) {
 	}
 }
 
-// measures reports whether the word behind the next one is a unit or a day of the week: then the next is no day of the month, but for "1st day of".
-func (p *reader) measures() bool {
+// otherFollows reports whether the word behind the next one is a unit or a day of the week: then the next is no day of the month, but for "1st day of".
+func otherFollows(p *reader) bool {
 	_, _, ok := unit(p.peek(1))
 	return ok && (p.peek(1) != "day" && p.peek(1) != "days" || p.peek(2) != "of" && p.peek(2) != "in") || isDay(p.peek(1))
 }

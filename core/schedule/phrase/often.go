@@ -22,36 +22,36 @@ var (
 	joined  = regexp.MustCompile(`^(\d{1,9})-?(seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?)$`)
 )
 
-// often returns an answer to a question: an interval.
+// readOften returns an answer to a question: an interval.
 func often(d time.Duration) func(r *reading) { return func(r *reading) { r.every = d } }
 
-// always asks how often, of what is always.
-func (p *reader) always() bool {
+// readAlways asks how often, of what is always.
+func readAlways(p *reader) bool {
 	if !p.seq("24/7", "around the clock", "constantly", "continuously", "all the time", "always") {
 		return false
 	}
-	return p.doubtful("How often?", often(minute), often(15*minute), often(60*minute))
+	return doubtful(p, "How often?", often(minute), often(15*minute), often(60*minute))
 }
 
-// vague asks about words that name no time at all.
-func (p *reader) vague() bool {
+// readVague asks about words that name no time at all.
+func readVague(p *reader) bool {
 	switch {
 	case p.seq("every now and then", "every so often", "now and then", "often", "frequently", "regularly", "periodically", "sometimes", "occasionally", "rarely", "from time to time", "repeatedly"):
-		return p.doubtful("How often?", often(5*minute), often(60*minute), func(r *reading) { r.rhythm, r.times = daily, []clock{{hour: 9}} })
+		return doubtful(p, "How often?", often(5*minute), often(60*minute), func(r *reading) { r.rhythm, r.times = daily, []clock{{hour: 9}} })
 	case p.seq("later today"):
-		return p.doubtful("When?", func(r *reading) { r.wait = time.Hour }, func(r *reading) { r.wait = 3 * time.Hour },
+		return doubtful(p, "When?", func(r *reading) { r.wait = time.Hour }, func(r *reading) { r.wait = 3 * time.Hour },
 			func(r *reading) { r.dates, r.times = []date{dateOf(p.now)}, []clock{{hour: 18}} })
 	case p.seq("soon", "later", "shortly", "in a bit", "in a while", "in a moment", "eventually", "some time", "sometime"):
 		wait := func(d time.Duration) func(r *reading) { return func(r *reading) { r.wait = d } }
-		return p.doubtful("When?", wait(5*minute), wait(60*minute), func(r *reading) { r.dates, r.times = []date{dateOf(p.now).plus(1)}, []clock{{hour: 9}} })
+		return doubtful(p, "When?", wait(5*minute), wait(60*minute), func(r *reading) { r.dates, r.times = []date{dateOf(p.now).plus(1)}, []clock{{hour: 9}} })
 	case p.seq("biweekly", "bi-weekly"):
-		return p.doubtful("Twice a week, or every two weeks?", twiceAWeek, everyOther(2*week))
+		return doubtful(p, "Twice a week, or every two weeks?", twiceAWeek, everyOther(2*week))
 	case p.seq("bimonthly", "bi-monthly"):
-		return p.doubtful("Twice a month, or every two months?", twiceAMonth, everyTwoMonths)
+		return doubtful(p, "Twice a month, or every two months?", twiceAMonth, everyTwoMonths)
 	case p.seq("semiweekly", "semi-weekly", "twice a week", "twice per week", "twice weekly", "two times a week"):
-		return p.doubtful("On which two days?", twiceAWeek, func(r *reading) { r.weekdays, r.rhythm = only(time.Tuesday)|only(time.Friday), weekly })
+		return doubtful(p, "On which two days?", twiceAWeek, func(r *reading) { r.weekdays, r.rhythm = only(time.Tuesday)|only(time.Friday), weekly })
 	case p.seq("semimonthly", "semi-monthly", "twice a month", "twice per month", "twice monthly"):
-		return p.doubtful("On which two days?", twiceAMonth, func(r *reading) { r.monthDays, r.lastDay, r.rhythm = 1<<15, true, monthly })
+		return doubtful(p, "On which two days?", twiceAMonth, func(r *reading) { r.monthDays, r.lastDay, r.rhythm = 1<<15, true, monthly })
 	}
 	return false
 }
@@ -77,11 +77,11 @@ func everyTwoMonths(r *reading) {
 	}
 }
 
-// times that words such as "twice" promise.
+// readTimes that words such as "twice" promise.
 var multiples = map[string]int{"once": 1, "twice": 2, "thrice": 3}
 
-// perDay reads how many times something happens in a day or an hour: "twice a day", "3 times per hour".
-func (p *reader) perDay() bool {
+// readPerDay reads how many times something happens in a day or an hour: "twice a day", "3 times per hour".
+func readPerDay(p *reader) bool {
 	n := multiples[p.peek(0)]
 	if n > 0 {
 		p.at++
@@ -117,18 +117,18 @@ func (p *reader) perDay() bool {
 
 var adverbs = map[string]rhythm{"daily": daily, "weekly": weekly, "monthly": monthly, "yearly": yearly, "annually": yearly}
 
-// often reads an interval or a rhythm: "every 5 minutes", "hourly", "every day", "quarterly".
-func (p *reader) often() bool {
+// readOften reads an interval or a rhythm: "every 5 minutes", "hourly", "every day", "quarterly".
+func readOften(p *reader) bool {
 	switch found, ok := adverbs[p.peek(0)]; {
 	case ok:
 		p.at++
-		return p.rhythm(found)
+		return noteRhythm(p, found)
 	case p.take("hourly"):
-		return p.interval(time.Hour)
+		return noteInterval(p, time.Hour)
 	case p.take("fortnightly"):
-		return p.interval(2 * week)
+		return noteInterval(p, 2*week)
 	case p.take("quarterly"):
-		return p.quarterly()
+		return noteQuarterly(p)
 	}
 	p.take("once")
 	if !p.take("every", "each") {
@@ -136,49 +136,49 @@ func (p *reader) often() bool {
 	}
 	switch {
 	case p.seq("half hour", "half an hour"):
-		return p.interval(30 * minute)
+		return noteInterval(p, 30*minute)
 	case p.seq("quarter of an hour", "quarter hour", "quarter-hour"):
-		return p.interval(15 * minute)
+		return noteInterval(p, 15*minute)
 	case p.seq("hour and a half"):
-		return p.interval(90 * minute)
+		return noteInterval(p, 90*minute)
 	case p.seq("few", "couple of", "couple", "several", "some"):
-		return p.few(often)
+		return askFew(p, often)
 	case p.take("other", "second", "third", "fourth", "2nd", "3rd", "4th", "alternate"):
-		return p.other()
+		return askOther(p)
 	}
-	return p.counted()
+	return readCounted(p)
 }
 
-// counted reads the measure of an interval behind "every".
-func (p *reader) counted() bool {
-	d, months, plain, ok := p.length()
+// readCounted reads the measure of an interval behind "every".
+func readCounted(p *reader) bool {
+	d, months, plain, ok := readLength(p)
 	switch {
 	case !ok:
 		return false
 	case months > 0 && plain && months == 3:
-		return p.quarterly()
+		return noteQuarterly(p)
 	case months == 1, months == 12, months > 0 && plain:
-		return p.rhythm(map[int]rhythm{1: monthly, 12: yearly}[months])
+		return noteRhythm(p, map[int]rhythm{1: monthly, 12: yearly}[months])
 	case months > 0:
 		p.once(p.r.months != 0 || p.r.rhythm != noRhythm, "how often")
 		p.r.months = months
 		return true
 	case plain && d == day:
-		return p.rhythm(daily)
+		return noteRhythm(p, daily)
 	case plain && d == week:
-		return p.rhythm(weekly)
+		return noteRhythm(p, weekly)
 	}
-	return p.interval(d)
+	return noteInterval(p, d)
 }
 
-func (p *reader) rhythm(found rhythm) bool {
+func noteRhythm(p *reader, found rhythm) bool {
 	p.once(p.r.rhythm != noRhythm && p.r.rhythm != found, "how often")
 	p.r.rhythm = found
 	return true
 }
 
-// interval notes an interval, if it may be one.
-func (p *reader) interval(d time.Duration) bool {
+// noteInterval notes an interval, if it may be one.
+func noteInterval(p *reader, d time.Duration) bool {
 	p.once(p.r.every != 0, "the interval")
 	if d < schedule.MinInterval || d > longest {
 		p.err = refused("an interval must be from %s to 10 years", schedule.MinInterval)
@@ -187,25 +187,25 @@ func (p *reader) interval(d time.Duration) bool {
 	return true
 }
 
-// quarterly is once each quarter of the year.
-func (p *reader) quarterly() bool {
+// noteQuarterly is once each quarter of the year.
+func noteQuarterly(p *reader) bool {
 	p.once(p.r.inMonths != 0, "the months")
 	p.r.quarter = true
-	return p.rhythm(monthly)
+	return noteRhythm(p, monthly)
 }
 
-// few asks how many a few are.
-func (p *reader) few(what func(d time.Duration) func(r *reading)) bool {
+// askFew asks how many a few are.
+func askFew(p *reader, what func(d time.Duration) func(r *reading)) bool {
 	d, months, ok := unit(p.peek(0))
 	if !ok || months > 0 {
 		return false
 	}
 	p.at++
-	return p.doubtful("How many?", what(2*d), what(3*d), what(5*d))
+	return doubtful(p, "How many?", what(2*d), what(3*d), what(5*d))
 }
 
-// other asks about "every other day" and "every second Monday", which begin somewhere.
-func (p *reader) other() bool {
+// askOther asks about "every other day" and "every second Monday", which begin somewhere.
+func askOther(p *reader) bool {
 	how := p.words[p.at-1].text
 	n := 2
 	if k, ok := ordinal(how); ok {
@@ -213,14 +213,14 @@ func (p *reader) other() bool {
 	}
 	if w, _, ok := weekday(p.peek(0)); ok {
 		p.at++
-		return p.doubtful("Which ones of these days of the week? A schedule does not know with which week to begin.",
+		return doubtful(p, "Which ones of these days of the week? A schedule does not know with which week to begin.",
 			func(r *reading) { r.nths, r.rhythm = []nth{{min(n, 4), w}}, monthly },
 			func(r *reading) { r.nths, r.rhythm = []nth{{1, w}, {3, w}}, monthly },
 			func(r *reading) { r.each(w) })
 	}
 	d, months, ok := unit(p.peek(0))
 	if !ok && how == "second" { // which is a unit itself: "every second"
-		return p.interval(time.Second)
+		return noteInterval(p, time.Second)
 	}
 	if !ok {
 		return false
@@ -231,9 +231,9 @@ func (p *reader) other() bool {
 		p.r.months = n * months
 		return true
 	case d >= day && d < week:
-		return p.doubtful("From which day on? A schedule does not know with which day to begin.", everyOther(time.Duration(n)*d), odd, even)
+		return doubtful(p, "From which day on? A schedule does not know with which day to begin.", everyOther(time.Duration(n)*d), odd, even)
 	}
-	return p.interval(time.Duration(n) * d)
+	return noteInterval(p, time.Duration(n)*d)
 }
 
 const (
@@ -250,8 +250,8 @@ func even(r *reading) {
 	r.rhythm, r.every, r.monthDays = monthly, 0, evenDays
 }
 
-// length reads how long something is: "5 minutes", "1 hour and 30 minutes", "1h30m", "hour". It is plain if it has no number.
-func (p *reader) length() (d time.Duration, months int, plain, ok bool) {
+// readLength reads how long something is: "5 minutes", "1 hour and 30 minutes", "1h30m", "hour". It is plain if it has no number.
+func readLength(p *reader) (d time.Duration, months int, plain, ok bool) {
 	if d, months, ok = unit(p.peek(0)); ok {
 		p.at++
 		return d, months, true, true
@@ -267,7 +267,7 @@ func (p *reader) length() (d time.Duration, months int, plain, ok bool) {
 		if d > 0 {
 			p.take("and")
 		}
-		more, further, found := p.measure()
+		more, further, found := readMeasure(p)
 		if !found || further > 0 && (d > 0 || months > 0) {
 			p.at = at
 			return d, months, false, d > 0 || months > 0
@@ -279,14 +279,14 @@ func (p *reader) length() (d time.Duration, months int, plain, ok bool) {
 	}
 }
 
-// measure reads a number and its unit.
-func (p *reader) measure() (d time.Duration, months int, ok bool) {
+// readMeasure reads a number and its unit.
+func readMeasure(p *reader) (d time.Duration, months int, ok bool) {
 	text := p.peek(0)
 	if m := joined.FindStringSubmatch(text); m != nil {
 		p.at++
 		n, _ := strconv.Atoi(m[1])
 		d, _, _ = unit(m[2])
-		return p.times(n, d), 0, true
+		return multiple(n, d), 0, true
 	}
 	if compact.MatchString(text) || strings.HasPrefix(text, "pt") || strings.HasPrefix(text, "p1") {
 		d, err := schedule.ParseDuration(strings.ToUpper(text[:1]) + text[1:])
@@ -320,29 +320,29 @@ func (p *reader) measure() (d time.Duration, months int, ok bool) {
 		p.err = refused("%q has no length", text+" "+p.words[p.at-1].raw)
 		return 0, 0, false
 	}
-	return p.times(n, d), min(n, 10000) * months, true
+	return multiple(n, d), min(n, 10000) * months, true
 }
 
-// times is a multiple of a duration, without overflow: what is longer than the longest interval stays so.
-func (*reader) times(n int, d time.Duration) time.Duration {
+// multiple is n times a duration, without overflow: what is longer than the longest interval stays so.
+func multiple(n int, d time.Duration) time.Duration {
 	if d > 0 && n > int(2*longest/d) {
 		return 2 * longest
 	}
 	return time.Duration(n) * d
 }
 
-// delay reads how long something waits: "in 2 hours", "10 minutes from now".
-func (p *reader) delay() bool {
+// readDelay reads how long something waits: "in 2 hours", "10 minutes from now".
+func readDelay(p *reader) bool {
 	in := p.take("in", "after")
 	if in && p.seq("a few", "a couple of", "several", "some", "a couple", "few") {
-		return p.few(func(d time.Duration) func(r *reading) { return func(r *reading) { r.wait = d } })
+		return askFew(p, func(d time.Duration) func(r *reading) { return func(r *reading) { r.wait = d } })
 	}
-	d, months, plain, ok := p.length()
+	d, months, plain, ok := readLength(p)
 	if !ok || plain {
 		return false
 	}
 	if d%day == 0 && p.seq("from today") {
-		return p.dates([]date{dateOf(p.now).plus(int(d / day))})
+		return noteDates(p, []date{dateOf(p.now).plus(int(d / day))})
 	}
 	from := p.seq("from now", "later", "hence")
 	if !in && !from {
@@ -352,7 +352,7 @@ func (p *reader) delay() bool {
 	p.once(p.r.wait != 0 || p.r.dates != nil, "the delay")
 	switch {
 	case months > 0:
-		return p.monthsAhead(months)
+		return askMonths(p, months)
 	case d > longest:
 		p.err = refused("a delay must be shorter than 10 years")
 	}
@@ -360,8 +360,8 @@ func (p *reader) delay() bool {
 	return true
 }
 
-// monthsAhead asks about a delay in months, which have no fixed length.
-func (p *reader) monthsAhead(months int) bool {
+// askMonths asks about a delay in months, which have no fixed length.
+func askMonths(p *reader, months int) bool {
 	if months > 120 {
 		p.err = refused("a delay must be shorter than 10 years")
 		return true
@@ -372,7 +372,7 @@ func (p *reader) monthsAhead(months int) bool {
 		to = to.plus(-to.day) // the last day of a shorter month
 	}
 	now := clock{hour: p.now.Hour(), minute: p.now.Minute()}
-	return p.doubtful("Months have no fixed length. On which day?",
+	return doubtful(p, "Months have no fixed length. On which day?",
 		func(r *reading) {
 			if r.dates = []date{to}; r.times == nil {
 				r.times = []clock{now}
@@ -381,9 +381,9 @@ func (p *reader) monthsAhead(months int) bool {
 		func(r *reading) { r.wait = time.Duration(months/12*365+months%12*30) * day })
 }
 
-// duration reads one without a word that says what it is.
-func (p *reader) duration() bool {
-	d, months, plain, ok := p.length()
+// readDuration reads one without a word that says what it is.
+func readDuration(p *reader) bool {
+	d, months, plain, ok := readLength(p)
 	if !ok || plain || months > 0 || p.peek(0) == "to" || p.peek(0) == "past" {
 		return false
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // Print writes a schedule as a phrase that [Parse] reads as the same schedule, by any time before its At. A cron expression that has no words is
-// written as such. At is shown in its own location.
+// readWritten as such. At is shown in its own location.
 func Print(s Schedule) string {
 	text := plainly(s)
 	// A cron expression has words only if they mean it: the parser is the judge, and not this printer.
@@ -65,7 +65,7 @@ func literally(s Schedule) string {
 	return "cron " + strings.Join(strings.Fields(s.Cron), " ") + tail(s, s.DayMatch == schedule.DayMatchAll)
 }
 
-// tail is what follows the times of a cron expression: the zone, and what differs from the defaults.
+// readTail is what follows the times of a cron expression: the zone, and what differs from the defaults.
 func tail(s Schedule, both bool) string {
 	var text string
 	switch s.Zone {
@@ -84,7 +84,7 @@ func tail(s Schedule, both bool) string {
 	return text
 }
 
-// instant is a time once: as the clocks of its zone show it, or with its offset where that is not enough.
+// readInstant is a time once: as the clocks of its zone show it, or with its offset where that is not enough.
 func instant(t time.Time) string {
 	zone := t.Location()
 	named := zone.String()

@@ -162,9 +162,9 @@ func (p *reader) part(words []word, now time.Time, zone *time.Location) (string,
 
 // clauses are tried in this order: what begins like another clause and says more comes first.
 var clauses = []func(p *reader) bool{
-	(*reader).vague, (*reader).whole, (*reader).partOfDay, (*reader).pastHour, (*reader).always, (*reader).date, (*reader).delay, (*reader).nthDay,
-	(*reader).monthDay, (*reader).dayOfMonth, (*reader).perDay, (*reader).often, (*reader).weekday, (*reader).without, (*reader).span, (*reader).inMonth,
-	(*reader).duration, (*reader).timesOfDay, (*reader).flag, (*reader).city,
+	readVague, (*reader).whole, readPartOfDay, readPastHour, readAlways, readDate, readDelay, readNthDay,
+	readMonthDay, readDayOfMonth, readPerDay, readOften, readWeekday, readWithout, readSpan, readInMonth,
+	readDuration, readTimesOfDay, (*reader).flag, readCity,
 }
 
 // clause reads the next clause.
@@ -232,7 +232,7 @@ func (p *reader) once(before bool, what string) {
 }
 
 // doubtful notes a question about a clause.
-func (p *reader) doubtful(question string, options ...func(r *reading)) bool {
+func doubtful(p *reader, question string, options ...func(r *reading)) bool {
 	p.r.unsure = append(slices.Clip(p.r.unsure), unsure{question, options})
 	return true
 }

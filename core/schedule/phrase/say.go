@@ -30,7 +30,7 @@ var measures = []struct {
 	d    time.Duration
 }{{"week", week}, {"day", day}, {"hour", time.Hour}, {"minute", minute}, {"second", time.Second}}
 
-// length spells a duration: "2 hours", "1 hour 30 minutes".
+// readLength spells a duration: "2 hours", "1 hour 30 minutes".
 func length(d time.Duration) string {
 	if d%time.Second != 0 {
 		return d.String()

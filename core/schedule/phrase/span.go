@@ -4,23 +4,23 @@ package phrase
 
 import "strconv"
 
-// span reads the hours within which an interval repeats: "between 9am and 5pm", "from 09:00 through 16:45", "9-17".
-func (p *reader) span() bool {
+// readSpan reads the hours within which an interval repeats: "between 9am and 5pm", "from 09:00 through 16:45", "9-17".
+func readSpan(p *reader) bool {
 	between := p.take("between")
 	from := !between && p.take("from")
 	during := !between && !from && p.seq("during business hours", "during working hours", "during office hours", "during work hours", "in business hours")
 	if during {
-		return p.doubtful("Which hours are that?", hours(9, 17), hours(8, 18))
+		return doubtful(p, "Which hours are that?", hours(9, 17), hours(8, 18))
 	}
 	var first clock
 	if !p.try(func() (ok bool) { // hours before minutes: "8 to 18" is no "8 minutes to 18"
-		if first, ok = p.figures(); ok {
-			first, ok = p.half(first)
+		if first, ok = readFigures(p); ok {
+			first, ok = readHalf(p, first)
 		}
 		return ok
 	}) {
 		var ok bool
-		if first, ok = p.clock(); !ok {
+		if first, ok = readClock(p); !ok {
 			return false
 		}
 	}
@@ -33,7 +33,7 @@ func (p *reader) span() bool {
 	default:
 		return false
 	}
-	last, ok := p.clock()
+	last, ok := readClock(p)
 	if !ok {
 		return false
 	}
@@ -49,20 +49,20 @@ func hours(from, to int) func(r *reading) {
 	return func(r *reading) { r.window = &window{from: clock{hour: from}, to: clock{hour: to}} }
 }
 
-// pastHour reads the minutes of an hour: "at :15 and :45", "at 15 past every hour", "on the hour".
-func (p *reader) pastHour() bool {
+// readPastHour reads the minutes of an hour: "at :15 and :45", "at 15 past every hour", "on the hour".
+func readPastHour(p *reader) bool {
 	switch {
 	case p.seq("on the half hour", "at half past every hour", "at half past each hour", "at half past the hour"):
-		return p.minutesPast([]int{30})
+		return notePast(p, []int{30})
 	case p.seq("on the hour", "at the top of the hour", "at the top of every hour", "at the top of each hour", "at the full hour"):
-		return p.minutesPast([]int{0})
+		return notePast(p, []int{0})
 	case p.seq("at quarter past every hour", "at quarter past the hour", "at a quarter past every hour"):
-		return p.minutesPast([]int{15})
+		return notePast(p, []int{15})
 	case p.seq("at quarter to every hour", "at quarter to the hour", "at a quarter to every hour"):
-		return p.minutesPast([]int{45})
+		return notePast(p, []int{45})
 	}
-	if n, ok := p.quarters(); ok {
-		return p.minutesPast([]int{n})
+	if n, ok := readQuarters(p); ok {
+		return notePast(p, []int{n})
 	}
 	if !p.take("at") {
 		return false
@@ -71,7 +71,7 @@ func (p *reader) pastHour() bool {
 	worded := p.words[p.at-1].text != "at"
 	var found []int
 	for {
-		n, colon, ok := p.minuteOf()
+		n, colon, ok := readMinuteOf(p)
 		if !ok {
 			return false
 		}
@@ -86,11 +86,11 @@ func (p *reader) pastHour() bool {
 		worded = true
 	}
 	worded = worded || p.r.every != 0 && p.take("past")
-	return worded && p.minutesPast(found)
+	return worded && notePast(p, found)
 }
 
-// quarters reads the minute of "every hour at quarter past", behind which no hour follows.
-func (p *reader) quarters() (n int, ok bool) {
+// readQuarters reads the minute of "every hour at quarter past", behind which no hour follows.
+func readQuarters(p *reader) (n int, ok bool) {
 	if p.r.every == 0 {
 		return 0, false
 	}
@@ -107,8 +107,8 @@ func (p *reader) quarters() (n int, ok bool) {
 	return 0, false
 }
 
-// minuteOf reads a minute: ":15" or "15".
-func (p *reader) minuteOf() (n int, colon, ok bool) {
+// readMinuteOf reads a minute: ":15" or "15".
+func readMinuteOf(p *reader) (n int, colon, ok bool) {
 	text := p.peek(0)
 	if len(text) == 3 && text[0] == ':' {
 		text, colon = text[1:], true
@@ -121,7 +121,7 @@ func (p *reader) minuteOf() (n int, colon, ok bool) {
 	return n, colon, true
 }
 
-func (p *reader) minutesPast(found []int) bool {
+func notePast(p *reader, found []int) bool {
 	p.once(p.r.past != nil, "the minute of the hour")
 	p.r.past = found
 	return true

@@ -134,7 +134,7 @@ var dayNames = map[string]time.Weekday{
 	"thur": 4, "thurs": 4, "friday": 5, "fri": 5, "saturday": 6, "sat": 6,
 }
 
-// weekday is the day that a word names, and whether the word is in the plural.
+// readWeekday is the day that a word names, and whether the word is in the plural.
 func weekday(text string) (day time.Weekday, plural, ok bool) {
 	if day, ok = dayNames[text]; ok {
 		return day, false, true

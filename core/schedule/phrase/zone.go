@@ -92,15 +92,15 @@ var abbreviations = map[string][]string{
 
 var continents = []string{"Europe", "America", "Asia", "Africa", "Australia", "Pacific", "Atlantic", "Indian"}
 
-// city asks for the zone that a city or an abbreviation is in use for: "in Berlin", "Berlin time", "EST".
-func (p *reader) city() bool {
+// readCity asks for the zone that a city or an abbreviation is in use for: "in Berlin", "Berlin time", "EST".
+func readCity(p *reader) bool {
 	from := p.at
 	within := p.take("in")
 	if names := abbreviations[p.peek(0)]; names != nil && p.r.zone == "" {
 		asked := p.words[p.at].raw
 		p.at++
 		p.take("time")
-		return p.zones(from, asked, names)
+		return askZone(p, from, asked, names)
 	}
 	for n := 1; n <= 2 && p.peek(n-1) != ""; n++ {
 		var parts []string
@@ -113,13 +113,13 @@ func (p *reader) city() bool {
 		}
 		p.at += n
 		p.take("time")
-		return p.zones(from, strings.Join(parts, " "), names)
+		return askZone(p, from, strings.Join(parts, " "), names)
 	}
 	return false
 }
 
-// zones asks which zone is meant by a word.
-func (p *reader) zones(from int, asked string, names []string) bool {
+// askZone asks which zone is meant by a word.
+func askZone(p *reader, from int, asked string, names []string) bool {
 	p.err = &zoneError{question: "Which time zone is " + quote(asked) + "?", names: names, rest: slices.Concat(p.words[:from], p.words[p.at:])}
 	return true
 }
