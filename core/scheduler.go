@@ -119,7 +119,7 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 	if len(tasks) > MaxSubmit {
 		return nil, check.Invalid("tasks", "are %d: the limit is %d a call", len(tasks), MaxSubmit)
 	}
-	tasks, err := s.base.Filled(tasks)
+	tasks, err := s.base.Filled(ctx, tasks)
 	if err != nil {
 		return nil, err
 	}

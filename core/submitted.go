@@ -20,7 +20,7 @@ import (
 // Existing returns what Submit would find of tasks whose ids are known already, in order; nothing is stored. A task that does not
 // exist has no Status.
 func (s *Scheduler) Existing(ctx context.Context, tasks ...NewTask) ([]Submitted, error) {
-	tasks, err := s.base.Filled(tasks)
+	tasks, err := s.base.Filled(ctx, tasks)
 	if err != nil {
 		return nil, err
 	}

@@ -63,6 +63,7 @@ type NewTaskJSON struct {
 	Kind       string     `json:"kind,omitempty"`
 	At         *time.Time `json:"at,omitempty"`
 	Delay      wire.Span  `json:"delay,omitzero"`
+	When       string     `json:"when,omitempty"`
 	UniqueKey  string     `json:"unique_key,omitempty"`
 	OnConflict OnConflict `json:"on_conflict,omitempty"`
 	Preset     string     `json:"preset,omitempty"`

@@ -55,6 +55,7 @@ var NewTaskFields = map[string]func(t *NewTask, data []byte) error{
 	"id":            nameField(func(t *NewTask) *string { return &t.ID }),
 	"kind":          nameField(func(t *NewTask) *string { return &t.Kind }),
 	"cron":          nameField(func(t *NewTask) *string { return &t.Cron }),
+	"when":          nameField(func(t *NewTask) *string { return &t.When }),
 	"zone":          nameField(func(t *NewTask) *string { return &t.Zone }),
 	"day_match":     nameField(func(t *NewTask) *schedule.DayMatch { return &t.DayMatch }),
 	"gap":           nameField(func(t *NewTask) *schedule.Gap { return &t.Gap }),

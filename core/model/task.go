@@ -30,7 +30,7 @@ const (
 	FromStart      From = "start"      // the nominal time of the run: fixed slots without drift
 )
 
-// NewTask is a task to be submitted. Agent and Kind are required. At most one of At, Delay, Every, Cron and Manual says when it
+// NewTask is a task to be submitted. Agent and Kind are required. At most one of When, At, Delay, Every, Cron and Manual says when it
 // is due; with none of them it is due at once. Delay may also put off the first run of an Every.
 type NewTask struct {
 	Agent string // owner; any valid UTF-8 of 1 to 256 bytes without control characters
@@ -38,6 +38,11 @@ type NewTask struct {
 	Kind  string // names the handler; that of the payload if empty and the payload is a [Kinder]
 	// Payload is what the handler gets, as JSON. A json.RawMessage or []byte is JSON already.
 	Payload any
+
+	// When is a schedule as people say it, such as "every weekday at 9am": package phrase says what is understood. It takes the place of At, Delay, Every,
+	// Cron and Manual, and of the fields that go with them but Zone, in which it is read, Config.Zone if empty. A phrase with two meanings is refused with
+	// the question. It becomes one of these fields when the task is submitted: a task that is read has those, and never a phrase.
+	When string
 
 	At    time.Time     // due once, at this time, never before
 	Delay time.Duration // due once, this long after the submit
@@ -200,6 +205,28 @@ func (t *NewTask) CheckSchedule() error {
 		return check.Invalid("from", "must be %q or %q, not %q", FromCompletion, FromStart, t.From)
 	}
 	return t.checkPolicies()
+}
+
+// CheckWhen refuses a phrase beside a field that says when the task is due, too.
+func (t *NewTask) CheckWhen() error {
+	for _, field := range []struct {
+		name  string
+		given bool
+	}{
+		{"at", !t.At.IsZero()},
+		{"delay", t.Delay != 0},
+		{"every", t.Every != 0},
+		{"cron", t.Cron != ""},
+		{"manual", t.Manual},
+		{"from", t.From != ""},
+		{"day_match", t.DayMatch != ""},
+		{"gap", t.Gap != ""},
+	} {
+		if t.When != "" && field.given {
+			return check.Invalid("when", "excludes %s: say the whole schedule in one of them", field.name)
+		}
+	}
+	return nil
 }
 
 // Timed reports whether the task says when it is due.

@@ -21,6 +21,7 @@ var scheduleFields = map[string][]string{
 	"every":  {"every", "from"},
 	"manual": {"manual"},
 	"at":     {"at"},
+	"when":   {"when"},
 }
 
 // notEdited are fields of a submit that are not part of what a task is.

@@ -259,7 +259,7 @@ func (im *importing) task(n int, t *model.NewTask, size int) error {
 	if t.Restored().Pause != nil {
 		t.Restored().Hold = codec.PauseHold(im.ctx, t.Restored().Pause, im.s.base.StoreNow())
 	}
-	tasks, err := im.s.base.Filled([]model.NewTask{*t})
+	tasks, err := im.s.base.Filled(im.ctx, []model.NewTask{*t})
 	if err != nil {
 		return check.Within("task", err)
 	}

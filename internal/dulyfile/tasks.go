@@ -7,11 +7,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/schedule/phrase"
 )
 
 // Task is a task of the file.
@@ -106,7 +108,17 @@ func (t *Task) read() error {
 	if err := json.Unmarshal(data, &t.task); err != nil {
 		return t.refused(err)
 	}
-	return nil
+	return t.lasting()
+}
+
+// lasting refuses a phrase that names a day: each start reads the file again, by when the phrase would mean another day, or one that has passed.
+func (t *Task) lasting() error {
+	long := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // before any day that a file names
+	said, err := phrase.Parse(t.task.When, long, time.UTC)
+	if t.task.When == "" || err != nil || said.At.IsZero() { // what else is wrong with it is found when the task is tried
+		return nil
+	}
+	return t.at.of("when").fail("names one day, and the file is read again at each start: write the time as at, such as 2026-01-02T15:04:05Z")
 }
 
 // taskField is the JSON of one field. Strings, times and durations are taken

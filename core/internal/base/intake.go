@@ -130,18 +130,22 @@ func (s *Base) Kind(name string) *model.KindConfig {
 	return &s.Unnamed
 }
 
-// Filled returns tasks completed by presets and the default zone, with negative durations resolved. The caller's tasks are not changed.
-func (s *Base) Filled(tasks []model.NewTask) ([]model.NewTask, error) {
+// Filled returns tasks completed by presets and the default zone, with phrases and negative durations resolved. The caller's tasks are not changed. The
+// store is asked for its time if a task has a phrase and the store has not answered anything yet.
+func (s *Base) Filled(ctx context.Context, tasks []model.NewTask) ([]model.NewTask, error) {
 	own := false
 	for i := range tasks {
 		t := &tasks[i]
 		zone := t.Cron != "" && t.Zone == "" && s.Config.Zone != ""
-		if t.Kind != "" && t.Preset == "" && t.Jitter >= 0 && t.Backoff >= 0 && t.Timeout >= 0 && !zone {
+		if t.Kind != "" && t.Preset == "" && t.When == "" && t.Jitter >= 0 && t.Backoff >= 0 && t.Timeout >= 0 && !zone {
 			continue
 		}
 		if !own {
 			tasks, own = slices.Clone(tasks), true
 			t = &tasks[i]
+		}
+		if err := s.readWhen(ctx, t); err != nil {
+			return nil, inBatch(tasks, i, err)
 		}
 		if err := t.Fill(); err != nil {
 			return nil, inBatch(tasks, i, err)
