@@ -3,7 +3,9 @@ package cli
 // The command next.
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/schedule/phrase"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -19,12 +22,9 @@ import (
 func (p *process) nextCommand(o *options) *cobra.Command {
 	var from, gap, match, every, at string
 	var s inspect.Preview
-	cmd := o.withJSON(command("next [CRON]", "Show when a schedule is due next",
-		"  duly next \"0 9 * * MON-FRI\" --zone Europe/Berlin\n  duly next \"30 2 * * *\" --zone America/New_York --from 2026-03-07T00:00:00Z -n 3\n  duly next --every 36h",
+	cmd := o.withJSON(command("next [CRON | PHRASE]", "Show when a schedule is due next",
+		"  duly next \"0 9 * * MON-FRI\" --zone Europe/Berlin\n  duly next \"30 2 * * *\" --zone America/New_York --from 2026-03-07T00:00:00Z -n 3\n  duly next --every 36h\n  duly next \"every monday and thursday at 18:30\" --zone Europe/Berlin",
 		func(_ *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				s.Cron = args[0]
-			}
 			var err error
 			if s.At, err = timeOf("--at", at); err != nil {
 				return err
@@ -42,6 +42,11 @@ func (p *process) nextCommand(o *options) *cobra.Command {
 				s.After = time.Now()
 			}
 			s.Gap, s.DayMatch = schedule.Gap(gap), schedule.DayMatch(match)
+			if len(args) == 1 {
+				if err := readSchedule(&s, args[0]); err != nil {
+					return err
+				}
+			}
 			return p.next(o, &s)
 		}))
 	cmd.Args = cobra.MaximumNArgs(1)
@@ -55,6 +60,40 @@ func (p *process) nextCommand(o *options) *cobra.Command {
 	flags.StringVar(&match, "day-match", "", "if both day fields are restricted: any (default) or all must match")
 	zeroMeans(cmd, "count") // has bounds of its own
 	return cmd
+}
+
+// readSchedule reads an expression, or a schedule in words: these have none of the signs of expressions.
+func readSchedule(s *inspect.Preview, text string) error {
+	if strings.ContainsAny(text, "*?=#@") {
+		s.Cron = text
+		return nil
+	}
+	var in *time.Location
+	if s.Zone != "" {
+		var err error
+		if in, err = schedule.LoadZone(s.Zone); err != nil {
+			return &core.InvalidError{Field: "--zone", Reason: fmt.Sprintf("%q is not known: use an IANA name such as Europe/Berlin", s.Zone)}
+		}
+	}
+	said, err := phrase.Parse(text, s.After, in)
+	if err != nil {
+		return usage("see duly next --help", "%q: %w", text, err)
+	}
+	switch {
+	case said.Manual:
+		return usage("say a time", "%q has no time", text)
+	case said.Cron != "":
+		s.Cron, s.Zone = said.Cron, cmp.Or(said.Zone, s.Zone)
+		s.Gap, s.DayMatch = cmp.Or(said.Gap, s.Gap), cmp.Or(said.DayMatch, s.DayMatch)
+		return nil
+	case said.Every != 0:
+		s.Every = said.Every
+	case said.At.IsZero():
+		s.At = s.After.Add(max(said.Delay, time.Millisecond))
+	default:
+		s.At, s.Zone = said.At, ""
+	}
+	return nil
 }
 
 // timeOf reads a time of a flag; the zero time if it is not given.

@@ -63,3 +63,49 @@ func TestNext(t *testing.T) {
 		oneLine(t, w.duly(t, c.args...), 2, c.want)
 	}
 }
+
+// A phrase becomes a schedule, and is read back with its next times.
+func TestSubmitWhen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	submit := func(args ...string) []string {
+		return append([]string{"submit", "--agent", "ada", "--kind", "note"}, args...)
+	}
+	out := w.ok(t, submit("--id", "n", "--when", "every weekday at 9am in Europe/Berlin")...)
+	assert.Regexp(t, `every weekday at 09:00 in Europe/Berlin; next: (\w{3} \d{4}-\d\d-\d\d 09:00 CES?T(, )?){5}\n$`, out)
+	info := parse[map[string]any](t, w.ok(t, "status", "ada", "n", "--json"))
+	assert.Equal(t, "0 9 * * 1-5", info["cron"])
+	assert.Equal(t, "Europe/Berlin", info["zone"])
+	assert.Contains(t, w.ok(t, submit("--id", "m", "--when", "every 90 minutes")...), "every 90 minutes; next: ")
+	assert.Regexp(t, `\d{4}-\d\d-\d\d 08:00 in Asia/Tokyo; next: \w{3} \d{4}-\d\d-\d\d 08:00 JST\n$`, w.ok(t, submit("--id", "o", "--when", "tomorrow at 8am", "--zone", "Asia/Tokyo")...))
+	assert.Contains(t, w.ok(t, submit("--id", "p", "--when", "by hand")...), "by hand\n")
+	assert.NotContains(t, w.ok(t, submit("--id", "q", "--when", "every hour", "--json")...), "next:")
+	oneLine(t, w.duly(t, submit("--when", "every day at 9am")...), 2, "--when is ambiguous: In which time zone?")
+	oneLine(t, w.duly(t, submit("--when", "every day at 9 in UTC")...), 2, `Say "every day at 09:00 in UTC" or "every day at 21:00 in UTC"`)
+	oneLine(t, w.duly(t, submit("--when", "every day at 9am", "--cron", "0 9 * * *")...), 2, "--when excludes cron")
+	oneLine(t, w.duly(t, submit("--when", "every flurb")...), 2, `"flurb" is not understood here`)
+	w.ok(t, "edit", "ada", "n", "--set", `{"when": "every monday at noon in UTC"}`)
+	assert.Contains(t, w.ok(t, "status", "ada", "n"), "0 12 * * 1 UTC")
+}
+
+func TestNextOfAPhrase(t *testing.T) {
+	t.Parallel()
+	w := noRedis()
+	from := []string{"--from", "2026-11-26T09:00:00Z", "-n", "2"}
+	for text, want := range map[string]string{
+		"every monday and thursday at 18:30 in Europe/Berlin": "2026-11-26T18:30:00+01:00\n2026-11-30T18:30:00+01:00\n",
+		"every 36 hours":         "2026-11-27T21:00:00Z\n2026-11-29T09:00:00Z\n",
+		"in 2 hours":             "2026-11-26T11:00:00Z\n",
+		"tomorrow at 8am in UTC": "2026-11-27T08:00:00Z\n",
+		"0 9 1 1 1":              "2027-01-01T09:00:00Z\n2027-01-04T09:00:00Z\n",
+	} {
+		args := append([]string{"next", text}, from...)
+		if text == "0 9 1 1 1" {
+			args = append(args, "--zone", "UTC")
+		}
+		assert.Equal(t, want, w.ok(t, args...), text)
+	}
+	oneLine(t, w.duly(t, "next", "every monday at 9am"), 2, "In which time zone?")
+	oneLine(t, w.duly(t, "next", "by hand"), 2, "has no time")
+	oneLine(t, w.duly(t, "next", "every flurb", "--zone", "UTC"), 2, `"flurb" is not understood here`)
+}

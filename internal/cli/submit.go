@@ -3,6 +3,7 @@ package cli
 // The command submit.
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +20,10 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/schedule/phrase"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -39,6 +43,7 @@ func (p *process) submitCommand(o *options) *cobra.Command {
 		`  duly submit --agent ada --kind note --payload '{"text":"hi"}' --delay 10m
   duly submit --agent ada --kind digest --id poll --every 10m
   duly submit --agent ada --kind digest --id nightly --cron "0 1 * * *" --zone Europe/Berlin
+  duly submit --agent ada --kind digest --id standup --when "every weekday at 9am in Europe/Berlin"
   duly submit --agent ada --preset memory.rollup_day --unique-key rollup
   duly submit -f tasks.json     # one task, or {"tasks": [...]}; - for standard input`,
 		func(cmd *cobra.Command, _ []string) error {
@@ -56,10 +61,14 @@ func (p *process) submitCommand(o *options) *cobra.Command {
 					return err
 				}
 				answer := operation.Submitted{Tasks: placed}
+				var said string
+				if cmd.Flags().Changed("when") {
+					said = readBack(ctx, on, &placed[0], &tasks[0])
+				}
 				if slices.ContainsFunc(placed, func(s core.Submitted) bool { return s.NotBooked }) {
 					p.say("warning: hosts are called by alarms here, and none could be booked: what was submitted waits for the next call; pass -c FILE with alarm:, or see duly doctor")
 				}
-				return o.print(p.stdout, answer, func(w *table.Page) { printSubmitted(w, placed) })
+				return o.print(p.stdout, answer, func(w *table.Page) { printSubmitted(w, placed, said) })
 			})
 		})
 	s.flags(cmd)
@@ -92,10 +101,11 @@ func (s *submitOptions) flags(cmd *cobra.Command) {
 		{"kind", "names the handler"},
 		{"id", "unique for the agent; submitting it again changes nothing (default generated)"},
 		{"payload", "JSON for the handler; - for standard input"},
+		{"when", "a schedule as people say it, such as \"every weekday at 9am\"; a phrase with two meanings is refused with the question"},
 		{"at", "due at this time, such as 2026-01-02T15:04:05Z, or 2026-01-02T15:04 with --zone"},
 		{"from", "count the interval from completion (default) or start"},
 		{"cron", "recurs at these times, such as \"0 9 * * MON-FRI\"; see duly next"},
-		{"zone", "IANA zone of --cron, and of --at without an offset, such as Europe/Berlin, or agent for that of the agent's profile (default the file's zone, or UTC)"},
+		{"zone", "IANA zone of --cron and --when, and of --at without an offset, such as Europe/Berlin, or agent for that of the agent's profile (default the file's zone, or UTC)"},
 		{"gap", "a local time that a clock change skips: run at the end of the gap (default) or skip"},
 		{"day-match", "if both day fields of --cron are restricted: any (default) or all must match"},
 		{"group", "ties several tasks together for one status"},
@@ -298,8 +308,42 @@ func readInput(name string, stdin io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-// printSubmitted says of each task whether it is new, which tells a repeated submit from a first one.
-func printSubmitted(w *table.Page, placed []core.Submitted) {
+// readBack is the schedule of the task that a phrase has made, in words and with its next times, so that the submitter sees how it was understood.
+// It is read from the store: what counts is what was stored.
+func readBack(ctx context.Context, on scheduler, placed *core.Submitted, asked *core.NewTask) string {
+	const times, ahead = 5, 20 * 365 * 24 * time.Hour
+	info, err := on.Task(ctx, placed.Agent, placed.ID)
+	if err != nil || info.NextRun.IsZero() && !info.Manual {
+		return "" // it is stored, and has run since
+	}
+	var zone string
+	if info.Zone == core.ZoneOfAgent {
+		if p, err := on.Profile(ctx, placed.Agent); err == nil {
+			zone = p.Zone
+		}
+	}
+	name := cmp.Or(zone, strings.TrimSuffix(info.Zone, core.ZoneOfAgent), strings.TrimSuffix(asked.Zone, core.ZoneOfAgent), "UTC")
+	in, err := schedule.LoadZone(name)
+	if err != nil {
+		in = time.UTC
+	}
+	s := phrase.Schedule{Every: info.Every, FromStart: info.From == core.FromStart, Cron: info.Cron, Zone: info.Zone, DayMatch: info.DayMatch, Gap: info.Gap, Manual: info.Manual}
+	if said, err := phrase.Parse(asked.When, info.Submitted, in); err == nil && !said.At.IsZero() {
+		in = said.At.Location() // that of the phrase
+	}
+	if s.Cron == "" && s.Every == 0 && !s.Manual {
+		s.At = info.NextRun.In(in)
+	}
+	next := inspect.Upcoming(&info, zone, info.NextRun.Add(ahead), times)
+	for i := range next {
+		next[i] = next[i].In(in)
+	}
+	return phrase.WithTimes(s, next)
+}
+
+// printSubmitted says of each task whether it is new, which tells a repeated submit from a first one. said is the schedule that a phrase has become.
+func printSubmitted(w *table.Page, placed []core.Submitted, said string) {
+
 	t := table.New(w, "AGENT", "ID", "KIND", "DUE", "STATUS", "NEW")
 	for i := range placed {
 		s := &placed[i]
@@ -313,4 +357,7 @@ func printSubmitted(w *table.Page, placed []core.Submitted) {
 		t.Row(s.Agent, s.ID, s.Kind, clock(s.Due), string(s.Status), isNew)
 	}
 	t.End()
+	if said != "" {
+		fmt.Fprintln(&w.Buffer, said)
+	}
 }

@@ -118,18 +118,23 @@ func ReadBack(s Schedule, after time.Time, zone *time.Location) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	text := Print(s)
 	if s.Cron != "" && s.Zone == "" && zone != nil {
-		text += " in " + zone.String()
+		s.Zone = zone.String()
 	}
+	return WithTimes(s, times), nil
+}
+
+// WithTimes is a schedule as a phrase, and times behind it.
+func WithTimes(s Schedule, times []time.Time) string {
+	text := Print(s)
 	if len(times) == 0 {
-		return text, nil
+		return text
 	}
 	shown := make([]string, len(times))
 	for i, t := range times {
 		shown[i] = stamp(t)
 	}
-	return text + "; next: " + strings.Join(shown, ", "), nil
+	return text + "; next: " + strings.Join(shown, ", ")
 }
 
 // stamp is a time for people: with the weekday, which shows at once whether the phrase was understood.
