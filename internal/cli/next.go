@@ -42,10 +42,8 @@ func (p *process) nextCommand(o *options) *cobra.Command {
 				s.After = time.Now()
 			}
 			s.Gap, s.DayMatch = schedule.Gap(gap), schedule.DayMatch(match)
-			if len(args) == 1 {
-				if err := readSchedule(&s, args[0]); err != nil {
-					return err
-				}
+			if err := readSchedule(&s, strings.Join(args, "")); err != nil {
+				return err
 			}
 			return p.next(o, &s)
 		}))
@@ -62,9 +60,9 @@ func (p *process) nextCommand(o *options) *cobra.Command {
 	return cmd
 }
 
-// readSchedule reads an expression, or a schedule in words: these have none of the signs of expressions.
+// readSchedule reads the argument: an expression, or a schedule in words, which has none of the signs of expressions. None is empty.
 func readSchedule(s *inspect.Preview, text string) error {
-	if strings.ContainsAny(text, "*?=#@") {
+	if text == "" || strings.ContainsAny(text, "*?=#@") {
 		s.Cron = text
 		return nil
 	}

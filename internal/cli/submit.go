@@ -343,7 +343,6 @@ func readBack(ctx context.Context, on scheduler, placed *core.Submitted, asked *
 
 // printSubmitted says of each task whether it is new, which tells a repeated submit from a first one. said is the schedule that a phrase has become.
 func printSubmitted(w *table.Page, placed []core.Submitted, said string) {
-
 	t := table.New(w, "AGENT", "ID", "KIND", "DUE", "STATUS", "NEW")
 	for i := range placed {
 		s := &placed[i]

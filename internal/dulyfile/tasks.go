@@ -114,8 +114,8 @@ func (t *Task) read() error {
 // lasting refuses a phrase that names a day: each start reads the file again, by when the phrase would mean another day, or one that has passed.
 func (t *Task) lasting() error {
 	long := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // before any day that a file names
-	said, err := phrase.Parse(t.task.When, long, time.UTC)
-	if t.task.When == "" || err != nil || said.At.IsZero() { // what else is wrong with it is found when the task is tried
+	// What else is wrong with it is found when the task is tried.
+	if said, _ := phrase.Parse(t.task.When, long, time.UTC); said.At.IsZero() {
 		return nil
 	}
 	return t.at.of("when").fail("names one day, and the file is read again at each start: write the time as at, such as 2026-01-02T15:04:05Z")
