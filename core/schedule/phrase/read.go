@@ -47,8 +47,8 @@ func zoneless(text string, now time.Time) (Schedule, error) {
 	for _, name := range []string{"UTC", "Europe/Berlin", "America/New_York"} {
 		answer := strings.TrimRight(text, " ,.!") + " in " + name
 		_, err := parse(answer, now, time.UTC)
-		if further := (*AmbiguousError)(nil); errors.As(err, &further) {
-			ask.Answers = append(ask.Answers, further.Answers...)
+		if further := (*AmbiguousError)(nil); errors.As(err, &further) { // one question after the other: that for the zone is easy to see in the answers
+			return Schedule{}, &AmbiguousError{Question: further.Question, Answers: further.Answers}
 		} else if err == nil {
 			ask.Answers = append(ask.Answers, answer)
 		}

@@ -26,6 +26,7 @@ var without = map[string]string{
 	"Manual":       "a task without a time is one that waits for an order to run, which every history gives",
 	"UniqueKey":    "core makes the id of it, and no store hears of it",
 	"Preset":       "core fills in other fields from it before anything is asked",
+	"When":         "as Preset",
 	"PausedReason": "it is a text for people",
 }
 
