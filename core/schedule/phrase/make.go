@@ -34,6 +34,7 @@ func (r *reading) schedule(now time.Time) (Schedule, error) {
 		rest.dates, rest.times, rest.zone, rest.count, rest.single = nil, nil, "", 0, false
 	case r.every != 0 && !r.byClock(), r.wait != 0:
 		s.Every, s.Delay, s.FromStart = r.every, r.wait, r.fromStart
+		err = inBounds(s)
 		rest.every, rest.wait, rest.fromStart, rest.single = 0, 0, false, r.single && r.every != 0
 	case r.calendar() || r.every != 0:
 		s, err = r.byCalendar()
@@ -50,6 +51,17 @@ func (r *reading) schedule(now time.Time) (Schedule, error) {
 		return s, err
 	}
 	return r.zoned(s, rest)
+}
+
+// inBounds refuses an interval and a delay that no task may have.
+func inBounds(s Schedule) error {
+	switch {
+	case s.Every != 0 && (s.Every < schedule.MinInterval || s.Every > longest):
+		return refused("an interval must be from %s to 10 years", schedule.MinInterval)
+	case s.Delay > longest:
+		return refused("a delay must be at most 10 years")
+	}
+	return nil
 }
 
 // zoned adds the zone and what happens when the clocks change, which only a cron expression has, and refuses what is left.

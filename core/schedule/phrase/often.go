@@ -3,6 +3,7 @@ package phrase
 // How often: intervals, delays and rhythms.
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -180,9 +181,7 @@ func noteRhythm(p *reader, found rhythm) bool {
 // noteInterval notes an interval, if it may be one.
 func noteInterval(p *reader, d time.Duration) bool {
 	p.once(p.r.every != 0, "the interval")
-	if d < schedule.MinInterval || d > longest {
-		p.err = refused("an interval must be from %s to 10 years", schedule.MinInterval)
-	}
+	p.err = cmp.Or(p.err, inBounds(Schedule{Every: d}))
 	p.r.every = d
 	return true
 }
@@ -354,7 +353,7 @@ func readDelay(p *reader) bool {
 	case months > 0:
 		return askMonths(p, months)
 	case d > longest:
-		p.err = refused("a delay must be shorter than 10 years")
+		p.err = refused("a delay must be at most 10 years")
 	}
 	p.r.wait = d
 	return true
@@ -363,7 +362,7 @@ func readDelay(p *reader) bool {
 // askMonths asks about a delay in months, which have no fixed length.
 func askMonths(p *reader, months int) bool {
 	if months > 120 {
-		p.err = refused("a delay must be shorter than 10 years")
+		p.err = refused("a delay must be at most 10 years")
 		return true
 	}
 	on := dateOf(p.now)
