@@ -153,13 +153,13 @@ func TestCorpusReadsBack(t *testing.T) {
 	}
 }
 
-// No word is dropped: a phrase with a word that has no meaning is never read, wherever it is.
+// No word is dropped: a phrase with a word that has no meaning is never read, wherever it is. Each phrase is tried at every second place.
 func TestNoWordIsDropped(t *testing.T) {
 	t.Parallel()
 	for n, c := range corpus(t) {
 		words := strings.Fields(c.phrase)
-		for i := range len(words) + 1 {
-			noise := []string{"flurb", "hourlyish", "not", "7x"}[(n+i)%4]
+		for i := n % 2; i <= len(words); i += 2 {
+			noise := []string{"flurb", "hourlyish", "not", "7x"}[(n/2+i/2)%4]
 			spoilt := strings.Join(words[:i:i], " ") + " " + noise + " " + strings.Join(words[i:], " ")
 			_, err := phrase.Parse(spoilt, c.now, c.zone)
 			require.Error(t, err, spoilt)
