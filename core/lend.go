@@ -99,9 +99,9 @@ type Lender struct {
 	s    *Scheduler
 	room waiting.Room
 
-	mu   sync.Mutex
-	told map[string]time.Time // when workers were announced
-	lent map[store.Run]*known
+	mu        sync.Mutex
+	sightings map[string]sighting // of workers that were reported lately
+	lent      map[store.Run]*known
 }
 
 // known is a task as it was lent here, so that it need not be read again. Another process may have stored states of its run since: the number of the
@@ -273,24 +273,37 @@ func (l *Lender) now(ctx context.Context, of Loan, with *settler) (Lent, error) 
 	return lent, err
 }
 
+// mostRenewals is how often runs are kept before their worker hears of them: a store that is slower than that is too slow for their leases.
+const mostRenewals = 3
+
 // inForce leaves out the runs whose leases have ended before their worker hears of them, as the store was slow since. What is left of the others is more
-// than half of a lease.
+// than half of a lease. Those of which that is not known are given back, as no worker begins them: otherwise each would count as a crash.
 func (l *Lender) inForce(ctx context.Context, lent Lent) Lent {
+	var back []Returned
+	tries := 0
 	// guard: lent-late
 	for len(lent.Runs) > 0 && l.s.config.Clock.Now().Sub(lent.since) > lent.Runs[0].Ticket.Lease/3 {
 		lent.since = l.s.config.Clock.Now()
+		tries++
 		keeps := make([]Keep, len(lent.Runs))
 		for i := range lent.Runs {
 			keeps[i].Ticket = lent.Runs[i].Ticket
 		}
 		kept, err := l.Keep(ctx, keeps...)
-		held := lent.Runs[:0]
-		for i := range kept {
-			if err == nil && kept[i].Held {
+		var held []LentRun
+		for i := range lent.Runs {
+			switch {
+			case tries > mostRenewals || err != nil || kept[i].Err != nil:
+				back = append(back, Returned{Ticket: lent.Runs[i].Ticket})
+			case kept[i].Held:
 				held = append(held, lent.Runs[i])
 			}
 		}
 		lent.Runs = held
+	}
+	// guard: lent-late-back
+	if len(back) > 0 {
+		_, _ = l.Return(context.WithoutCancel(ctx), back...) // else they wait for their leases
 	}
 	return lent
 }
@@ -380,37 +393,66 @@ func nonceOf(p *pull) string {
 	return p.s.nonceFor()
 }
 
-// announce stores what a worker runs, unless that was just done.
-func (l *Lender) announce(ctx context.Context, of *Loan) {
-	if l.s.config.Presence == nil || of.Worker == l.s.config.Name || !l.tells(of.Worker) {
+// announce stores what a worker runs that asks for runs, unless that was just done.
+func (l *Lender) announce(ctx context.Context, of *Loan) { l.report(ctx, of.Worker, of.Kinds, true) }
+
+// announceKept does so for workers that keep runs: one that is busy with long ones asks for no others, and is there all the same.
+func (l *Lender) announceKept(ctx context.Context, keeps []Keep) {
+	kinds := map[string][]string{}
+	for i := range keeps {
+		t := &keeps[i].Ticket
+		kinds[t.Worker] = append(kinds[t.Worker], t.Kind)
+	}
+	for worker, of := range kinds {
+		l.report(ctx, worker, slices.Compact(slices.Sorted(slices.Values(of))), false)
+	}
+}
+
+// report stores what a worker runs, unless that was just done. The kinds are all of them, or some: those that it has asked for here count then.
+func (l *Lender) report(ctx context.Context, worker string, kinds []string, all bool) {
+	if l.s.config.Presence == nil || worker == l.s.config.Name {
+		return
+	}
+	kinds, due := l.seen(worker, kinds, all)
+	if !due {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestLook)
 	defer cancel()
-	info, err := json.Marshal(model.Process{Name: of.Worker, Kinds: of.Kinds, At: l.s.base.StoreNow().Time()})
+	info, err := json.Marshal(model.Process{Name: worker, Kinds: kinds, At: l.s.base.StoreNow().Time()})
 	if err == nil {
-		err = l.s.config.Presence.Announce(ctx, tagOf(of.Worker), info, base.AnnounceFor)
+		err = l.s.config.Presence.Announce(ctx, tagOf(worker), info, base.AnnounceFor)
 	}
 	if err == nil { // for explain, when it is gone
-		err = l.s.config.Presence.Announce(ctx, base.LastTag+tagOf(strings.Join(of.Kinds, " ")), info, base.LastFor)
+		err = l.s.config.Presence.Announce(ctx, base.LastTag+tagOf(strings.Join(kinds, " ")), info, base.LastFor)
 	}
 	if err != nil {
 		l.s.config.Logger.DebugContext(ctx, "cannot announce a worker in the store", slog.Any("err", err))
 	}
 }
 
-// tells reports whether a worker is to be announced now.
-func (l *Lender) tells(worker string) bool {
+// sighting is when a worker was last reported, and with which kinds.
+type sighting struct {
+	at    time.Time
+	kinds []string
+}
+
+// seen notes that a worker is there. It returns its kinds, and whether they are to be reported now.
+func (l *Lender) seen(worker string, kinds []string, all bool) ([]string, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.s.config.Clock.Now()
-	maps.DeleteFunc(l.told, func(_ string, at time.Time) bool { return now.Sub(at) >= base.LiveEvery })
-	if _, lately := l.told[worker]; lately {
-		return false
+	maps.DeleteFunc(l.sightings, func(_ string, s sighting) bool { return now.Sub(s.at) >= base.AnnounceFor })
+	last, known := l.sightings[worker]
+	if known && !all {
+		kinds = last.kinds
 	}
-	if l.told == nil {
-		l.told = map[string]time.Time{}
+	if known && now.Sub(last.at) < base.LiveEvery {
+		return kinds, false
 	}
-	l.told[worker] = now
-	return true
+	if l.sightings == nil {
+		l.sightings = map[string]sighting{}
+	}
+	l.sightings[worker] = sighting{now, kinds}
+	return kinds, true
 }

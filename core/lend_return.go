@@ -70,6 +70,8 @@ func (l *Lender) Keep(ctx context.Context, keeps ...Keep) ([]Kept, error) {
 	if err != nil {
 		return nil, err
 	}
+	// guard: lent-busy
+	l.announceKept(ctx, keeps)
 	for k, i := range of {
 		out[i] = l.keptAs(&keeps[i].Ticket, &answers[k])
 		if p := leases[k].Progress; !out[i].Held {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // turns returns lent runs of kind k and asks for more in the same call.
@@ -132,7 +133,7 @@ func TestTheLastWorkerIsNamed(t *testing.T) {
 		w.submit(core.NewTask{Agent: "ada", ID: "1", Kind: "k", Delay: 30 * time.Second})
 		w.lends(1, 0)
 		time.Sleep(40 * time.Second)
-		assert.NotContains(t, first(), "gpu-1", "it may be there still")
+		assert.Contains(t, first(), "Its kind is run by gpu-1", "it may be there still")
 		there, err := w.s.Processes(w.Context())
 		require.NoError(t, err)
 		require.Len(t, there, 1)
@@ -179,6 +180,37 @@ func TestALoanFromASlowStore(t *testing.T) {
 	}
 }
 
+// A run that could not be kept before its worker hears of it is given back: no worker has begun it, and it has not crashed.
+func TestALoanThatCannotBeKept(t *testing.T) {
+	for name, fails := range map[string]error{"away": &store.Error{Verb: "extend", Err: errors.New("connection refused")}, "always slow": nil} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, core.Config{}, func(w *world) {
+				w.submit(core.NewTask{Agent: "ada", ID: "1", Kind: "k"})
+				slow := true
+				w.store.Before = func(_ context.Context, verb string) error {
+					if slow && verb == "Extend" {
+						time.Sleep(5 * time.Second)
+						return fails
+					}
+					return nil
+				}
+				w.store.After = func(_ context.Context, verb string, _ any) error {
+					if slow && verb == "Claim" {
+						time.Sleep(4 * time.Second)
+					}
+					return nil
+				}
+				assert.Empty(t, w.lends(1, 0).Runs)
+				assert.Equal(t, core.StatusWaiting, w.task("ada", "1").Status)
+				slow = false
+				lent := w.lends(1, 0)
+				require.Len(t, lent.Runs, 1)
+				assert.Zero(t, lent.Runs[0].Crashes)
+			})
+		})
+	}
+}
+
 // A worker that looks for its runs asks the store for nothing that it does not need: one claim.
 func TestALoanIsOneClaim(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
@@ -190,5 +222,46 @@ func TestALoanIsOneClaim(t *testing.T) {
 			assert.Len(t, w.lends(1, 0).Runs, 1)
 		}
 		assert.Equal(t, looks+2, w.store.Calls("Look"), "one each, before")
+	})
+}
+
+// A worker that is busy with long runs asks for no others, and is there all the same, with all its kinds, until it has gone.
+func TestABusyWorkerIsThere(t *testing.T) {
+	st := memstore.New(memstore.Config{Partitions: 1})
+	virtual(t, core.Config{Presence: st}, func(w *world) {
+		w.submit(core.NewTask{Agent: "ada", ID: "1", Kind: "k"})
+		l := core.NewLender(w.s)
+		lent, err := l.Lend(w.Context(), core.Loan{Kinds: []string{"k", "other"}, Lease: time.Minute, Worker: "gpu-1"})
+		require.NoError(t, err)
+		there := func() []string {
+			all, err := w.s.Processes(w.Context())
+			require.NoError(t, err)
+			if len(all) == 0 {
+				return nil
+			}
+			return all[0].Kinds
+		}
+		for range 30 {
+			time.Sleep(20 * time.Second)
+			_, err := l.Keep(w.Context(), core.Keep{Ticket: lent.Runs[0].Ticket})
+			require.NoError(t, err)
+		}
+		assert.Equal(t, []string{"k", "other"}, there())
+		w.submit(core.NewTask{Agent: "bob", ID: "2", Kind: "k"})
+		core.Handle(w.s, "host's", func(context.Context, *raw) error { return nil })
+		w.run()
+		e, err := w.s.Explain(w.Context(), "bob", "2")
+		require.NoError(t, err)
+		assert.True(t, e.Task.Parked)
+		assert.Contains(t, e.Reasons[0].Text, "waits until a process that runs its kind has room: gpu-1")
+		l = core.NewLender(w.s) // of another server
+		for range 6 {
+			time.Sleep(20 * time.Second)
+			_, err := l.Keep(w.Context(), core.Keep{Ticket: lent.Runs[0].Ticket})
+			require.NoError(t, err)
+		}
+		assert.Equal(t, []string{"k"}, there(), "what it is known to run")
+		time.Sleep(time.Minute)
+		assert.Empty(t, there())
 	})
 }

@@ -81,6 +81,12 @@ var keptGuards = []Guard{
 		Name: "lent-late", What: "a worker begins a run whose lease has ended before it heard of it", Change: sow.Never,
 	}, inCore, "TestALoanFromASlowStore$"},
 	{"47", sow.Fault{
+		Name: "lent-late-back", What: "a run that its worker never heard of waits for its lease, and has crashed then", Change: sow.Never,
+	}, inCore, "TestALoanThatCannotBeKept$"},
+	{"47", sow.Fault{
+		Name: "lent-busy", What: "a worker that is busy with long runs is not there for explain and the doctor", Change: sow.Drop,
+	}, inCore, "TestABusyWorkerIsThere$"},
+	{"47", sow.Fault{
 		Name: "ended-before", What: "a worker whose answer was lost hears that its run is lost", Change: sow.Never,
 	}, inCore, "TestAnEndThatIsSentAgain$"},
 	{"47", sow.Fault{
