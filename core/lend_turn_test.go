@@ -248,7 +248,7 @@ func TestABusyWorkerIsThere(t *testing.T) {
 		}
 		assert.Equal(t, []string{"k", "other"}, there())
 		w.submit(core.NewTask{Agent: "bob", ID: "2", Kind: "k"})
-		core.Handle(w.s, "host's", func(context.Context, *raw) error { return nil })
+		core.Handle(w.s, "host", func(context.Context, *raw) error { return nil })
 		w.run()
 		e, err := w.s.Explain(w.Context(), "bob", "2")
 		require.NoError(t, err)

@@ -153,7 +153,7 @@ func (e *Explanation) waiting(t *store.Stored) {
 	e.paused("")
 	held := len(e.Reasons) > 0
 	if t.Parked && !held {
-		e.Because(model.BecauseNoHandler, 0, "no process that claims tasks has a handler for the kind %q, and no worker has asked for it lately%s: start one that has, or delete the task", t.Kind, e.lastWorker(t.Kind))
+		e.parked(t)
 		return
 	}
 	task := &e.Task
@@ -258,8 +258,7 @@ func (e *Explanation) overdue(t *store.Stored) {
 		e.Because(model.BecauseBusy, 0, "%s, and all slots that it may have are busy: %s; %d others are ahead", since,
 			strings.Join(busy[:min(len(busy), mostNamed)], ", "), t.Ahead)
 	default:
-		e.Because(model.BecauseWaiting, 0, "%s, and no process has claimed it yet; %d others are ahead. Is a process running that has a handler for the kind %q?%s",
-			since, t.Ahead, t.Kind, inBrackets(strings.TrimPrefix(e.lastWorker(t.Kind), "; ")))
+		e.Because(model.BecauseWaiting, 0, "%s, and no process has claimed it yet; %d others are ahead. %s", since, t.Ahead, e.runBy(t.Kind))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
@@ -31,13 +32,42 @@ func (s *View) Processes(ctx context.Context) ([]model.Process, error) {
 	return all, nil
 }
 
-// lastWorker says which worker outside has asked for a kind last, unless it or another still does.
-func (e *Explanation) lastWorker(kind string) string {
+// handling names processes that run a kind, workers outside among them; empty if none is known.
+func (e *Explanation) handling(kind string) string {
+	var names []string
 	for _, p := range e.processes {
 		if p.Handles(kind) {
-			return ""
+			names = append(names, p.Name)
 		}
 	}
+	slices.Sort(names)
+	more := ""
+	if n := len(names) - mostNamed; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(names[:min(len(names), mostNamed)], ", ") + more
+}
+
+// parked says why a task waits that the processes which met it have no handler for.
+func (e *Explanation) parked(t *store.Stored) {
+	if there := e.handling(t.Kind); there != "" {
+		e.Because(model.BecauseBusy, 0, "it has been due since %s, and waits until a process that runs its kind has room: %s", ClockTime(t.Due.Time()), there)
+		return
+	}
+	e.Because(model.BecauseNoHandler, 0, "no process that claims tasks has a handler for the kind %q, and no worker has asked for it lately%s: start one that has, or delete the task",
+		t.Kind, e.lastWorker(t.Kind))
+}
+
+// runBy says who runs a kind, as far as is known.
+func (e *Explanation) runBy(kind string) string {
+	if there := e.handling(kind); there != "" {
+		return "Its kind is run by " + there
+	}
+	return fmt.Sprintf("Is a process running that has a handler for the kind %q?%s", kind, inBrackets(strings.TrimPrefix(e.lastWorker(kind), "; ")))
+}
+
+// lastWorker says which worker outside has asked for a kind last.
+func (e *Explanation) lastWorker(kind string) string {
 	p, found := base.LastWorker(e.said, kind)
 	if !found {
 		return ""
