@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -430,5 +431,47 @@ func TestAWorkerThatAnAlarmWakes(t *testing.T) {
 			}
 		}
 		assert.LessOrEqual(c, calls, 16, "seven times of which each has a guard, and little besides")
+	})
+}
+
+// Beside an alarm that calls a host, a worker that polls neither takes nor delays what the host runs, whatever it comes across, and the other way round.
+func TestAHostBesideAWorkerThatPolls(t *testing.T) {
+	inCloud(t, func(c *cloud) {
+		s := c.process(c.store, c)
+		for i := range 20 {
+			_, err := s.Submit(c.Context(), core.NewTask{Agent: fmt.Sprint("a", i), ID: fmt.Sprint(i), Kind: "k", Delay: time.Duration(10+i*7) * time.Second},
+				core.NewTask{Agent: fmt.Sprint("a", i), ID: fmt.Sprint("gpu", i), Kind: "gpu", Delay: time.Duration(10+i*5) * time.Second})
+			require.NoError(c, err)
+		}
+		var polls sync.WaitGroup
+		taken := 0
+		polls.Go(func() {
+			for range 100 {
+				lent, err := core.NewLender(c.process(c.store, c)).Lend(c.Context(), core.Loan{Kinds: []string{"gpu"}, Lease: 30 * time.Second, Worker: "gpu-1", Most: 10})
+				assert.NoError(c, err)
+				for _, run := range lent.Runs {
+					taken++
+					_, err := core.NewLender(s).Return(c.Context(), core.Returned{Ticket: run.Ticket, End: func(*raw) error { return nil }})
+					assert.NoError(c, err)
+				}
+				time.Sleep(1900 * time.Millisecond)
+			}
+		})
+		c.live(200*time.Second, func() {
+			_, err := c.process(c.store, c).RunDue(c.Context(), core.Scope{})
+			assert.NoError(c, err)
+		})
+		polls.Wait()
+		assert.Equal(c, 20, taken)
+		for i := range 20 {
+			looked := 0
+			for name, at := range c.starts {
+				if strings.HasPrefix(name, fmt.Sprintf("%d%d-", i, c.begun.Year())) {
+					looked++
+					assert.InDelta(c, 10+i*7, at.Sub(c.begun).Seconds(), 2, name)
+				}
+			}
+			assert.Equal(c, 1, looked, "%d: %v", i, c.starts)
+		}
 	})
 }

@@ -236,10 +236,12 @@ func TestABusyWorkerIsThere(t *testing.T) {
 		there := func() []string {
 			all, err := w.s.Processes(w.Context())
 			require.NoError(t, err)
-			if len(all) == 0 {
-				return nil
+			for i := range all {
+				if all[i].Name == "gpu-1" {
+					return all[i].Kinds
+				}
 			}
-			return all[0].Kinds
+			return nil
 		}
 		for range 30 {
 			time.Sleep(20 * time.Second)
