@@ -228,64 +228,6 @@ func (r *run) quiet() bool {
 	return p.outlook.series != nil && !p.over() && r.verdict.Settlement.Verb != store.VerbRelease && !p.slots.Scarce()
 }
 
-// try settles once, and then what had to be decided a second time. It returns the runs that the store did not answer for, and why.
-func (t *settler) try(ctx context.Context, batch []*run, runs []store.Settlement) ([]*run, []store.Settlement, error) {
-	var failed []*run
-	var left []store.Settlement
-	var lost error
-	for len(batch) > 0 {
-		// A callback's delivery is stored before the end that it reports.
-		now, err := t.s.storeDeliveries(ctx, batch)
-		if err != nil {
-			var of []store.Settlement
-			batch, runs, of = without(batch, runs, now)
-			failed, left, lost = append(failed, now...), append(left, of...), err
-			continue
-		}
-		results, err := t.s.store.Settle(ctx, runs)
-		if err == nil {
-			t.s.confirmAll(ctx, batch, results)
-			batch, runs, err = sortOut(batch, runs, results)
-		}
-		if err != nil {
-			return append(batch, failed...), append(runs, left...), err
-		}
-	}
-	return failed, left, lost
-}
-
-// sortOut takes those out of a batch that are stored or refused, and returns the rest, which is to be settled again.
-func sortOut(batch []*run, runs []store.Settlement, results []store.Settled) ([]*run, []store.Settlement, error) {
-	var again []*run
-	var left []store.Settlement
-	var err error
-	for i := range batch {
-		// The partition did not answer, so it is not known whether the outcome is stored: it is sent
-		// again.
-		if failed, ok := errors.AsType[*store.Error](results[i].Err); ok {
-			again, left, err = append(again, batch[i]), append(left, runs[i]), failed
-			continue
-		}
-		// Another process has taken the lease while the store was out of reach, and has not begun the task.
-		if errors.Is(results[i].Err, ErrLeaseLost) {
-			reclaimed, failed := batch[i].reclaimed()
-			if reclaimed || failed != nil {
-				again, left, err = append(again, batch[i]), append(left, settlements(batch[i:i+1])...), cmp.Or(failed, err)
-				continue
-			}
-		}
-		// The store refused the outcome for a reason that the verdict can take into account, such as
-		// an order for the task while it ran.
-		if batch[i].revise(results[i].Err) {
-			again = append(again, batch[i])
-			left = append(left, settlements(batch[i:i+1])...)
-			continue
-		}
-		batch[i].stored(results[i])
-	}
-	return again, left, err
-}
-
 // revise decides a second time, by why the store has refused the verdict; false if that changes nothing.
 func (r *run) revise(err error) bool {
 	if err == nil {
