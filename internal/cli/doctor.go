@@ -310,7 +310,7 @@ func checkHandlers(h *inspect.Health, c *dulyfile.File) finding {
 		}
 	}
 	if unasked := unasked(h, c); len(missing) == 0 && len(unasked) > 0 {
-		return found("handlers", checkWarning, "no worker asks for these kinds, whose tasks are due: "+strings.Join(unasked, ", "),
+		return found("handlers", checkWarning, "tasks are due, and no worker asks for these kinds of live tasks: "+strings.Join(unasked, ", "),
 			fmt.Sprintf("start one, such as duly work --kind %s -- PROGRAM; duly explain says when the last one was seen", unasked[0]))
 	}
 	// Warning and not failure: another process may have the handler, which
@@ -324,7 +324,7 @@ func checkHandlers(h *inspect.Health, c *dulyfile.File) finding {
 	)
 }
 
-// unasked are the kinds of due tasks that workers outside are to pull, and that none asks for.
+// unasked are the kinds of live tasks that workers outside are to pull and that none asks for, while some tasks are due and wait for a handler.
 func unasked(h *inspect.Health, c *dulyfile.File) []string {
 	if h.Stats.Parked == h.Stats.Held {
 		return nil

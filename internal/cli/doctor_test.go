@@ -149,7 +149,7 @@ func TestDoctorMissesWorkers(t *testing.T) {
 	assert.Equal(t, "ok: the file has a handler for every task", w.checks(t, "-c", config)["handlers"], "it has been due for a moment")
 	w.ok(t, "run-due", "--all", "-c", config)
 	out := w.duly(t, "doctor", "-c", config).stdout
-	assert.Regexp(t, `(?m)^warning +handlers +no worker asks for these kinds, whose tasks are due: gpu$`, out)
+	assert.Regexp(t, `(?m)^warning +handlers +tasks are due, and no worker asks for these kinds of live tasks: gpu$`, out)
 	assert.Contains(t, out, "duly work --kind gpu -- PROGRAM")
 	w.ok(t, "cancel", "ada", "1")
 	assert.Equal(t, "ok: the file has a handler for every task", w.checks(t, "-c", config)["handlers"], "nothing is due")

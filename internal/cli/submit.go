@@ -105,7 +105,7 @@ func (s *submitOptions) flags(cmd *cobra.Command) {
 		{"at", "due at this time, such as 2026-01-02T15:04:05Z, or 2026-01-02T15:04 with --zone"},
 		{"from", "count the interval from completion (default) or start"},
 		{"cron", "recurs at these times, such as \"0 9 * * MON-FRI\"; see duly next"},
-		{"zone", "IANA zone of --cron and --when, and of --at without an offset, such as Europe/Berlin, or agent for that of the agent's profile (default the file's zone, or UTC)"},
+		{"zone", "IANA zone of --cron and --when, and of --at without an offset, such as Europe/Berlin, or agent for that of the agent's profile (default the file's zone; without one --cron and --at are in UTC, and --when asks)"},
 		{"gap", "a local time that a clock change skips: run at the end of the gap (default) or skip"},
 		{"day-match", "if both day fields of --cron are restricted: any (default) or all must match"},
 		{"group", "ties several tasks together for one status"},
