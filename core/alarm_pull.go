@@ -70,6 +70,10 @@ func (p *pull) leaveAlarm() store.Millis {
 // awaitsDue waits for a task that falls due within a moment, and reports whether there is one: a host that is called for each second
 // costs more than one that waits for it.
 func (p *pull) awaitsDue() bool {
+	// guard: lent-lingers
+	if p.scope.loan != nil { // a worker waits as long as it says, and what it has ended waits with it
+		return false
+	}
 	if !p.books() || p.scope.Agents != nil || p.over() || p.left == 0 {
 		return false
 	}

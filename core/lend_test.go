@@ -475,3 +475,21 @@ func TestAHostBesideAWorkerThatPolls(t *testing.T) {
 		}
 	})
 }
+
+// A turn beside an alarm waits for nothing that is about to fall due, and least of all for the end of its own leases: its ends are stored at once.
+func TestATurnBesideAnAlarm(t *testing.T) {
+	inCloud(t, func(c *cloud) {
+		l := core.NewLender(c.process(c.store, c))
+		_, err := c.process(c.store, c).Submit(c.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "gpu"}, core.NewTask{Agent: "b", ID: "2", Kind: "gpu", Delay: 3 * time.Second})
+		require.NoError(c, err)
+		loan := core.Loan{Kinds: []string{"gpu"}, Lease: 2 * time.Second, Worker: "gpu-1"}
+		lent, err := l.Lend(c.Context(), loan)
+		require.NoError(c, err)
+		require.Len(c, lent.Runs, 1)
+		as, next, err := l.Turn(c.Context(), []core.Returned{{Ticket: lent.Runs[0].Ticket, End: func(*raw) error { return nil }}}, loan)
+		require.NoError(c, err)
+		assert.Equal(c, core.StatusCompleted, as[0].Status)
+		assert.Empty(c, next.Runs)
+		assert.Less(c, time.Since(c.begun), 100*time.Millisecond)
+	})
+}

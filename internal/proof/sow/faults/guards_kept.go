@@ -84,6 +84,9 @@ var keptGuards = []Guard{
 		Name: "lent-late-back", What: "a run that its worker never heard of waits for its lease, and has crashed then", Change: sow.Never,
 	}, inCore, "TestALoanThatCannotBeKept$"},
 	{"47", sow.Fault{
+		Name: "lent-lingers", What: "what a worker has ended waits beside an alarm for what falls due next", Change: sow.Never,
+	}, inCore, "TestATurnBesideAnAlarm$"},
+	{"47", sow.Fault{
 		Name: "lent-busy", What: "a worker that is busy with long runs is not there for explain and the doctor", Change: sow.Drop,
 	}, inCore, "TestABusyWorkerIsThere$"},
 	{"47", sow.Fault{

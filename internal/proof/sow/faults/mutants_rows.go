@@ -157,4 +157,7 @@ var OfRows = []sow.Fault{
 	{
 		Name: "lent-behind-its-lease", What: "A run whose lease has ended before its worker heard of it begins.", At: "lent-late", Change: sow.Never,
 	},
+	{
+		Name: "lent-lingers-on", What: "The ends of a worker wait beside an alarm for what falls due next, and for the end of their own leases.", At: "lent-lingers", Change: sow.Never,
+	},
 }
