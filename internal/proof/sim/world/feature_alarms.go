@@ -76,7 +76,9 @@ func (b bell) Set(_ context.Context, at time.Time) error {
 	w.rings = append(w.rings, ring)
 	for _, p := range w.processes {
 		for _, n := range p.naps {
-			n.at = min(n.at, ring)
+			if !n.deep {
+				n.at = min(n.at, ring)
+			}
 		}
 	}
 	return nil
@@ -122,7 +124,9 @@ func (a *auditor) calledAt() (at time.Duration, asleep bool) {
 			return 0, false
 		}
 		for _, n := range p.naps {
-			at = min(at, n.at)
+			if !n.deep {
+				at = min(at, n.at)
+			}
 		}
 	}
 	return at, true

@@ -22,9 +22,10 @@ var lent = &feature{
 		{lentEndIsTrue, "lent-unknown-is-lost"},
 		{saveIsKept, "lent-end-undoes"},
 		{startUnderLease, "lent-behind-its-lease"},
+		{everyTaskEnds, "lent-lingers-on"},
 	},
 	plan: func(g *generator) {
-		if g.in(60) || g.plan.Settings.Alarm {
+		if g.in(60) {
 			return
 		}
 		for range 1 + g.IntN(2) {
@@ -34,6 +35,11 @@ var lent = &feature{
 				if g.in(60) {
 					p.Kinds = append(p.Kinds, kind)
 				}
+			}
+			if g.plan.Settings.Alarm { // it is there from the begin, and sleeps until the clock outside calls it
+				p.Deaf, p.Tick = true, 24*time.Hour
+				g.plan.Processes = append(g.plan.Processes, p)
+				return
 			}
 			g.plan.Faults = append(g.plan.Faults, Fault{At: g.span(0, g.plan.Horizon/2), Kind: FaultStart, Plan: &p})
 		}

@@ -76,11 +76,13 @@ func (k *worker) loop() {
 			ctx, cancel := context.WithCancel(p.ctx)
 			hangsUp := clock{p}.AfterFunc(p.w.pauses.span(time.Millisecond, 20*time.Second), cancel) // its caller, in the middle of a call
 			server := k.server()
+			p.pullFrom(true)
 			lent, err := server.Lend(ctx, k.loan(free))
+			p.pullFrom(false)
 			hangsUp()
 			cancel()
 			k.begin(lent.Runs)
-			if err == nil && !lent.NextDue.IsZero() {
+			if err == nil && !lent.NextDue.IsZero() && !p.w.plan.Settings.Alarm {
 				wait = min(wait, max(p.s.Until(lent.NextDue), time.Millisecond))
 			}
 		}
