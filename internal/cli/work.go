@@ -52,6 +52,8 @@ func (p *process) workCommand(o *options) *cobra.Command {
 				return usage("use a whole number", "--concurrency must be between 1 and %d, not %d", mostPrograms, w.Concurrency)
 			case w.Lease < core.MinLoanLease || w.Lease > core.MaxLoanLease:
 				return usage("use a duration such as 1m", "--lease must be between %s and %s, not %s", core.MinLoanLease, core.MaxLoanLease, w.Lease)
+			case w.Grace < 0:
+				return usage("0s stops programs at once", "--grace must not be negative, not %s", w.Grace)
 			}
 			if w.Logger, err = newLogger(p.stderr, w.log); err != nil {
 				return err

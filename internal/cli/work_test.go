@@ -253,6 +253,7 @@ func TestWorkIsRefused(t *testing.T) {
 	refused(work(), 2, "--kind is required")
 	refused(work("--kind", "x", "--concurrency", "-1"), 2, "--concurrency must be between")
 	refused(work("--kind", "x", "--lease", "1ms"), 2, "--lease must be between")
+	refused(work("--kind", "x", "--grace", "-1s"), 2, "--grace must not be negative")
 	refused(at.far.duly(t, "work", "--kind", "x"), 2, "needs a program")
 	refused(at.far.duly(t, "work", "--kind", "x", "--", "no-such-program"), 2, "was not found")
 	refused(at.duly(t, "work", "--kind", "x", "--", "true"), 2, "needs a server")
