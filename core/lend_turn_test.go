@@ -267,3 +267,16 @@ func TestABusyWorkerIsThere(t *testing.T) {
 		assert.Empty(t, there())
 	})
 }
+
+// A task that fails as it is claimed, since its runs have crashed too often, is no mistake of the worker that asks: it gets what else is due.
+func TestAFailureIsNoMatterOfTheWorker(t *testing.T) {
+	virtual(t, core.Config{MaxCrashes: 1}, func(w *world) {
+		w.submit(core.NewTask{Agent: "ada", ID: "dies", Kind: "k"})
+		for range 2 {
+			require.Len(t, w.lends(1, 0).Runs, 1)
+			time.Sleep(15 * time.Second)
+		}
+		assert.Empty(t, w.lends(1, 0).Runs)
+		assert.Equal(t, core.StatusFailed, w.task("ada", "dies").Status)
+	})
+}

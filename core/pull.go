@@ -258,7 +258,9 @@ func (p *pull) finish(err error) (Report, error) {
 	}
 	// Failed runs are reported next to partitions that are away, but never hide the error that ended
 	// the pull.
-	if p.tally.failed.Count > 0 && (err == nil || err == away) { //nolint:errorlint // it is the one made here
+	// They are no matter of a worker that asks for runs.
+	// guard: lent-failures
+	if p.tally.failed.Count > 0 && p.scope.loan == nil && (err == nil || err == away) { //nolint:errorlint // it is the one made here
 		err = errors.Join(err, &p.tally.failed)
 	}
 	// They are returned also where another error, or the end of the caller's context, hides the RunsError.

@@ -87,6 +87,9 @@ var keptGuards = []Guard{
 		Name: "lent-lingers", What: "what a worker has ended waits beside an alarm for what falls due next", Change: sow.Never,
 	}, inCore, "TestATurnBesideAnAlarm$"},
 	{"47", sow.Fault{
+		Name: "lent-failures", What: "a worker is refused as another task has failed", Change: sow.Swap("p.scope.loan == nil && ", ""),
+	}, inCore, "TestAFailureIsNoMatterOfTheWorker$"},
+	{"47", sow.Fault{
 		Name: "lent-busy", What: "a worker that is busy with long runs is not there for explain and the doctor", Change: sow.Drop,
 	}, inCore, "TestABusyWorkerIsThere$"},
 	{"47", sow.Fault{
