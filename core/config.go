@@ -232,6 +232,9 @@ func (c Config) validateKinds() error {
 		if err := k.Or(c.Default).Validate(); err != nil {
 			return check.OfPart(fmt.Sprintf("Kinds[%q]", kind), err)
 		}
+		if err := k.Tool.Check(kind); err != nil {
+			return check.OfPart(fmt.Sprintf("Kinds[%q]", kind), err)
+		}
 	}
 	return nil
 }

@@ -47,6 +47,8 @@ type (
 	List = inspect.List
 	// NewTask is a task to be submitted.
 	NewTask = model.NewTask
+	// Tool makes a kind one that models call.
+	Tool = model.Tool
 	// OnTimeout says how a task ends or continues that has waited for too long.
 	OnTimeout = outcome.OnTimeout
 	// Order is who paused or cancelled something, and why.

@@ -4,6 +4,7 @@ package core
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -97,16 +98,35 @@ func (s *Scheduler) Answer(ctx context.Context, q Question, payload json.RawMess
 	if err != nil {
 		return err
 	}
-	from := record.Sender{How: string(ByPage), Question: q.Text}
+	return s.answer(ctx, q, payload, record.Sender{How: string(ByPage), Question: q.Text}, true)
+}
+
+// Reply sends the answer of the caller of ctx to a question, as [Scheduler.Signal] does, but to the one wait that the question is of: it is kept for no
+// other, and fails with [model.ErrUnapproved] if the wait requires an approval that the caller may not give.
+func (s *Scheduler) Reply(ctx context.Context, q Question, payload json.RawMessage) error {
+	payload, err := signalPayload(payload)
+	if err != nil {
+		return err
+	}
+	from, approves := s.sender(ctx, q.Agent)
+	from.Question = q.Text
+	return s.answer(ctx, q, payload, from, approves)
+}
+
+// answer sends an answer to the wait of its question.
+func (s *Scheduler) answer(ctx context.Context, q Question, payload json.RawMessage, from record.Sender, approves bool) error {
 	answers, err := s.store.Signal(ctx, []store.Signal{{
-		Agent: q.Agent, Key: q.Key, ID: q.ID, Wait: q.Fence, Payload: payload, Note: from.Encode(), Approval: true,
+		Agent: q.Agent, Key: q.Key, ID: q.ID, Wait: q.Fence, Payload: payload, Note: from.Encode(), Approval: approves,
 	}})
 	if err != nil {
 		return err
 	}
-	if answers[0].Code == store.SignalResumed {
-		s.base.Emit(Event{Type: model.EventSignal, Agent: q.Agent, Key: q.Key, By: string(ByPage), Count: answers[0].Resumed})
+	switch answers[0].Code {
+	case store.SignalResumed:
+		s.base.Emit(Event{Type: model.EventSignal, Agent: q.Agent, Key: q.Key, By: cmp.Or(from.By, from.How), Count: answers[0].Resumed})
 		return nil
+	case store.SignalUnapproved:
+		return model.ErrUnapproved
 	}
 	if err := s.Open(ctx, q); err != nil {
 		return err

@@ -194,6 +194,9 @@ func (e *Explanation) notDue(t *store.Stored) {
 		if task.Awaiting.From == outcome.FromApproval {
 			text = fmt.Sprintf("it waits for the approval %q: duly approval %q %q", task.Awaiting.Key, task.Agent, task.ID)
 		}
+		if asked := task.Awaiting.Question; asked != "" {
+			text += fmt.Sprintf("; it asks %q", asked)
+		}
 		if until := task.Awaiting.Until; !until.IsZero() {
 			text += fmt.Sprintf("; it waits until %s (in %s)", ClockTime(until), e.wait(t))
 		}

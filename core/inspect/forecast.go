@@ -4,6 +4,7 @@ package inspect
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"time"
@@ -117,4 +118,33 @@ func (f *Forecast) mark(before time.Time) {
 		}
 		before = at
 	}
+}
+
+// Plan returns when a task would be due if it were submitted now, and how: Agent, Cron, Every and the fields that go with them, Manual and NextRun. It
+// is refused as a submit would be for what is wrong with it. Nothing is stored; the store is asked for its time alone, and only if it is not known yet.
+func (s *View) Plan(ctx context.Context, t *model.NewTask) (model.TaskInfo, error) {
+	now, err := s.base.AskedNow(ctx)
+	if err != nil {
+		return model.TaskInfo{}, err
+	}
+	filled, err := s.base.Filled(ctx, []model.NewTask{*t})
+	if err != nil {
+		return model.TaskInfo{}, err
+	}
+	subs, err := s.base.Prepare(filled, nil)
+	if err != nil {
+		return model.TaskInfo{}, err
+	}
+	if err := s.base.Plan(ctx, filled, subs); err != nil {
+		return model.TaskInfo{}, err
+	}
+	f := &filled[0]
+	info := model.TaskInfo{
+		Agent: f.Agent, Kind: f.Kind, Status: store.StatusWaiting, Submitted: now.Time(), Manual: f.Manual,
+		Every: f.Every, From: f.From, Cron: f.Cron, Zone: f.Zone, DayMatch: f.DayMatch, Gap: f.Gap,
+	}
+	if !f.Manual {
+		info.NextRun = max(subs[0].Due.At, now.Add(subs[0].Due.After)).Time()
+	}
+	return info, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/core/schedule/phrase"
 )
 
 // fired are the times after one and until another, which is open if it is zero.
@@ -22,6 +23,24 @@ func fired(c *schedule.Cron, after, until time.Time, most int) []time.Time {
 		after = next
 	}
 	return out
+}
+
+// ReadBack is the schedule of a live task as a phrase, and its next times, so many at most, in a zone: what the submitter of a task is shown. agentZone is
+// the zone of the agent's profile. It is empty if the task is not going to run. It does not ask the store.
+func ReadBack(t *model.TaskInfo, agentZone string, in *time.Location, most int) string {
+	const ahead = 20 * 365 * 24 * time.Hour
+	if t.Status.Finished() || t.NextRun.IsZero() && !t.Manual {
+		return ""
+	}
+	s := phrase.Schedule{Every: t.Every, FromStart: t.From == model.FromStart, Cron: t.Cron, Zone: t.Zone, DayMatch: t.DayMatch, Gap: t.Gap, Manual: t.Manual}
+	if s.Cron == "" && s.Every == 0 && !s.Manual {
+		s.At = t.NextRun.In(in)
+	}
+	next := Upcoming(t, agentZone, t.NextRun.Add(ahead), most)
+	for i := range next {
+		next[i] = next[i].In(in)
+	}
+	return phrase.WithTimes(s, next)
 }
 
 // Upcoming returns when a live task will be due until a time, at most so many times, as far as that is known now: it knows neither how its runs

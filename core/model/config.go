@@ -113,6 +113,8 @@ type KindConfig struct {
 	Expect Usage
 	// Disabled refuses new tasks of this kind. Existing ones still run.
 	Disabled bool
+	// Tool, if set, has models call this kind as a tool: see adapters/mcp.
+	Tool *Tool
 }
 
 // Or returns these settings, with zero fields taken from o.

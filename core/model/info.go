@@ -126,6 +126,9 @@ type Awaiting struct {
 	Until time.Time   // zero for ever
 	From  string      // whose signals count; see [core.Signal]
 	Fence store.Fence // identifies this wait among those of the task: it is that of the run that asked; see [Question]
+
+	Question string          // what is asked; empty if the run has not said
+	Answer   json.RawMessage // the JSON Schema of the payload that is wanted; nil if the run has not said
 }
 
 // PauseInfo is a pause that a task is under.

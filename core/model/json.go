@@ -152,6 +152,9 @@ type awaitingJSON struct {
 	Until wire.Stamp  `json:"until,omitzero"`
 	From  string      `json:"from,omitempty"`
 	Fence store.Fence `json:"fence"`
+
+	Question string          `json:"question,omitempty"`
+	Answer   json.RawMessage `json:"answer,omitempty"`
 }
 
 // trackedJSON is what the tracker adds to a task.

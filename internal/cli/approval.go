@@ -3,6 +3,7 @@ package cli
 // The command approval, and what answers its addresses.
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -65,7 +66,7 @@ func (p *process) approvalCommand(o *options) *cobra.Command {
 		})
 	cmd.Args = cobra.ArbitraryArgs
 	flags := cmd.Flags()
-	flags.StringVar(&q.Text, "question", "", "what the page asks; by default, which agent and signal it is about")
+	flags.StringVar(&q.Text, "question", "", "what the page asks (default what the task asks, or which agent and signal it is about)")
 	flags.StringVar(&q.Key, "key", "", "the key of the signal (default what the task waits for)")
 	flags.Int64Var((*int64)(&q.Fence), "fence", 0, "the fence of the run that is going to wait for it (default that of the wait)")
 	durationVar(flags, &q.For, "for", q.For, "how long it may be answered")
@@ -81,6 +82,6 @@ func asked(ctx context.Context, s scheduler, q *core.Question) error {
 	case t.Awaiting == nil:
 		return &core.InvalidError{Field: "id", Reason: "names a task that waits for no signal: duly explain says what it does"}
 	}
-	q.Key, q.Fence = t.Awaiting.Key, t.Awaiting.Fence
+	q.Key, q.Fence, q.Text = t.Awaiting.Key, t.Awaiting.Fence, cmp.Or(q.Text, t.Awaiting.Question)
 	return nil
 }

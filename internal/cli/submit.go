@@ -311,10 +311,9 @@ func readInput(name string, stdin io.Reader) ([]byte, error) {
 // readBack is the schedule of the task that a phrase has made, in words and with its next times, so that the submitter sees how it was understood.
 // It is read from the store: what counts is what was stored.
 func readBack(ctx context.Context, on scheduler, placed *core.Submitted, asked *core.NewTask) string {
-	const times, ahead = 5, 20 * 365 * 24 * time.Hour
 	info, err := on.Task(ctx, placed.Agent, placed.ID)
-	if err != nil || info.NextRun.IsZero() && !info.Manual {
-		return "" // it is stored, and has run since
+	if err != nil {
+		return "" // it is stored
 	}
 	var zone string
 	if info.Zone == core.ZoneOfAgent {
@@ -327,18 +326,10 @@ func readBack(ctx context.Context, on scheduler, placed *core.Submitted, asked *
 	if err != nil {
 		in = time.UTC
 	}
-	s := phrase.Schedule{Every: info.Every, FromStart: info.From == core.FromStart, Cron: info.Cron, Zone: info.Zone, DayMatch: info.DayMatch, Gap: info.Gap, Manual: info.Manual}
 	if said, err := phrase.Parse(asked.When, info.Submitted, in); err == nil && !said.At.IsZero() {
 		in = said.At.Location() // that of the phrase
 	}
-	if s.Cron == "" && s.Every == 0 && !s.Manual {
-		s.At = info.NextRun.In(in)
-	}
-	next := inspect.Upcoming(&info, zone, info.NextRun.Add(ahead), times)
-	for i := range next {
-		next[i] = next[i].In(in)
-	}
-	return phrase.WithTimes(s, next)
+	return inspect.ReadBack(&info, zone, in, 5)
 }
 
 // printSubmitted says of each task whether it is new, which tells a repeated submit from a first one. said is the schedule that a phrase has become.

@@ -18,6 +18,8 @@ type awaited struct {
 	Timeout    string          `json:"timeout"`
 	OnTimeout  core.OnTimeout  `json:"on_timeout"`
 	From       string          `json:"from"`
+	Question   string          `json:"question"`
+	Answer     json.RawMessage `json:"answer"`
 	Checkpoint json.RawMessage `json:"checkpoint"`
 }
 
@@ -50,7 +52,7 @@ func (s *Steering) await(value string) error {
 	if err != nil {
 		return err
 	}
-	signal := core.Signal{Key: a.Key, OnTimeout: a.OnTimeout, From: a.From}
+	signal := core.Signal{Key: a.Key, OnTimeout: a.OnTimeout, From: a.From, Question: a.Question, Answer: a.Answer}
 	if a.Timeout != "" {
 		if signal.Timeout, err = time.ParseDuration(a.Timeout); err != nil || signal.Timeout <= 0 {
 			return fmt.Errorf("the timeout of %s%s must be a duration such as 48h, not %.40q", Prefix, Await, a.Timeout)

@@ -3,6 +3,7 @@ package codec
 // A stored task, as users see it.
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -164,7 +165,10 @@ func take(info *model.TaskInfo, data, stored []byte) {
 	// A run that got its signal and failed is tried again: the signal stays, and the task waits for none.
 	heard := info.LastOutcome != "" && info.LastOutcome != model.OutcomeAwaiting
 	if a := st.Await; a != nil && info.Status == store.StatusWaiting && !heard {
-		info.Awaiting = &model.Awaiting{Key: a.Key, Until: a.Until.Time(), From: a.From, Fence: a.Fence}
+		info.Awaiting = &model.Awaiting{Key: a.Key, Until: a.Until.Time(), From: a.From, Fence: a.Fence, Question: a.Question}
+		if a.Answer != "" {
+			info.Awaiting.Answer = json.RawMessage(a.Answer)
+		}
 	}
 }
 

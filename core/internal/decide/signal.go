@@ -14,7 +14,7 @@ func (d *Decision) await(v *Verdict, e *outcome.AwaitError) {
 	d.heard(v)
 	// guard: await
 	d.State.Checkpoint = e.Checkpoint
-	d.State.Await = &record.Await{Key: e.Signal.Key, Then: string(e.Signal.OnTimeout), Fence: d.Fence, From: e.Signal.From}
+	d.State.Await = &record.Await{Key: e.Signal.Key, Then: string(e.Signal.OnTimeout), Fence: d.Fence, From: e.Signal.From, Question: e.Signal.Question, Answer: string(e.Signal.Answer)}
 	d.note(v, model.OutcomeAwaiting, nil)
 	d.sameOccurrence()
 	w := wait(v)

@@ -3,8 +3,10 @@ package outcome
 // The signal that a task waits for.
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -20,7 +22,17 @@ type Signal struct {
 	OnTimeout OnTimeout
 	// From says whose signals count: those of any caller that may send one if empty, or [FromApproval].
 	From string
+	// Question is what is asked, for the person who answers; at most 1,000 bytes.
+	Question string
+	// Answer is the JSON Schema of the payload that is wanted, an object with simple fields, for forms; at most 4 KiB. Payloads are not checked by it.
+	Answer json.RawMessage
 }
+
+// Bounds of the texts of a signal, in bytes.
+const (
+	mostQuestion = 1000
+	mostAnswer   = 4 << 10
+)
 
 // FromApproval is the From of a task that waits for an approval: by the page of its question, or a credential with the right
 // [model.ActionApprove]. Other signals, those of runs among them, are refused.
@@ -66,9 +78,22 @@ func (n *Signal) check() error {
 		return check.Invalid("on_timeout", "must be run, fail or cancel, not %q", check.Clip(string(n.OnTimeout)))
 	case n.From != "" && n.From != FromApproval:
 		return check.Invalid("from", "must be %s, or left out, not %q", FromApproval, check.Clip(n.From))
+	case len(n.Question) > mostQuestion || !utf8.ValidString(n.Question):
+		return check.Invalid("question", "must be at most %d bytes of UTF-8", mostQuestion)
+	case len(n.Answer) > mostAnswer || len(n.Answer) > 0 && !isForm(n.Answer):
+		return check.Invalid("answer", "must be a JSON Schema of an object with properties, of at most %d bytes", mostAnswer)
 	default:
 		return nil
 	}
+}
+
+// isForm reports whether a schema is of an object with fields.
+func isForm(data []byte) bool {
+	var schema struct {
+		Type       string                     `json:"type"`
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	return json.Unmarshal(data, &schema) == nil && schema.Type == "object" && len(schema.Properties) > 0
 }
 
 // AwaitError is what Await returns.

@@ -114,7 +114,7 @@ func TestEveryFieldIsStored(t *testing.T) {
 	s := sampleState()
 	s.GateTag, s.Hand, s.PutOff = `"etag"`, true, &record.PutOff{From: 11, To: 12}
 	s.Calls = 15
-	s.Await = &record.Await{Key: "k", Until: 13, Then: "fail", Fence: 14, From: "approval"}
+	s.Await = &record.Await{Key: "k", Until: 13, Then: "fail", Fence: 14, From: "approval", Question: "may it?", Answer: `{"type":"object"}`}
 	gotState, err := record.DecodeState(s.Encode())
 	require.NoError(t, err)
 	assert.Equal(t, s.GateTag, gotState.GateTag)

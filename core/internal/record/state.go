@@ -92,6 +92,8 @@ var states = tableOf(rows{
 	awaited(28, func(a *Await) any { return &a.From }),
 	{number: 29, form: formInt, at: unsafe.Offsetof(State{}.Calls)},
 	// 30 is the store's: in front of all rows it says when the task has changed (core/redisstore/scripts/layout.lua).
+	awaited(31, func(a *Await) any { return &a.Question }),
+	awaited(32, func(a *Await) any { return &a.Answer }),
 })
 
 // Await is a signal that a task waits for, until when, and what happens to it then. Few tasks have one.
@@ -101,6 +103,8 @@ type Await struct {
 	Then  string       // empty to run it
 	Fence store.Fence  // of the run that has asked
 	From  string       // whose signals count; empty for any sender
+
+	Question, Answer string // what is asked, and the JSON Schema of what is wanted
 }
 
 // awaited is a row of it: a text, or a time.
