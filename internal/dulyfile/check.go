@@ -20,6 +20,7 @@ var keys = map[string]string{
 
 	"Level": "level", "Slots": "slots", "Lease": "lease", "MaxAttempts": "max_attempts", "MaxBackoff": "max_backoff",
 	"Batch": "batch", "BatchWait": "batch_wait", "BatchBy": "batch_by", "Expect": "expect",
+	"Tool.Name": "tool.name", "Tool.Description": "tool.description", "Tool.Input": "tool.input",
 	"IdleBackoff.Factor": "idle_factor", "IdleBackoff.Max": "idle_max",
 
 	"Activity.Quiet": "activity.quiet", "Activity.Delay": "activity.delay", "Activity.Mode": "activity.mode",

@@ -42,6 +42,7 @@ var keyed = map[string]struct {
 	"identity":          {hookWith(""), object{"google": object{}}},
 	"identity_google":   {hookWith("google"), object{}},
 	"identity_aws":      {hookWith("aws"), object{}},
+	"tool":              {func(v any) object { return object{"handlers": object{"x": object{"log": object{}, "tool": v}}} }, object{"description": "a"}},
 	"activity":          {func(v any) object { return object{"handlers": object{"x": object{"log": object{}, "activity": v}}} }, object{}},
 	"binding":           {func(v any) object { return object{"handlers": logs("digest"), "bindings": []any{v}} }, object{"values": object{"A": "b"}}},
 	"secret":            {func(v any) object { return object{"bindings": []any{object{"values": object{"A": v}}}} }, object{"env": "HOOK_SECRET"}},
