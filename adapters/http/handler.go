@@ -81,6 +81,8 @@ type Config struct {
 	Metrics http.Handler
 	// RPC, if set, answers gRPC calls in addition to the routes: package rpc makes it. A call needs a credential as every request does.
 	RPC RPC
+	// MCP, if set, answers models at PathMCP: package mcp makes it. A call needs a credential as every request does.
+	MCP MCP
 	// TicketSecrets are the keys that seal the tickets of workers: the first seals, and each opens. Servers with the same keys take each other's
 	// tickets. They follow from the tokens if nil.
 	TicketSecrets []string

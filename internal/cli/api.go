@@ -18,6 +18,7 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/adapters/http/metrics"
 	"github.com/seed-6f6f2c11/duly/adapters/http/rpc"
+	"github.com/seed-6f6f2c11/duly/adapters/mcp"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -58,6 +59,7 @@ type api struct {
 	console  dulyfile.Console       // never empty
 	share    float64                // of the store's time that a credential for some agents may take
 	agent    string                 // the default one
+	models   mcp.Config             // what models see
 	stopping chan struct{}          // closed when it begins to end
 }
 
@@ -91,6 +93,10 @@ func listen(ctx context.Context, c *dulyfile.File, version string, logger *slog.
 	if err != nil {
 		return nil, err
 	}
+	models := modelsOf(c, version)
+	if err := models.Check(); err != nil {
+		return nil, usage("see handlers in docs/mcp.md", "%w", err)
+	}
 	// Resolved first, as only an address can be recognised as
 	// loopback: a name may resolve to anything.
 	addr, err := net.ResolveTCPAddr("tcp", c.HTTP)
@@ -114,7 +120,7 @@ func listen(ctx context.Context, c *dulyfile.File, version string, logger *slog.
 		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 	}
 	m := metrics.New(metrics.Config{Version: version, Logger: logger})
-	return &api{listener: listener, version: version, callers: callers, events: httpadapter.NewEvents(), metrics: m, asks: asks, console: consoleOf(c, addr.IP), share: c.StoreShare, agent: c.Defaults.Agent, stopping: make(chan struct{})}, nil
+	return &api{listener: listener, version: version, callers: callers, events: httpadapter.NewEvents(), metrics: m, asks: asks, console: consoleOf(c, addr.IP), share: c.StoreShare, agent: c.Defaults.Agent, models: models, stopping: make(chan struct{})}, nil
 }
 
 // portAfter is the same address one port further, as a way out when it is taken.
@@ -141,6 +147,7 @@ func (a *api) server(s *core.Scheduler, ready func(context.Context) error, grace
 		LocalOnly: a.callers.none(), Version: a.version, Logger: logger, Ready: ready,
 		CronSecret: a.callers.cron, Crons: a.callers.crons, Events: a.events, Stopping: a.stopping, Grace: grace, Metrics: a.metrics.Handler(s), Approvals: a.asks,
 		Shares: httpadapter.NewShares(a.share, nil), Profiles: s.Profiles, RPC: rpc.New(s, rpc.Config{Ready: ready, Logger: logger, DefaultAgent: a.agent}),
+		MCP: a.forModels(s, logger),
 	}
 	handler := a.withConsole(s, httpadapter.New(s, config), &config)
 	if a.socket != nil {
