@@ -236,6 +236,11 @@ client-test: ## generate TypeScript clients from openapi.json, check their types
 	@go build -o bin/duly ./cmd/duly
 	@scripts/client-test.sh adapters/http/openapi.json bin/duly
 
+.PHONY: mcp-test
+mcp-test: ## call a daemon by the official clients of MCP and their conformance kit, if npm can be reached
+	@go build -o bin/duly ./cmd/duly
+	@$(WITH_REDIS) scripts/mcp-test.sh adapters/mcp/official bin/duly
+
 .PHONY: clients
 clients: ## build the packages of the clients into bin/clients, install each into a fresh environment and use it
 	@scripts/clients.sh "$(or $(CLIENTS_VERSION),0.0.0)" bin/clients

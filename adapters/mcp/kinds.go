@@ -104,7 +104,7 @@ func failed(err error) *sdk.CallToolResult {
 // call answers the call of a kind for a client that knows no tasks: with the result, if that comes soon; with what the task asks, if the client can ask
 // its user; and else with the id.
 func (m *Server) call(ctx context.Context, k *kind, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-	info, err := m.begun(ctx, k, r)
+	info, err := m.taskOf(ctx, k, r)
 	if err == nil {
 		asks := r.ClientCapabilities() != nil && r.ClientCapabilities().Elicitation != nil
 		info, err = m.ended(ctx, info, asks)
@@ -123,8 +123,8 @@ func (m *Server) call(ctx context.Context, k *kind, r *sdk.CallToolRequest) (*sd
 	return answer, nil
 }
 
-// begun is the task of a call: a new one, or that which an earlier call has begun, once the answers that came with it are sent.
-func (m *Server) begun(ctx context.Context, k *kind, r *sdk.CallToolRequest) (*core.TaskInfo, error) {
+// taskOf is the task of a call: a new one, or that which an earlier call has begun, once the answers that came with it are sent.
+func (m *Server) taskOf(ctx context.Context, k *kind, r *sdk.CallToolRequest) (*core.TaskInfo, error) {
 	id := r.Params.RequestState
 	if id == "" {
 		return m.submit(ctx, k, r.Params.Arguments)

@@ -94,7 +94,7 @@ func New(s *core.Scheduler, c Config) *Server {
 		panic("mcp: " + err.Error())
 	}
 	m.http = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return m.sdk }, &sdk.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, Logger: c.Logger, PropagateRequestCancellation: true, MaxRequestBodyBytes: mostBody,
+		Stateless: true, JSONResponse: true, Logger: loud(c.Logger), PropagateRequestCancellation: true, MaxRequestBodyBytes: mostBody,
 		// The host of a request is the affair of whoever serves it: behind a proxy on this machine it is not this machine's.
 		DisableLocalhostProtection: true,
 	})
@@ -107,7 +107,7 @@ func (m *Server) build() error {
 	capabilities := &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}}
 	capabilities.AddExtension(extension, nil)
 	m.sdk = sdk.NewServer(&sdk.Implementation{Name: "duly", Version: cmp.Or(m.config.Version, "devel")}, &sdk.ServerOptions{
-		Instructions: instructions, Capabilities: capabilities, Logger: m.config.Logger, SetCacheable: private, PageSize: mostTools,
+		Instructions: instructions, Capabilities: capabilities, Logger: loud(m.config.Logger), SetCacheable: private, PageSize: mostTools,
 	})
 	m.sdk.AddReceivingMiddleware(m.receive)
 	m.addTools()
@@ -118,6 +118,22 @@ func (m *Server) build() error {
 	}
 	m.addResource()
 	return m.addTasks()
+}
+
+// loud is a logger without what the library says of each session.
+func loud(l *slog.Logger) *slog.Logger {
+	if l == nil {
+		return nil
+	}
+	return slog.New(warnings{l.Handler()})
+}
+
+// warnings is a handler for these and what is worse.
+type warnings struct{ slog.Handler }
+
+// Enabled reports whether a line is written.
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
 }
 
 // mostTools is the largest page of tools: clients that ask for one page get all.

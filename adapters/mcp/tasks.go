@@ -66,7 +66,14 @@ const complete = "complete"
 
 // addTasks adds the calls about tasks.
 func (m *Server) addTasks() error {
+	// Calls of earlier drafts of tasks, which clients try: a method that does not exist, as the protocol says.
+	missing := func(method string) error {
+		return sdk.AddReceivingCustomMethod(m.sdk, method, func(context.Context, *sdk.ServerSession, *taskParams) (*done, error) {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "method not found: " + method}
+		})
+	}
 	return errors.Join(
+		missing("tasks/list"), missing("tasks/result"),
 		sdk.AddReceivingCustomMethod(m.sdk, getTask, func(ctx context.Context, _ *sdk.ServerSession, p *taskParams) (*shownTask, error) {
 			info, err := m.task(ctx, p.ID)
 			if err != nil {
@@ -125,11 +132,7 @@ func (m *Server) shown(ctx context.Context, info *core.TaskInfo) *shownTask {
 	case info.Status == core.StatusCancelled:
 		s.Status = "cancelled"
 	case info.Status.Finished():
-		result := resultOf(info)
-		s.Status, s.Result = "completed", struct {
-			*sdk.CallToolResult
-			ResultType string `json:"resultType"`
-		}{result, complete}
+		s.Status, s.Result = "completed", completed(resultOf(info))
 	case m.asks(ctx, info):
 		s.Status, s.InputRequests = "input_required", sdk.InputRequestMap{waitKey(info.Awaiting): form(info)}
 		s.Poll = m.poll(info)
@@ -137,6 +140,18 @@ func (m *Server) shown(ctx context.Context, info *core.TaskInfo) *shownTask {
 		s.Poll = m.poll(info)
 	}
 	return s
+}
+
+// completed is the result of a tool within a task, which names its type there too: clients refuse it otherwise.
+func completed(r *sdk.CallToolResult) map[string]any {
+	result := map[string]any{"resultType": complete, "content": r.Content}
+	if r.StructuredContent != nil {
+		result["structuredContent"] = r.StructuredContent
+	}
+	if r.IsError {
+		result["isError"] = true
+	}
+	return result
 }
 
 // latest is the later of two times.
@@ -158,8 +173,9 @@ func (m *Server) ttl(info *core.TaskInfo) *int64 {
 
 // Bounds of how often a client should ask.
 const (
-	leastPoll = time.Second
-	mostPoll  = time.Minute
+	leastPoll   = time.Second
+	mostRunning = 10 * time.Second
+	mostPoll    = time.Minute
 )
 
 // poll is when a client should ask again: not before a task is due, and less often the longer it runs.
@@ -169,7 +185,7 @@ func (m *Server) poll(info *core.TaskInfo) int64 {
 	case info.Awaiting != nil && info.Status == core.StatusWaiting:
 		d = 5 * time.Second
 	case info.Status == core.StatusInProgress:
-		d = now.Sub(info.Started) / 8
+		d = min(now.Sub(info.UpdatedAt)/8, mostRunning)
 	case !info.NextRun.IsZero():
 		d = info.NextRun.Sub(now)
 	}
@@ -186,7 +202,7 @@ func (m *Server) progress(info *core.TaskInfo) string {
 	case len(info.Progress) > 0:
 		return clip(plain(info.Progress), 300)
 	case info.Status == core.StatusInProgress:
-		return "it runs since " + info.Started.UTC().Format(time.RFC3339)
+		return "it runs since " + info.UpdatedAt.UTC().Format(time.RFC3339)
 	case len(info.Pauses) > 0:
 		return "it is paused"
 	case info.NextRun.After(m.config.Clock.Now()):

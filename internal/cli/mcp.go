@@ -4,11 +4,22 @@ package cli
 
 import (
 	"cmp"
+	"context"
+	"io"
 	"log/slog"
+	"os"
+	"slices"
+	"strings"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+
+	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/adapters/mcp"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
+	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -30,3 +41,74 @@ func (a *api) forModels(s *core.Scheduler, logger *slog.Logger) *mcp.Server {
 	config.Logger, config.Stopping = logger, a.stopping
 	return mcp.New(s, config)
 }
+
+// mcpCommand serves one model on standard input and output, for one agent. What it schedules is run by the daemons of the store.
+func (p *process) mcpCommand(o *options) *cobra.Command {
+	var agent string
+	scopes := []string{string(httpadapter.ScopeRead), string(httpadapter.ScopeWrite)}
+	cmd := command("mcp", "Let a model schedule tasks and look at them, by MCP on standard input and output",
+		"  duly mcp --agent ada -c duly.yaml\n  duly mcp --agent ada --server https://duly.example\n  claude mcp add duly -- duly mcp --agent ada -c /etc/duly/duly.yaml",
+		func(cmd *cobra.Command, _ []string) error {
+			at, err := o.place(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if at.server.URL != "" {
+				if cmd.Flags().Changed("scopes") {
+					return usage("leave it out: the token has its scopes", "--scopes is for a model on a Redis")
+				}
+				return onServer(&at, func(c *remote.Client) error {
+					ctx, err := inRun(cmd.Context(), c)
+					if err != nil {
+						return err
+					}
+					return c.Models(ctx, agent, p.stdin, p.stdout)
+				})
+			}
+			return p.serveModel(cmd.Context(), o, agent, scopes)
+		})
+	flags := cmd.Flags()
+	flags.StringVar(&agent, "agent", "", "the agent that the model works for (default that of the file, or of the token)")
+	flags.StringSliceVar(&scopes, "scopes", scopes, "what the model may do: read, write and approve; an approval by a model is none, so add approve for one whose client asks a person")
+	return cmd
+}
+
+// serveModel serves the model from the store. It has no more rights than its scopes, for its agent.
+func (p *process) serveModel(ctx context.Context, o *options, agent string, scopes []string) error {
+	c, err := loadFile(ctx, o)
+	if err != nil {
+		return err
+	}
+	if agent = cmp.Or(agent, c.Defaults.Agent); agent == "" {
+		return usage("name it with --agent", "for which agent is the model?")
+	}
+	grant := &httpadapter.Grant{Name: "mcp", Agents: []string{agent}}
+	for _, name := range scopes {
+		scope := httpadapter.Scope(strings.TrimSpace(name))
+		if !slices.Contains([]httpadapter.Scope{httpadapter.ScopeRead, httpadapter.ScopeWrite, httpadapter.ScopeApprove}, scope) {
+			return usage("use some of read, write and approve", "--scopes has %q, which no model needs", name)
+		}
+		grant.Scopes = append(grant.Scopes, scope)
+	}
+	models := modelsOf(c, p.version)
+	if err := models.Check(); err != nil {
+		return usage("see docs/mcp.md", "%w", err)
+	}
+	s, st, err := openScheduler(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer st.end(ctx)
+	if ctx, err = inRun(ctx, s); err != nil {
+		return err
+	}
+	models.Logger, models.Stopping = slog.New(linelog.New(os.Stderr)), ctx.Done()
+	ctx = core.WithPrincipal(ctx, core.Principal{Name: grant.Name, Rights: grant})
+	return mcp.New(s, models).Run(ctx, agent, &sdk.IOTransport{Reader: io.NopCloser(p.stdin), Writer: keptOpen{p.stdout}})
+}
+
+// keptOpen is a writer that outlives who closes it.
+type keptOpen struct{ io.Writer }
+
+// Close does nothing.
+func (keptOpen) Close() error { return nil }
