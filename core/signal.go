@@ -121,11 +121,12 @@ func (s *Scheduler) answer(ctx context.Context, q Question, payload json.RawMess
 	if err != nil {
 		return err
 	}
-	switch answers[0].Code {
-	case store.SignalResumed:
+	if answers[0].Code == store.SignalResumed {
 		s.base.Emit(Event{Type: model.EventSignal, Agent: q.Agent, Key: q.Key, By: cmp.Or(from.By, from.How), Count: answers[0].Resumed})
 		return nil
-	case store.SignalUnapproved:
+	}
+	// guard: reply-approval
+	if answers[0].Code == store.SignalUnapproved {
 		return model.ErrUnapproved
 	}
 	if err := s.Open(ctx, q); err != nil {

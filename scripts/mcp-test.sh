@@ -51,7 +51,8 @@ DULY=$duly FILE=$folder/duly.yaml node clients.mjs "$first" "$url" "$victim"
 
 kit=@modelcontextprotocol/conformance@0.1.16
 mkdir kit && cd kit
-npm install --silent --no-audit --no-fund --no-save "$kit" node@22 >../npm.log 2>&1 || skip "npm install failed: $(tail -n 3 ../npm.log)"
+echo '{"private": true}' >package.json
+npm install --silent --no-audit --no-fund "$kit" node@22 >../npm.log 2>&1 || skip "npm install failed: $(tail -n 3 ../npm.log)"
 cd ..
 begin conformance.yaml --prefix conformance:
 for scenario in server-initialize ping tools-list tools-call-simple-text tools-call-error json-schema-2020-12 resources-list dns-rebinding-protection; do

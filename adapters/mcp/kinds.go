@@ -107,8 +107,8 @@ func (m *Server) call(ctx context.Context, k *kind, r *sdk.CallToolRequest) (*sd
 	info, err := m.taskOf(ctx, k, r)
 	if err == nil {
 		asks := r.ClientCapabilities() != nil && r.ClientCapabilities().Elicitation != nil
-		info, err = m.ended(ctx, info, asks)
-		if err == nil && asks && m.asks(ctx, info) {
+		info = m.ended(ctx, info, asks)
+		if asks && m.asks(ctx, info) {
 			return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{waitKey(info.Awaiting): form(info)}, RequestState: info.ID}, nil
 		}
 	}
@@ -157,27 +157,27 @@ const (
 )
 
 // ended waits for the end of a task, or until it asks something that the client can ask its user, but not for ever.
-func (m *Server) ended(ctx context.Context, info *core.TaskInfo, asks bool) (*core.TaskInfo, error) {
+func (m *Server) ended(ctx context.Context, info *core.TaskInfo, asks bool) *core.TaskInfo {
 	if info.Status.Finished() {
-		return info, nil
+		return info
 	}
 	leave, err := m.waits.Enter(sha256.Sum256([]byte(agentOf(ctx))), m.config.MaxWaits)
 	if err != nil {
-		return info, nil //nolint:nilerr // it is stored: the client gets the id, and asks again
+		return info // it is stored: the client gets the id, and asks again
 	}
 	defer leave()
 	end := m.config.Clock.Now().Add(m.config.Wait)
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
 		left := end.Sub(m.config.Clock.Now())
 		if left <= 0 || !m.sleep(ctx, min(pause, left)) {
-			return info, nil
+			return info
 		}
 		next, err := m.scheduler.Task(ctx, info.Agent, info.ID)
 		if err != nil {
-			return info, nil //nolint:nilerr // likewise
+			return info // likewise
 		}
 		if info = &next; info.Status.Finished() || asks && info.Awaiting != nil {
-			return info, nil
+			return info
 		}
 	}
 }

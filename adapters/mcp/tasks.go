@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -113,10 +115,10 @@ func (m *Server) cancelTask(ctx context.Context, id string) error {
 // refused is an error about a task, as the protocol has it.
 func (m *Server) refused(ctx context.Context, call, id string, err error) error {
 	code := int64(jsonrpc.CodeInvalidParams)
-	switch core.CodeOf(err) {
-	case core.CodeNotFound:
+	if core.CodeOf(err) == core.CodeNotFound {
 		return &jsonrpc.Error{Code: code, Message: fmt.Sprintf("there is no task %q of this agent", clip(id, 100))}
-	case core.CodeInternal, core.CodeUnavailable, core.CodeStoreFull:
+	}
+	if problem.Of(err).Status >= http.StatusInternalServerError {
 		code = jsonrpc.CodeInternalError
 	}
 	return &jsonrpc.Error{Code: code, Message: m.tellable(ctx, call, err).Error()}

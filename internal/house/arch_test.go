@@ -230,6 +230,15 @@ var rules = []rule{
 		forbids:    func(_, imported string) bool { return under("connectrpc.com")(imported) },
 	},
 	{
+		name: "only programs that models call link their protocol",
+		why:  "a function's cold start loads each byte of it, and most functions are called by a clock",
+		about: func(path string) bool {
+			return under("core", "adapters", "handlers", "sam", "examples")(path) && path != "adapters/mcp"
+		},
+		transitive: true,
+		forbids:    func(_, imported string) bool { return under("github.com/modelcontextprotocol")(imported) },
+	},
+	{
 		name:    "only programs that people look at link the console",
 		why:     "a function's cold start loads each byte of its templates, and nobody opens a page of a function",
 		about:   func(path string) bool { return !under("internal/cli", "adapters/console")(path) },

@@ -165,11 +165,17 @@ func take(info *model.TaskInfo, data, stored []byte) {
 	// A run that got its signal and failed is tried again: the signal stays, and the task waits for none.
 	heard := info.LastOutcome != "" && info.LastOutcome != model.OutcomeAwaiting
 	if a := st.Await; a != nil && info.Status == store.StatusWaiting && !heard {
-		info.Awaiting = &model.Awaiting{Key: a.Key, Until: a.Until.Time(), From: a.From, Fence: a.Fence, Question: a.Question}
-		if a.Answer != "" {
-			info.Awaiting.Answer = json.RawMessage(a.Answer)
-		}
+		info.Awaiting = awaiting(a)
 	}
+}
+
+// awaiting is what a task waits for.
+func awaiting(a *record.Await) *model.Awaiting {
+	w := &model.Awaiting{Key: a.Key, Until: a.Until.Time(), From: a.From, Fence: a.Fence, Question: a.Question}
+	if a.Answer != "" {
+		w.Answer = json.RawMessage(a.Answer)
+	}
+	return w
 }
 
 // settledBy counts the end of the last run of a live task as a change of it: the store has no time for most settlements.
