@@ -110,6 +110,7 @@ func (s *Scheduler) Reply(ctx context.Context, q Question, payload json.RawMessa
 	}
 	from, approves := s.sender(ctx, q.Agent)
 	from.Question = q.Text
+	// guard: reply-approves
 	return s.answer(ctx, q, payload, from, approves)
 }
 

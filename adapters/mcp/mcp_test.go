@@ -34,6 +34,7 @@ type fixture struct {
 var kinds = map[string]core.KindConfig{
 	"note":   {},
 	"digest": {Tool: &core.Tool{Description: "writes a digest", Input: json.RawMessage(`{"type":"object","properties":{"topic":{"type":"string"}},"required":["topic"]}`)}},
+	"ask":    {Tool: &core.Tool{Description: "asks anybody"}},
 	"refund": {MaxAttempts: 1, Tool: &core.Tool{Name: "give_back", Description: "refunds"}},
 }
 
@@ -61,6 +62,12 @@ func setup(t *testing.T, config mcp.Config) *fixture {
 			return core.Cancel(errors.New("refused"))
 		}
 		return task.SetResult(map[string]string{"by": heard.By, "question": heard.Question, "how": string(heard.How)})
+	})
+	core.Handle(s, "ask", func(_ context.Context, task *core.Task[json.RawMessage]) error {
+		if heard, waited := task.Heard(); waited {
+			return task.SetResult(heard.Payload)
+		}
+		return core.Await(core.Signal{Key: "colour", Answer: json.RawMessage(`{"type":"object","properties":{"colour":{"type":"string"}}}`)}, nil)
 	})
 	f := &fixture{scheduler: s}
 	config.Kinds, config.Retention = kinds, time.Hour
@@ -126,7 +133,7 @@ func names(t *testing.T, c *sdk.ClientSession) (all []string, size int) {
 	var own []*sdk.Tool
 	for _, tool := range list.Tools {
 		all = append(all, tool.Name)
-		if tool.Name != "digest" && tool.Name != "give_back" {
+		if tool.Name != "ask" && tool.Name != "digest" && tool.Name != "give_back" {
 			own = append(own, tool)
 		}
 	}
@@ -140,7 +147,7 @@ func TestTheListOfToolsIsShort(t *testing.T) {
 	t.Parallel()
 	f := setup(t, mcp.Config{})
 	all, size := names(t, client(t, f.urls[0], "ada", nil))
-	assert.ElementsMatch(t, []string{"schedule", "preview", "list_tasks", "explain", "pause", "resume", "run_now", "cancel", "signal", "digest", "give_back"}, all)
+	assert.ElementsMatch(t, []string{"schedule", "preview", "list_tasks", "explain", "pause", "resume", "run_now", "cancel", "signal", "ask", "digest", "give_back"}, all)
 	assert.LessOrEqual(t, size, 4<<10)
 	t.Logf("%d bytes of list, without the kinds of the server", size)
 	some, _ := names(t, client(t, f.urls[0], "eye", nil))
@@ -162,7 +169,7 @@ func TestAModelSchedules(t *testing.T) {
 		{"schedule", args{"kind": "note", "id": "standup", "when": "every weekday at 9am in Europe/Berlin", "payload": args{"n": 1}}, `Task "standup" existed already, just so: every weekday`, false},
 		{"schedule", args{"kind": "note", "id": "standup", "every": "2h"}, `Task "standup" existed already, and is unchanged`, false},
 		{"schedule", args{"kind": "note", "id": "standup", "every": "2h", "replace": true}, `Task "standup" was changed: every 2 hours`, false},
-		{"schedule", args{"kind": "memo"}, `kind "memo" is not known: use one of digest, note, refund`, true},
+		{"schedule", args{"kind": "memo"}, `kind "memo" is not known: use one of ask, digest, note, refund`, true},
 		{"schedule", args{"kind": "note", "cron": "0 9 * * *"}, "zone is required with cron: use the user's, such as Europe/Berlin", true},
 		{"schedule", args{"kind": "note", "when": "every day at 9 in Europe/Berlin"}, "when is ambiguous: 9 in the morning or in the evening?", true},
 		{"schedule", args{"kind": "note", "when": "now", "at": "2031-01-02T03:04:05Z"}, "when", true},

@@ -130,7 +130,8 @@ func TestATaskAsksTheUser(t *testing.T) {
 		_, code := ask(t, f.urls[1], token, "tasks/update", `"taskId":"`+id+`","inputResponses":{"`+key+`":{"action":"`+action+`","content":{"decision":"approve"}}},`+knowing)
 		return code
 	}
-	assert.NotZero(t, reply("ada", key, "accept"), "this credential cannot approve")
+	refused, _ := ask(t, f.urls[1], "ada", "tasks/update", `"taskId":"`+id+`","inputResponses":{"`+key+`":{"action":"accept","content":{"decision":"approve"}}},`+knowing)
+	assert.Contains(t, refused["message"], "waits for an approval", "this credential cannot approve")
 	assert.NotZero(t, reply("eye", key, "accept"))
 	assert.NotZero(t, reply("ann", "approval", "accept"), "no wait has this key")
 	assert.NotZero(t, reply("ann", key, "perhaps"))
@@ -154,6 +155,31 @@ func TestATaskAsksTheUser(t *testing.T) {
 	assert.Zero(t, reply("ann", key, "decline"))
 	f.run(t)
 	assert.Equal(t, "cancelled", get(t, f.urls[0], "ada", id)["status"], "refused")
+}
+
+// What a task asks anybody is answered by a credential that may write, in the form that the run wants, and by none that may only look.
+func TestATaskAsksAnybody(t *testing.T) {
+	t.Parallel()
+	f := setup(t, mcp.Config{})
+	id := begin(t, f.urls[0], "ada", "ask", `{}`)
+	f.run(t)
+	assert.Equal(t, "working", get(t, f.urls[0], "eye", id)["status"], "its user could not help")
+	asked := get(t, f.urls[0], "ada", id)
+	require.Equal(t, "input_required", asked["status"])
+	requests, _ := asked["inputRequests"].(map[string]any)
+	for key, request := range requests {
+		form, _ := request.(map[string]any)["params"].(map[string]any)
+		assert.Contains(t, form["message"], `waits for "colour"`)
+		assert.Equal(t, map[string]any{"type": "object", "properties": map[string]any{"colour": map[string]any{"type": "string"}}}, form["requestedSchema"])
+		params := `"taskId":"` + id + `","inputResponses":{"` + key + `":{"action":"accept","content":{"colour":"red"}}},` + knowing
+		_, code := ask(t, f.urls[0], "eye", "tasks/update", params)
+		assert.NotZero(t, code)
+		_, code = ask(t, f.urls[1], "ada", "tasks/update", params)
+		assert.Zero(t, code)
+	}
+	f.run(t)
+	result, _ := get(t, f.urls[0], "ada", id)["result"].(map[string]any)
+	assert.Equal(t, map[string]any{"colour": "red"}, result["structuredContent"])
 }
 
 // A task is cancelled by its client, also twice, and not by one that may not.

@@ -15,8 +15,9 @@ import (
 )
 
 var (
-	approvalCounts = invariant("approval-counts", "41", "A wait that wants an approval is told by approvals alone.")
-	answerIsForOne = invariant("answer-is-for-one", "41", "The answer to a question is told to the wait that has asked it, and to no other, and is kept for none.")
+	approvalCounts    = invariant("approval-counts", "41", "A wait that wants an approval is told by approvals alone.")
+	replyIsNoApproval = invariant("reply-is-no-approval", "41", "The answer of a caller who may not approve is taken by no wait that wants an approval.")
+	answerIsForOne    = invariant("answer-is-for-one", "41", "The answer to a question is told to the wait that has asked it, and to no other, and is kept for none.")
 )
 
 // The requests of approvals, and what their tasks wait for.
@@ -31,6 +32,7 @@ var approvals = &feature{
 	name: "approvals",
 	holds: []held{
 		{approvalCounts, "approval-by-anybody"},
+		{replyIsNoApproval, "reply-by-anybody"},
 		{answerIsForOne, "answer-to-any-wait"},
 	},
 	plan:  planApprovals,
@@ -74,7 +76,14 @@ func planApprovals(g *generator) {
 }
 
 // waits are those that tasks have had, oldest first: what pages show that people have.
-type waits map[ref][]core.Question
+type waits map[ref][]question
+
+// question is one of them, and whether it wants an approval.
+type question struct {
+	core.Question
+
+	approval bool
+}
 
 // watchApprovals keeps which questions there were.
 func watchApprovals(a *auditor, _ *storeModel) watcher {
@@ -84,27 +93,35 @@ func watchApprovals(a *auditor, _ *storeModel) watcher {
 	return watcher{settled: func(s *store.Settlement, t *task, _ *store.Settled) {
 		if s.Await != nil && s.Await.Key == approvalKey {
 			asked := &a.w.waits
-			(*asked)[t.ref] = append((*asked)[t.ref], core.Question{Agent: t.agent, ID: t.id, Key: approvalKey, Fence: s.Await.Wait, Text: "may " + t.id})
+			q := core.Question{Agent: t.agent, ID: t.id, Key: approvalKey, Fence: s.Await.Wait, Text: "may " + t.id}
+			(*asked)[t.ref] = append((*asked)[t.ref], question{Question: q, approval: s.Await.Approval})
 		}
 	}}
 }
 
 // askAnswer answers the first or the last question of a task, however long ago that was. A task that has asked nothing is answered all the same.
 func askAnswer(ctx context.Context, w *World, p *process, r *Request) (func(), error) {
-	q := core.Question{Agent: r.Agent, ID: r.ID, Key: approvalKey, Fence: 1, Text: "may " + r.ID}
-	if all := w.waits[ref{r.Agent, r.ID}]; len(all) > 0 {
-		if q = all[0]; r.Target.Kind == "last" {
-			q = all[len(all)-1]
-		}
-	}
-	err := p.s.Answer(ctx, q, json.RawMessage(strconv.Itoa(w.signalled(r))))
+	err := p.s.Answer(ctx, w.questionOf(r).Question, json.RawMessage(strconv.Itoa(w.signalled(r))))
 	if errors.Is(err, model.ErrClosed) || errors.Is(err, model.ErrNotOpen) {
 		err = nil // the auditor has seen what the store has made of it
 	}
 	return func() {}, err
 }
 
-// askRemark sends a signal with a credential that approves nothing.
+// questionOf is the first or the last question of a task; one that was never asked if it has asked none.
+func (w *World) questionOf(r *Request) question {
+	all := w.waits[ref{r.Agent, r.ID}]
+	switch {
+	case len(all) == 0:
+		return question{Question: core.Question{Agent: r.Agent, ID: r.ID, Key: approvalKey, Fence: 1, Text: "may " + r.ID}}
+	case r.Target.Kind == "last":
+		return all[len(all)-1]
+	default:
+		return all[0]
+	}
+}
+
+// askRemark sends a signal with a credential that approves nothing, or the answer to the last question.
 func askRemark(ctx context.Context, w *World, p *process, r *Request) (func(), error) {
 	ctx = core.WithPrincipal(ctx, core.Principal{Name: "passer-by", Rights: core.AuthorizerFunc(func(_ context.Context, _ core.Principal, what core.Access) error {
 		if what.Action == model.ActionApprove {
@@ -112,8 +129,18 @@ func askRemark(ctx context.Context, w *World, p *process, r *Request) (func(), e
 		}
 		return nil
 	})})
-	_, err := p.s.Signal(ctx, r.Agent, approvalKey, json.RawMessage(strconv.Itoa(w.signalled(r))))
-	if errors.Is(err, model.ErrUnapproved) {
+	payload := json.RawMessage(strconv.Itoa(w.signalled(r)))
+	if r.Target.Kind != "last" {
+		_, err := p.s.Signal(ctx, r.Agent, approvalKey, payload)
+		if errors.Is(err, model.ErrUnapproved) {
+			err = nil
+		}
+		return func() {}, err
+	}
+	q := w.questionOf(r)
+	err := p.s.Reply(ctx, q.Question, payload)
+	w.audit.must(replyIsNoApproval, err != nil || !q.approval, "%s/%s wants an approval, and has taken an answer that is none", q.Agent, q.ID)
+	if errors.Is(err, model.ErrUnapproved) || errors.Is(err, model.ErrClosed) || errors.Is(err, model.ErrNotOpen) {
 		err = nil
 	}
 	return func() {}, err

@@ -8,6 +8,7 @@ import (
 
 const (
 	inCore   = "core"
+	inMCP    = "adapters/mcp"
 	inMemory = "core/memstore"
 	inFolder = "core/filestore"
 	onRedis  = "core/redisstore"

@@ -43,6 +43,15 @@ var hostGuards = []Guard{
 		At: "approval", Change: sow.Swap("}, false", "}, approves"),
 	}, inCore, "TestOnlyAnApprovalCounts$"},
 	{"41", sow.Fault{
+		Name: "reply-approval", What: "the answer of a caller who may not approve is lost in silence", Change: sow.Never,
+	}, inMCP, "TestATaskAsksTheUser$"},
+	{"41", sow.Fault{
+		Name: "mcp-reply", What: "a model that may only look answers what a task asks", Change: sow.Drop,
+	}, inMCP, "TestATaskAsksAnybody$"},
+	{"41", sow.Fault{
+		Name: "mcp-rights", What: "a model may do more than its credential", Change: sow.Swap("m.may(ctx, t.action)", "error(nil)"),
+	}, inMCP, "TestTheAgentIsThatOfTheCredential$"},
+	{"41", sow.Fault{
 		Name: "signal-heard", What: "what a run was told is gone when it is repeated", Change: sow.Before("d.heard(v)"),
 	}, inCore, "TestWhatWasHeardIsNotLost$"},
 	{"41", sow.Fault{
