@@ -79,7 +79,7 @@ func TestAnAnswerIsForOneWait(t *testing.T) {
 			}
 			q := core.Question{Agent: t.Agent, ID: t.ID, Key: "ok", Fence: t.Fence, Text: "Pay " + t.ID + "?"}
 			asked = append(asked, q)
-			require.ErrorIs(w, w.s.Answer(ctx, q, nil), model.ErrNotOpen)
+			require.ErrorIs(w, w.s.Answer(ctx, q, nil, core.ByPage), model.ErrNotOpen)
 			return core.Await(core.Signal{Key: "ok", Timeout: time.Hour, OnTimeout: core.TimeoutCancel, From: core.FromApproval}, nil)
 		})
 		for _, id := range []string{"1", "2"} {
@@ -93,16 +93,16 @@ func TestAnAnswerIsForOneWait(t *testing.T) {
 			}
 		}
 		require.ErrorIs(w, w.s.Open(w.Context(), asked[0]), model.ErrClosed)
-		require.ErrorIs(w, w.s.Answer(w.Context(), asked[0], json.RawMessage("1")), model.ErrClosed)
+		require.ErrorIs(w, w.s.Answer(w.Context(), asked[0], json.RawMessage("1"), core.ByPage), model.ErrClosed)
 		assert.NotNil(w, w.task("a", "2").Awaiting, "the late answer was for another task")
-		require.NoError(w, w.s.Answer(w.Context(), asked[1], json.RawMessage("2")))
+		require.NoError(w, w.s.Answer(w.Context(), asked[1], json.RawMessage("2"), core.ByPage))
 		require.ErrorIs(w, w.s.Open(w.Context(), asked[1]), model.ErrClosed)
-		require.ErrorIs(w, w.s.Answer(w.Context(), asked[1], json.RawMessage("2")), model.ErrClosed, "once")
+		require.ErrorIs(w, w.s.Answer(w.Context(), asked[1], json.RawMessage("2"), core.ByPage), model.ErrClosed, "once")
 		w.run()
 		assert.Equal(w, core.Heard{Key: "ok", Told: true, Payload: json.RawMessage("2"), How: core.ByPage, Question: "Pay 2?"}, heard)
 		require.ErrorIs(w, w.s.Open(w.Context(), asked[1]), model.ErrClosed)
 		w.submit(core.NewTask{Agent: "a", ID: "2", Kind: "refund", OnConflict: core.OnConflictReplace})
 		w.run()
-		require.ErrorIs(w, w.s.Answer(w.Context(), asked[1], nil), model.ErrClosed, "another wait of the same task")
+		require.ErrorIs(w, w.s.Answer(w.Context(), asked[1], nil, core.ByPage), model.ErrClosed, "another wait of the same task")
 	})
 }

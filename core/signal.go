@@ -91,31 +91,20 @@ func (s *Scheduler) Open(ctx context.Context, q Question) error {
 	return err
 }
 
-// Answer sends the answer of a person to a question, which the page of the question has verified. It goes to the one wait that the question is of,
-// and is kept for no other: without it the call fails as [Scheduler.Open] does.
-func (s *Scheduler) Answer(ctx context.Context, q Question, payload json.RawMessage) error {
+// Answer sends the answer to a question. It goes to the one wait that the question is of, and is kept for no other: without it the call fails as
+// [Scheduler.Open] does. How is [ByPage] if a signed page has verified the person who answers, which counts as an approval; if it is empty the caller of
+// ctx answers, as in [Scheduler.Signal]: if the wait wants an approval that the caller may not give it fails with [model.ErrUnapproved].
+func (s *Scheduler) Answer(ctx context.Context, q Question, payload json.RawMessage, how Means) error {
 	payload, err := signalPayload(payload)
 	if err != nil {
 		return err
 	}
-	return s.answer(ctx, q, payload, record.Sender{How: string(ByPage), Question: q.Text}, true)
-}
-
-// Reply sends the answer of the caller of ctx to a question, as [Scheduler.Signal] does, but to the one wait that the question is of: it is kept for no
-// other, and fails with [model.ErrUnapproved] if the wait requires an approval that the caller may not give.
-func (s *Scheduler) Reply(ctx context.Context, q Question, payload json.RawMessage) error {
-	payload, err := signalPayload(payload)
-	if err != nil {
-		return err
+	from, approves := record.Sender{How: string(ByPage)}, true
+	if how != ByPage {
+		// guard: reply-approves
+		from, approves = s.sender(ctx, q.Agent)
 	}
-	from, approves := s.sender(ctx, q.Agent)
 	from.Question = q.Text
-	// guard: reply-approves
-	return s.answer(ctx, q, payload, from, approves)
-}
-
-// answer sends an answer to the wait of its question.
-func (s *Scheduler) answer(ctx context.Context, q Question, payload json.RawMessage, from record.Sender, approves bool) error {
 	answers, err := s.store.Signal(ctx, []store.Signal{{
 		Agent: q.Agent, Key: q.Key, ID: q.ID, Wait: q.Fence, Payload: payload, Note: from.Encode(), Approval: approves,
 	}})

@@ -182,7 +182,7 @@ func (a *api) decide(w http.ResponseWriter, r *http.Request, q *approval) (statu
 	case what == core.ReceptionDiffers:
 		return http.StatusConflict, "The question was answered before, and otherwise. That answer stands."
 	}
-	err = a.scheduler.Answer(r.Context(), q.question(), json.RawMessage(fmt.Sprintf(`{"decision":%q}`, decision)))
+	err = a.scheduler.Answer(r.Context(), q.question(), json.RawMessage(fmt.Sprintf(`{"decision":%q}`, decision)), core.ByPage)
 	if end := receipt.End(r.Context(), err == nil); end != nil && err == nil {
 		a.failed(r, end)
 	}

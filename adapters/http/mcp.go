@@ -22,17 +22,20 @@ type MCP interface {
 // PathMCP is where models call.
 const PathMCP = "/mcp"
 
-// mcp is its route.
-func (a *api) mcp() []route {
+// models are its calls.
+type models struct{ *api }
+
+// routes is its route.
+func (a models) routes() []route {
 	if a.config.MCP == nil {
 		return nil
 	}
-	return []route{{Call: operation.Call{Method: http.MethodPost, Path: PathMCP, Asks: true}, stream: a.serveModel}}
+	return []route{{Call: operation.Call{Method: http.MethodPost, Path: PathMCP, Asks: true}, stream: a.serve}}
 }
 
-// serveModel answers a request of a model: for the one agent that its credential is for, or for the one that the address names if it is for several. What
+// serve answers a request of a model: for the one agent that its credential is for, or for the one that the address names if it is for several. What
 // it submits is in the name of a run, if the request has that.
-func (a *api) serveModel(w http.ResponseWriter, r *http.Request) {
+func (a models) serve(w http.ResponseWriter, r *http.Request) {
 	q, err := query(r, "agent")
 	agent := q.Get("agent")
 	grant := callerOf(r.Context()).grant

@@ -123,7 +123,7 @@ func (a *api) routes() []route {
 		table = append(table, answers(a, operation.BulkOf(verb), a.bulk(verb)))
 	}
 	work := lending{api: a, lender: core.NewLender(s), tickets: newTickets(&a.config)}
-	return slices.Concat(table, work.routes(), a.memos(), a.configured(), a.rpc(&work), a.mcp())
+	return slices.Concat(table, work.routes(), a.memos(), a.configured(), a.rpc(&work), models{a}.routes())
 }
 
 // configured are the calls that exist only if the configuration has them.

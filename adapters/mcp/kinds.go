@@ -118,7 +118,7 @@ func (m *Server) call(ctx context.Context, k *kind, r *sdk.CallToolRequest) (*sd
 	if info.Status.Finished() {
 		return resultOf(info), nil
 	}
-	answer := said(fmt.Sprintf("Task %q is not finished: %s. Ask for it again with explain.", info.ID, m.progress(info)))
+	answer := said(fmt.Sprintf("Task %q is not finished: %s. Ask for it again with explain.", info.ID, progress(info, m.config.Clock.Now())))
 	answer.StructuredContent = map[string]string{"task_id": info.ID, "status": string(info.Status)}
 	return answer, nil
 }

@@ -70,7 +70,7 @@ func some(value json.RawMessage) json.RawMessage {
 // mostKinds is how many kinds an error names.
 const mostKinds = 20
 
-// known refuses a kind that nothing runs: its task would wait without anybody having been told.
+// known refuses a kind that nothing runs: its task would wait unseen.
 func (m *Server) known(kind string) error {
 	if _, known := m.config.Kinds[kind]; m.config.Kinds == nil || known {
 		return nil

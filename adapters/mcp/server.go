@@ -2,7 +2,7 @@
 // client that knows tasks of the protocol gets its handle, and any process of the same store answers for it, also after the one that took the call has
 // died. Sessions, if there are any, hold nothing.
 //
-// One server serves all agents. The caller says for which: the HTTP API takes the agent of the credential, and a command the one that it is told.
+// One server serves all agents. The caller says for which: the HTTP API takes the agent of the credential, and a command that of its flag.
 package mcp
 
 import (
@@ -39,13 +39,13 @@ type Config struct {
 	Agent string
 	// Zone is core.Config.Zone of the scheduler.
 	Zone string
-	// Version is that of the program, which clients are told.
+	// Version is that of the program, for clients.
 	Version string
 	// Wait is how long the call of a kind waits for the end of its task if the client knows no tasks: DefaultWait if zero.
 	Wait time.Duration
 	// MaxWaits is how many calls of one agent may wait at once: DefaultMaxWaits if zero.
 	MaxWaits int
-	// Retention is how long the store keeps what has ended, which clients are told; they are told nothing if zero.
+	// Retention is how long the store keeps what has ended, for clients; unknown if zero.
 	Retention time.Duration
 	// Stopping, if set, is closed when the process is about to end: calls wait no longer.
 	Stopping <-chan struct{}
@@ -95,7 +95,7 @@ func New(s *core.Scheduler, c Config) *Server {
 	}
 	m.http = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return m.sdk }, &sdk.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, Logger: loud(c.Logger), PropagateRequestCancellation: true, MaxRequestBodyBytes: mostBody,
-		// The host of a request is the affair of whoever serves it: behind a proxy on this machine it is not this machine's.
+		// The host of a request is checked by what serves it: behind a proxy on this machine it is not this machine's.
 		DisableLocalhostProtection: true,
 	})
 	return m

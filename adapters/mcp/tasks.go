@@ -127,7 +127,7 @@ func (m *Server) refused(ctx context.Context, call, id string, err error) error 
 // shown is a task as the protocol has it. One that failed is completed there, with a result that is an error: failed are calls, not what they ran.
 func (m *Server) shown(ctx context.Context, info *core.TaskInfo) *shownTask {
 	s := &shownTask{
-		ResultType: complete, ID: info.ID, Status: "working", Says: m.progress(info), TTL: m.ttl(info),
+		ResultType: complete, ID: info.ID, Status: "working", Says: progress(info, m.config.Clock.Now()), TTL: ttl(info, m.config.Retention),
 		Created: info.Submitted.UTC().Format(time.RFC3339Nano), Updated: latest(info.Submitted, info.UpdatedAt).UTC().Format(time.RFC3339Nano),
 	}
 	switch {
@@ -165,11 +165,11 @@ func latest(a, b time.Time) time.Time {
 }
 
 // ttl is how long a task is kept, from when it was submitted: known once it has ended.
-func (m *Server) ttl(info *core.TaskInfo) *int64 {
-	if !info.Status.Finished() || m.config.Retention == 0 {
+func ttl(info *core.TaskInfo, retention time.Duration) *int64 {
+	if !info.Status.Finished() || retention == 0 {
 		return nil
 	}
-	kept := info.Finished.Add(m.config.Retention).Sub(info.Submitted).Milliseconds()
+	kept := info.Finished.Add(retention).Sub(info.Submitted).Milliseconds()
 	return &kept
 }
 
@@ -195,7 +195,7 @@ func (m *Server) poll(info *core.TaskInfo) int64 {
 }
 
 // progress says what a task does. What its run has said comes first.
-func (m *Server) progress(info *core.TaskInfo) string {
+func progress(info *core.TaskInfo, now time.Time) string {
 	switch {
 	case info.Status.Finished():
 		return string(info.Status)
@@ -207,7 +207,7 @@ func (m *Server) progress(info *core.TaskInfo) string {
 		return "it runs since " + info.UpdatedAt.UTC().Format(time.RFC3339)
 	case len(info.Pauses) > 0:
 		return "it is paused"
-	case info.NextRun.After(m.config.Clock.Now()):
+	case info.NextRun.After(now):
 		return "it is due at " + info.NextRun.UTC().Format(time.RFC3339)
 	default:
 		return "it is due"
@@ -296,7 +296,7 @@ func (m *Server) reply(ctx context.Context, id, key, action string, content map[
 	if info.Awaiting != nil && info.Awaiting.Fence == q.Fence {
 		q.Text = info.Awaiting.Question
 	}
-	err = m.scheduler.Reply(ctx, q, payload)
+	err = m.scheduler.Answer(ctx, q, payload, "")
 	if errors.Is(err, model.ErrClosed) {
 		return nil // it was answered: the client that sends this again has lost the answer
 	}

@@ -157,7 +157,7 @@ func TestATaskAsksTheUser(t *testing.T) {
 	assert.Equal(t, "cancelled", get(t, f.urls[0], "ada", id)["status"], "refused")
 }
 
-// What a task asks anybody is answered by a credential that may write, in the form that the run wants, and by none that may only look.
+// What a task asks without wanting an approval is answered by a credential that may write, in the form that the run wants, and by none that may only look.
 func TestATaskAsksAnybody(t *testing.T) {
 	t.Parallel()
 	f := setup(t, mcp.Config{})

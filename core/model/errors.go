@@ -39,8 +39,8 @@ func (e *AlarmError) Error() string {
 // Unwrap is why.
 func (e *AlarmError) Unwrap() error { return e.Err }
 
-// AlarmNotBooked says in the answer to a submit that the task is stored, but that no alarm could be booked for it.
-const AlarmNotBooked = "not booked"
+// alarmNotBooked says in the answer to a submit that the task is stored, but that no alarm could be booked for it.
+const alarmNotBooked = "not booked"
 
 // AwayError says that some partitions of the store did not answer, while all work of the others was done.
 type AwayError struct {

@@ -285,7 +285,7 @@ func (s Submitted) MarshalJSON() ([]byte, error) {
 	w := submittedJSON{}
 	wire.Copy(&w, &s)
 	if s.NotBooked {
-		w.Alarm = AlarmNotBooked
+		w.Alarm = alarmNotBooked
 	}
 	return json.Marshal(w)
 }
@@ -294,7 +294,7 @@ func (s Submitted) MarshalJSON() ([]byte, error) {
 func (s *Submitted) UnmarshalJSON(data []byte) error {
 	w := submittedJSON{}
 	err := json.Unmarshal(data, &w)
-	*s = Submitted{NotBooked: w.Alarm == AlarmNotBooked}
+	*s = Submitted{NotBooked: w.Alarm == alarmNotBooked}
 	wire.Copy(s, &w)
 	return err
 }

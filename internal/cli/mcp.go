@@ -43,7 +43,7 @@ func (a *api) forModels(s *core.Scheduler, logger *slog.Logger) *mcp.Server {
 }
 
 // mcpCommand serves one model on standard input and output, for one agent. What it schedules is run by the daemons of the store.
-func (p *process) mcpCommand(o *options) *cobra.Command {
+func mcpCommand(p *process, o *options) *cobra.Command {
 	var agent string
 	scopes := []string{string(httpadapter.ScopeRead), string(httpadapter.ScopeWrite)}
 	cmd := command("mcp", "Let a model schedule tasks and look at them, by MCP on standard input and output",
@@ -62,10 +62,10 @@ func (p *process) mcpCommand(o *options) *cobra.Command {
 					if err != nil {
 						return err
 					}
-					return c.Models(ctx, agent, p.stdin, p.stdout)
+					return remote.Models(ctx, c, agent, p.stdin, p.stdout)
 				})
 			}
-			return p.serveModel(cmd.Context(), o, agent, scopes)
+			return serveModel(cmd.Context(), p, o, agent, scopes)
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&agent, "agent", "", "the agent that the model works for (default that of the file, or of the token)")
@@ -74,7 +74,7 @@ func (p *process) mcpCommand(o *options) *cobra.Command {
 }
 
 // serveModel serves the model from the store. It has no more rights than its scopes, for its agent.
-func (p *process) serveModel(ctx context.Context, o *options, agent string, scopes []string) error {
+func serveModel(ctx context.Context, p *process, o *options, agent string, scopes []string) error {
 	c, err := loadFile(ctx, o)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
-// readTool reads what models are told of a kind. The schema of its arguments is JSON, written as YAML.
+// readTool reads how models see a kind. The schema of its arguments is JSON, written as YAML.
 func (h *Handler) readTool(p place) error {
 	if p.empty() {
 		return p.fail("must be an object, such as { description: writes a digest }")

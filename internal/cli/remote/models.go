@@ -44,9 +44,9 @@ type models struct {
 	version string
 }
 
-// Models hands the lines of a client to the server, for an agent, and the server's answers to the client, until the client has no more. Requests do
+// Models hands the lines of a client to a server, for an agent, and the server's answers to the client, until the client has no more. Requests do
 // not wait for each other.
-func (c *Client) Models(ctx context.Context, agent string, in io.Reader, out io.Writer) error {
+func Models(ctx context.Context, c *Client, agent string, in io.Reader, out io.Writer) error {
 	m := &models{c: c, endpoint: c.base + "/mcp", out: out}
 	if agent != "" {
 		m.endpoint += "?" + url.Values{"agent": {agent}}.Encode()

@@ -101,7 +101,7 @@ func watchApprovals(a *auditor, _ *storeModel) watcher {
 
 // askAnswer answers the first or the last question of a task, however long ago that was. A task that has asked nothing is answered all the same.
 func askAnswer(ctx context.Context, w *World, p *process, r *Request) (func(), error) {
-	err := p.s.Answer(ctx, w.questionOf(r).Question, json.RawMessage(strconv.Itoa(w.signalled(r))))
+	err := p.s.Answer(ctx, questionOf(w, r).Question, json.RawMessage(strconv.Itoa(w.signalled(r))), core.ByPage)
 	if errors.Is(err, model.ErrClosed) || errors.Is(err, model.ErrNotOpen) {
 		err = nil // the auditor has seen what the store has made of it
 	}
@@ -109,7 +109,7 @@ func askAnswer(ctx context.Context, w *World, p *process, r *Request) (func(), e
 }
 
 // questionOf is the first or the last question of a task; one that was never asked if it has asked none.
-func (w *World) questionOf(r *Request) question {
+func questionOf(w *World, r *Request) question {
 	all := w.waits[ref{r.Agent, r.ID}]
 	switch {
 	case len(all) == 0:
@@ -137,8 +137,8 @@ func askRemark(ctx context.Context, w *World, p *process, r *Request) (func(), e
 		}
 		return func() {}, err
 	}
-	q := w.questionOf(r)
-	err := p.s.Reply(ctx, q.Question, payload)
+	q := questionOf(w, r)
+	err := p.s.Answer(ctx, q.Question, payload, "")
 	w.audit.must(replyIsNoApproval, err != nil || !q.approval, "%s/%s wants an approval, and has taken an answer that is none", q.Agent, q.ID)
 	if errors.Is(err, model.ErrUnapproved) || errors.Is(err, model.ErrClosed) || errors.Is(err, model.ErrNotOpen) {
 		err = nil

@@ -32,8 +32,8 @@ var OfRows = []sow.Fault{
 		At: "tell-group", Change: sow.Swap("n.Live > 0", "n.Live > 2"),
 	},
 	{
-		Name: "reply-by-anybody", What: "The answer to a question approves, whoever sends it.",
-		At: "reply-approves", Change: sow.Swap("from, approves)", "from, approves || true)"),
+		Name: "reply-by-anybody", What: "Each answer to a question approves.",
+		At: "reply-approves", Change: sow.After("approves = true"),
 	},
 	{
 		Name: "signal-page", What: "A signal reaches the first hundred tasks that wait for it.", Change: sow.Drop,
