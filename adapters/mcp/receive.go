@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // What comes before each call: what a client is shown, and which of its calls are tasks. And what comes after: errors.
@@ -88,8 +89,13 @@ func (m *Server) tellable(ctx context.Context, call string, err error) error {
 		m.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a call of a model failed", slog.String("tool", call), slog.String("agent", agentOf(ctx)), slog.Any("err", err))
 	}
 	text := p.Detail
-	if p.Code == core.CodeNotFound {
+	switch {
+	case p.Code == core.CodeNotFound:
 		text = "this agent has no such task: list_tasks has the ids"
+	case p.Code == core.CodeUnavailable && m.tools[call] == model.ActionRead:
+		text = "the store is away: ask again in a minute"
+	case p.Code == core.CodeUnavailable:
+		text = "the store is away, and may have taken this: look with list_tasks in a minute, before you call again; a task with an id is stored once"
 	}
 	if p.Field != "" && !strings.Contains(text, p.Field) {
 		text = p.Field + ": " + text

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -92,6 +93,8 @@ func add[In any](m *Server, t tool, do func(ctx context.Context, agent string, i
 		// guard: mcp-rights
 		err := m.may(ctx, t.action)
 		if err == nil {
+			ctx, cancel := within(ctx, t.action)
+			defer cancel()
 			text, err = do(ctx, agentOf(ctx), &in)
 		}
 		if err != nil {
@@ -99,6 +102,17 @@ func add[In any](m *Server, t tool, do func(ctx context.Context, agent string, i
 		}
 		return said(text), nil, nil
 	})
+}
+
+// mostLook is how long a tool that only looks may take: a model does better with an answer that the store is away than with none.
+const mostLook = 5 * time.Second
+
+// within is the context of a tool, which is bounded if it only looks.
+func within(ctx context.Context, action model.Action) (context.Context, context.CancelFunc) {
+	if action != model.ActionRead {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, mostLook)
 }
 
 // said is a text as the answer of a tool.
