@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -97,13 +98,9 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // client is the library's own, with a token.
-func client(t *testing.T, url, token string, asks func(*sdk.ElicitParams) *sdk.ElicitResult) *sdk.ClientSession {
+func client(t *testing.T, url, token string) *sdk.ClientSession {
 	t.Helper()
-	var options sdk.ClientOptions
-	if asks != nil {
-		options.ElicitationHandler = func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) { return asks(r.Params), nil }
-	}
-	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &options)
+	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	session, err := c.Connect(t.Context(), &sdk.StreamableClientTransport{
 		Endpoint: url, HTTPClient: &http.Client{Transport: bearer(token)}, DisableStandaloneSSE: true, MaxRetries: -1,
 	}, nil)
@@ -146,11 +143,11 @@ func names(t *testing.T, c *sdk.ClientSession) (all []string, size int) {
 func TestTheListOfToolsIsShort(t *testing.T) {
 	t.Parallel()
 	f := setup(t, mcp.Config{})
-	all, size := names(t, client(t, f.urls[0], "ada", nil))
+	all, size := names(t, client(t, f.urls[0], "ada"))
 	assert.ElementsMatch(t, []string{"schedule", "preview", "list_tasks", "explain", "pause", "resume", "run_now", "cancel", "signal", "ask", "digest", "give_back"}, all)
 	assert.LessOrEqual(t, size, 4<<10)
 	t.Logf("%d bytes of list, without the kinds of the server", size)
-	some, _ := names(t, client(t, f.urls[0], "eye", nil))
+	some, _ := names(t, client(t, f.urls[0], "eye"))
 	assert.ElementsMatch(t, []string{"preview", "list_tasks", "explain"}, some)
 }
 
@@ -158,7 +155,7 @@ func TestTheListOfToolsIsShort(t *testing.T) {
 func TestAModelSchedules(t *testing.T) {
 	t.Parallel()
 	f := setup(t, mcp.Config{})
-	c := client(t, f.urls[0], "ada", nil)
+	c := client(t, f.urls[0], "ada")
 	for _, step := range []struct {
 		tool   string
 		args   args
@@ -204,34 +201,34 @@ func TestAModelSchedules(t *testing.T) {
 func TestTheAgentIsThatOfTheCredential(t *testing.T) {
 	t.Parallel()
 	f := setup(t, mcp.Config{})
-	_, failed := call(t, client(t, f.urls[0], "ada", nil), "schedule", args{"kind": "note", "id": "hers", "every": "1h"})
+	_, failed := call(t, client(t, f.urls[0], "ada"), "schedule", args{"kind": "note", "id": "hers", "every": "1h"})
 	require.False(t, failed)
 	for _, tool := range []string{"explain", "pause", "resume", "run_now", "cancel"} {
-		text, failed := call(t, client(t, f.urls[0], "bob", nil), tool, args{"id": "hers"})
+		text, failed := call(t, client(t, f.urls[0], "bob"), tool, args{"id": "hers"})
 		assert.True(t, failed, tool)
 		assert.Contains(t, text, "no such task", tool)
-		text, failed = call(t, client(t, f.urls[0], "eye", nil), tool, args{"id": "hers"})
+		text, failed = call(t, client(t, f.urls[0], "eye"), tool, args{"id": "hers"})
 		assert.Equal(t, tool != "explain", failed, "%s: %s", tool, text)
 	}
-	text, _ := call(t, client(t, f.urls[0]+"?agent=ada", "team", nil), "list_tasks", nil)
+	text, _ := call(t, client(t, f.urls[0]+"?agent=ada", "team"), "list_tasks", nil)
 	assert.Contains(t, text, "hers")
 	for url, want := range map[string]int{"": http.StatusBadRequest, "?agent=bob": http.StatusForbidden, "?agent=ada&agent=bob": http.StatusBadRequest, "?who=ada": http.StatusBadRequest} {
-		assert.Equal(t, want, post(t, f.urls[0]+url, "team", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`), url)
+		assert.Equal(t, want, listed(t, f.urls[0]+url, "team"), url)
 	}
-	assert.Equal(t, http.StatusForbidden, post(t, f.urls[0]+"?agent=bob", "ada", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
-	assert.Equal(t, http.StatusForbidden, post(t, f.urls[0], "clock", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
-	assert.Equal(t, http.StatusUnauthorized, post(t, f.urls[0], "guess", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
-	_, err := client(t, f.urls[0], "bob", nil).ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "duly://agents/ada/tasks"})
+	assert.Equal(t, http.StatusForbidden, listed(t, f.urls[0]+"?agent=bob", "ada"))
+	assert.Equal(t, http.StatusForbidden, listed(t, f.urls[0], "clock"))
+	assert.Equal(t, http.StatusUnauthorized, listed(t, f.urls[0], "guess"))
+	_, err := client(t, f.urls[0], "bob").ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "duly://agents/ada/tasks"})
 	require.ErrorContains(t, err, "not found")
-	page, err := client(t, f.urls[0], "eye", nil).ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "duly://agents/ada/tasks"})
+	page, err := client(t, f.urls[0], "eye").ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "duly://agents/ada/tasks"})
 	require.NoError(t, err)
 	assert.Contains(t, page.Contents[0].Text, `"hers"`)
 }
 
-// post sends a request as it is.
-func post(t *testing.T, url, token, body string) int {
+// listed asks for the tools, and returns the status of the answer.
+func listed(t *testing.T, url, token string) int {
 	t.Helper()
-	status, _ := exchange(t, url, token, body, nil)
+	status, _ := exchange(t, url, token, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, nil)
 	return status
 }
 
@@ -240,9 +237,7 @@ func exchange(t *testing.T, url, token, body string, header http.Header) (status
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
 	require.NoError(t, err)
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	res, err := (&http.Client{Transport: bearer(token)}).Do(r)

@@ -46,9 +46,9 @@ func ask(t *testing.T, url, token, method, params string) (result map[string]any
 }
 
 // begin calls a kind as a client that knows tasks, and returns the id of its handle.
-func begin(t *testing.T, url, token, tool, arguments string) string {
+func begin(t *testing.T, url, tool, arguments string) string {
 	t.Helper()
-	handle, _ := ask(t, url, token, "tools/call", `"name":"`+tool+`","arguments":`+arguments+`,`+knowing)
+	handle, _ := ask(t, url, "ada", "tools/call", `"name":"`+tool+`","arguments":`+arguments+`,`+knowing)
 	assert.Equal(t, "task", handle["resultType"])
 	assert.Equal(t, "working", handle["status"])
 	assert.NotContains(t, handle, "result")
@@ -70,7 +70,7 @@ func get(t *testing.T, url, token, id string) map[string]any {
 func TestACallIsATask(t *testing.T) {
 	t.Parallel()
 	f := setup(t, mcp.Config{})
-	id := begin(t, f.urls[0], "ada", "digest", `{"topic":"go"}`)
+	id := begin(t, f.urls[0], "digest", `{"topic":"go"}`)
 	info, err := f.scheduler.Task(t.Context(), "ada", id)
 	require.NoError(t, err)
 	assert.Equal(t, "digest", info.Kind)
@@ -108,7 +108,7 @@ func TestACallIsATask(t *testing.T) {
 func TestATaskAsksTheUser(t *testing.T) {
 	t.Parallel()
 	f := setup(t, mcp.Config{})
-	id := begin(t, f.urls[0], "ada", "give_back", `{}`)
+	id := begin(t, f.urls[0], "give_back", `{}`)
 	f.run(t)
 	hers := get(t, f.urls[0], "ada", id)
 	assert.Equal(t, "working", hers["status"], "this credential cannot approve: there is no use in asking its user")
@@ -147,7 +147,7 @@ func TestATaskAsksTheUser(t *testing.T) {
 	result, _ := ended["result"].(map[string]any)
 	assert.Equal(t, map[string]any{"by": "ann", "question": "Refund 40 EUR to Bob?", "how": "credential"}, result["structuredContent"])
 
-	id = begin(t, f.urls[0], "ada", "give_back", `{}`)
+	id = begin(t, f.urls[0], "give_back", `{}`)
 	f.run(t)
 	requests, _ = get(t, f.urls[1], "ann", id)["inputRequests"].(map[string]any)
 	for key = range requests {
@@ -161,7 +161,7 @@ func TestATaskAsksTheUser(t *testing.T) {
 func TestATaskAsksAnybody(t *testing.T) {
 	t.Parallel()
 	f := setup(t, mcp.Config{})
-	id := begin(t, f.urls[0], "ada", "ask", `{}`)
+	id := begin(t, f.urls[0], "ask", `{}`)
 	f.run(t)
 	assert.Equal(t, "working", get(t, f.urls[0], "eye", id)["status"], "its user could not help")
 	asked := get(t, f.urls[0], "ada", id)
@@ -186,7 +186,7 @@ func TestATaskAsksAnybody(t *testing.T) {
 func TestAClientCancels(t *testing.T) {
 	t.Parallel()
 	f := setup(t, mcp.Config{})
-	id := begin(t, f.urls[0], "ada", "digest", `{"topic":"x"}`)
+	id := begin(t, f.urls[0], "digest", `{"topic":"x"}`)
 	_, code := ask(t, f.urls[1], "eye", "tasks/cancel", `"taskId":"`+id+`",`+knowing)
 	assert.NotZero(t, code)
 	for range 2 {
@@ -194,7 +194,7 @@ func TestAClientCancels(t *testing.T) {
 		assert.Zero(t, code)
 	}
 	assert.Equal(t, "cancelled", get(t, f.urls[1], "ada", id)["status"])
-	done := begin(t, f.urls[0], "ada", "digest", `{"topic":"x"}`)
+	done := begin(t, f.urls[0], "digest", `{"topic":"x"}`)
 	f.run(t)
 	_, code = ask(t, f.urls[1], "ada", "tasks/cancel", `"taskId":"`+done+`",`+knowing)
 	assert.Zero(t, code, "it has ended, which its client may not know")
@@ -218,7 +218,7 @@ func TestAClientWithoutTasksWaits(t *testing.T) {
 			}
 		}
 	})
-	text, failed := call(t, client(t, f.urls[0], "ada", nil), "digest", args{"topic": "go"})
+	text, failed := call(t, client(t, f.urls[0], "ada"), "digest", args{"topic": "go"})
 	assert.False(t, failed)
 	assert.JSONEq(t, `{"topic":"go"}`, text)
 
@@ -226,7 +226,7 @@ func TestAClientWithoutTasksWaits(t *testing.T) {
 	runs.Wait()
 
 	patient := setup(t, mcp.Config{Wait: time.Millisecond})
-	text, failed = call(t, client(t, patient.urls[0], "ada", nil), "digest", args{"topic": "go"})
+	text, failed = call(t, client(t, patient.urls[0], "ada"), "digest", args{"topic": "go"})
 	assert.False(t, failed)
 	assert.Regexp(t, `^Task "[^"]+" is not finished: it is due\. Ask for it again with explain\.$`, text)
 }
@@ -237,7 +237,7 @@ func TestAStoppingServerAnswersAtOnce(t *testing.T) {
 	stopping := make(chan struct{})
 	close(stopping)
 	f := setup(t, mcp.Config{Wait: time.Hour, Stopping: stopping})
-	text, _ := call(t, client(t, f.urls[0], "ada", nil), "digest", args{"topic": "go"})
+	text, _ := call(t, client(t, f.urls[0], "ada"), "digest", args{"topic": "go"})
 	assert.Contains(t, text, "is not finished")
 }
 
