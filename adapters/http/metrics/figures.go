@@ -29,11 +29,12 @@ type figures struct {
 	err   error
 }
 
-// answer is what the store says when it is asked: its counters, and its limits and budgets with what is used of them.
+// answer is what the store says when it is asked: its counters, its limits and budgets with what is used of them, and who has reported lately.
 type answer struct {
-	stats   inspect.Stats
-	limits  []store.LimitUse
-	budgets []store.BudgetUse
+	stats     inspect.Stats
+	limits    []store.LimitUse
+	budgets   []store.BudgetUse
+	processes []model.Process
 }
 
 // newFigures has the turn free.
@@ -66,6 +67,9 @@ func (f *figures) read(ctx context.Context) (answer, error) {
 	if err == nil {
 		said.budgets, err = f.scheduler.Budgets(limited)
 	}
+	if err == nil {
+		said.processes, err = f.scheduler.Processes(limited)
+	}
 	if ctx.Err() == nil { // a scraper that went away says nothing of the store
 		f.known, f.at, f.said, f.err = true, clock.Now(), said, err
 	}
@@ -74,11 +78,12 @@ func (f *figures) read(ctx context.Context) (answer, error) {
 
 // Their help texts are what Prometheus shows; docs/reference/metrics.md is written out of them.
 var (
-	upDesc      = prometheus.NewDesc("duly_store_up", "Whether the store answered this scrape.", nil, nil)
-	tasksDesc   = prometheus.NewDesc("duly_tasks", "Tasks in the store: waiting, resting and in progress now, the others since the store was first used.", []string{"status"}, nil)
-	parkedDesc  = prometheus.NewDesc("duly_parked_tasks", "Waiting tasks that no process can run now.", []string{"reason"}, nil)
-	droppedDesc = prometheus.NewDesc("duly_dropped_records", "Finished records dropped before their retention ended, because their agents had more than are kept.", nil, nil)
-	overdueDesc = prometheus.NewDesc("duly_overdue_seconds", "How long the first agent in line has had due work that no process has claimed; 0 if nothing is due.", nil, nil)
+	upDesc       = prometheus.NewDesc("duly_store_up", "Whether the store answered this scrape.", nil, nil)
+	tasksDesc    = prometheus.NewDesc("duly_tasks", "Tasks in the store: waiting, resting and in progress now, the others since the store was first used.", []string{"status"}, nil)
+	parkedDesc   = prometheus.NewDesc("duly_parked_tasks", "Waiting tasks that no process can run now.", []string{"reason"}, nil)
+	droppedDesc  = prometheus.NewDesc("duly_dropped_records", "Finished records dropped before their retention ended, because their agents had more than are kept.", nil, nil)
+	reportedDesc = prometheus.NewDesc("duly_processes", "Processes that have reported in the last minute: those that run tasks, and workers outside.", []string{"role"}, nil)
+	overdueDesc  = prometheus.NewDesc("duly_overdue_seconds", "How long the first agent in line has had due work that no process has claimed; 0 if nothing is due.", nil, nil)
 )
 
 // What limits allow and hold back. Their labels name a limit as its flags do: at most store.MostLimits limits can be set, so
@@ -107,7 +112,7 @@ type storeCollector struct {
 // Describe lists the metrics that a scrape may have.
 func (storeCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		upDesc, tasksDesc, parkedDesc, droppedDesc, overdueDesc, concurrencyDesc, limitRunningDesc, limitWaitingDesc,
+		upDesc, tasksDesc, parkedDesc, droppedDesc, overdueDesc, reportedDesc, concurrencyDesc, limitRunningDesc, limitWaitingDesc,
 		budgetAmountDesc, budgetUsedDesc, budgetUsedUpDesc, budgetWaitingDesc,
 	} {
 		descs <- d
@@ -139,11 +144,27 @@ func (c storeCollector) Collect(out chan<- prometheus.Metric) {
 		overdue = max(st.Now.Sub(st.NextDue), 0)
 	}
 	gauge(out, overdueDesc, overdue.Seconds())
+	collectProcesses(out, c.processes)
 	for i := range c.limits {
 		collectLimit(out, &c.limits[i])
 	}
 	for i := range c.budgets {
 		collectBudget(out, &c.budgets[i])
+	}
+}
+
+// collectProcesses counts who has reported lately. A worker outside has no slots of its own.
+func collectProcesses(out chan<- prometheus.Metric, all []model.Process) {
+	roles := map[string]int{"process": 0, "worker": 0}
+	for i := range all {
+		if all[i].Slots == 0 {
+			roles["worker"]++
+		} else {
+			roles["process"]++
+		}
+	}
+	for role, n := range roles {
+		gauge(out, reportedDesc, float64(n), role)
 	}
 }
 

@@ -159,7 +159,7 @@ func TestTheMetricsTellWhatHasHappened(t *testing.T) {
 // tellsNothingElse checks that labels are those that are bounded, and that no id, payload or error is to be seen.
 func (p page) tellsNothingElse() {
 	p.Helper()
-	allowed := []string{"kind", "outcome", "status", "reason", "state", "verb", "fault", "version", "code"}
+	allowed := []string{"kind", "outcome", "status", "reason", "role", "state", "verb", "fault", "version", "code"}
 	for _, name := range p.ours() {
 		for _, m := range p.families[name].GetMetric() {
 			for _, l := range m.GetLabel() {

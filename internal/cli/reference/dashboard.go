@@ -19,6 +19,7 @@ var rows = []struct {
 		{"duly_store_up", "Store reachable"},
 		{"duly_partitions_away", "Partitions away"},
 		{"duly_overdue_seconds", "Longest overdue"},
+		{"duly_processes", "Processes and workers"},
 		{"duly_tasks", "Tasks"},
 		{"duly_parked_tasks", "Parked tasks"},
 		{"duly_abandoned_handlers", "Abandoned handlers"},

@@ -29,6 +29,7 @@ var labelText = map[string]struct {
 	"outcome": {true, "how a run ended. `failed` is for good: the task is dead, or an occurrence of a recurring one failed; `retried` has failed and will be tried again. " +
 		"`skipped` is an occurrence that did not run, `crashed` a task that is dead because its runs crashed repeatedly, `lost` a lost lease, `released` uncharged, for example at shutdown"},
 	"per":     {false, "the period of a budget: `hour`, `day` or `month`"},
+	"role":    {true, "`worker` pulls runs from a server, `process` has handlers of its own"},
 	"reason":  {true, "why no process can run a task"},
 	"state":   {true, "of slots"},
 	"status":  {true, "of tasks; `resting` are activity tasks that wait for activity"},
