@@ -2,17 +2,14 @@ package http
 
 import (
 	"bytes"
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/signature"
 	"github.com/seed-6f6f2c11/duly/core"
 )
 
@@ -29,16 +26,8 @@ type Signed struct {
 	Grant
 }
 
-// webhookID is the header with the id of a signed message.
-const webhookID = "Webhook-Id"
-
-// Bounds of a signed request.
-// Five minutes is what Standard Webhooks proposes.
-const (
-	signedFor    = 5 * time.Minute
-	mostSignedID = 256
-	leastKey     = 16 // bytes
-)
+// leastKey is how long a key must be, in bytes.
+const leastKey = 16
 
 // signatures is the Verifier of signed requests.
 type signatures struct {
@@ -86,32 +75,30 @@ func (s *Signed) keys() ([][]byte, error) {
 
 // Verify checks the headers before the body, as those cost nothing.
 func (v *signatures) Verify(r *http.Request) (*Grant, error) {
-	id, stamp, given := r.Header.Get(webhookID), r.Header.Get("Webhook-Timestamp"), r.Header.Get("Webhook-Signature")
-	if id == "" || stamp == "" || given == "" {
+	claim, err := signature.Standard(r.Header)
+	if errors.Is(err, signature.ErrNone) {
 		return nil, ErrNoCredential
 	}
-	unix, err := strconv.ParseInt(stamp, 10, 64)
-	if err != nil || strings.Trim(stamp, "0123456789") != "" || len(id) > mostSignedID || strings.Contains(id, ".") {
-		return nil, errors.New("malformed signature headers")
+	if err == nil {
+		err = claim.CheckAge(v.clock.Now())
 	}
-	// Both ways, as the sender's clock may be ahead of ours.
-	if age := v.clock.Now().Sub(time.Unix(unix, 0)); age > signedFor || age < -signedFor {
-		return nil, errors.New("the signature is too old, or from the future")
-	}
-	body, err := Body(r, v.most)
 	if err != nil {
 		return nil, err
 	}
-	if !v.matches(id+"."+stamp+".", body, given) {
-		return nil, errors.New("the signature does not match")
+	body, err := Body(r, v.most)
+	if err == nil {
+		err = claim.Check(v.secrets, body)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return v.grant, nil
 }
 
 // Message is identified by its id, regardless of how often and with what timestamps it is signed.
 func (*signatures) Message(r *http.Request) Message {
-	unix, _ := strconv.ParseInt(r.Header.Get("Webhook-Timestamp"), 10, 64) // it was checked
-	return Message{ID: r.Header.Get(webhookID), Until: time.Unix(unix, 0).Add(signedFor)}
+	claim, _ := signature.Standard(r.Header) // it was checked
+	return Message{ID: claim.ID, Until: claim.At.Add(signature.Fresh)}
 }
 
 // Body reads the body of a request for a verifier, up to most bytes, and puts it back for the handler that follows.
@@ -123,24 +110,4 @@ func Body(r *http.Request, most int64) ([]byte, error) {
 	// The call reads the body again, from the start.
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return body, nil
-}
-
-// matches reports whether one of the given signatures is made with one of the secrets.
-// All secrets and all signatures are tried, even after a match: the time reveals nothing about them.
-func (v *signatures) matches(head string, body []byte, given string) bool {
-	good := false
-	for _, secret := range v.secrets {
-		mac := hmac.New(sha256.New, secret)
-		mac.Write([]byte(head))
-		mac.Write(body)
-		want := mac.Sum(nil)
-		for one := range strings.FieldsSeq(given) {
-			version, text, _ := strings.Cut(one, ",")
-			sum, err := base64.StdEncoding.DecodeString(text)
-			if version == "v1" && err == nil && hmac.Equal(sum, want) {
-				good = true
-			}
-		}
-	}
-	return good
 }
