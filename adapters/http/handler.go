@@ -73,6 +73,8 @@ type Config struct {
 	// Approvals, if set, answers the addresses that it makes, below /v1/signed: pages on which a person answers a task that waits. They need no
 	// credential.
 	Approvals *Approvals
+	// Hooks, if set, answers POST /v1/hooks/{name}: package adapters/hooks makes it. Its requests need no other credential.
+	Hooks Hooks
 	// Profiles, if set, answers GET /v1/profiles with the profiles of all agents: give it the method of the scheduler. It is a setting, so that
 	// a function without such calls does not load the code that finds them.
 	Profiles func(ctx context.Context, cursor string, limit int) ([]core.Profile, string, error)
@@ -214,7 +216,7 @@ func (a *api) admit(r *http.Request) (*route, *caller, error) {
 	// The route is looked up first, as it may be open, but whether it exists is
 	// only revealed to callers who were accepted.
 	rt, allowed := find(a.table, r)
-	if a.config.LocalOnly && !localhost.Is(r.Host) {
+	if a.config.LocalOnly && !localhost.Is(r.Host) && (rt == nil || !rt.anyHost) {
 		return nil, nil, errForeignHost
 	}
 	from, err := a.identify(rt, r)
@@ -251,6 +253,9 @@ func (a *api) identify(rt *route, r *http.Request) (*caller, error) {
 		return from, nil
 	}
 	a.config.Logger.LogAttrs(r.Context(), slog.LevelInfo, "a request was refused", slog.String("path", r.URL.Path), slog.Any("err", err))
+	if rt != nil && rt.anyHost && answered(err) {
+		return nil, err
+	}
 	return nil, errUnauthorized
 }
 
@@ -259,6 +264,10 @@ func (a *api) write(w http.ResponseWriter, r *http.Request, status int, body any
 	data, err := json.Marshal(body)
 	if err != nil {
 		a.refuse(w, r, fmt.Errorf("encode answer: %w", err))
+		return
+	}
+	if status == http.StatusNoContent {
+		w.WriteHeader(status)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

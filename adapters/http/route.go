@@ -21,7 +21,8 @@ import (
 type route struct {
 	operation.Call
 
-	verify Verifier // replaces the verifiers of other routes
+	verify  Verifier // replaces the verifiers of other routes
+	anyHost bool     // its verifier proves who sends a request from any Host, and answers one that it refuses
 	// Exactly one of answer and stream is set.
 	answer func(r *http.Request) (int, any, error)
 	stream func(w http.ResponseWriter, r *http.Request) // in place of answer
@@ -139,6 +140,9 @@ func (a *api) configured() (table []route) {
 			table = append(table, route{Call: operation.Call{Method: method, Path: approvalPath + "{call}", Open: true}, stream: a.approve})
 		}
 	}
+	if a.config.Hooks != nil {
+		table = append(table, hookRoute(a))
+	}
 	if a.config.Profiles != nil {
 		table = append(table, answers(a, operation.ListProfiles, a.profiles))
 	}
@@ -157,7 +161,7 @@ func (a *api) configured() (table []route) {
 // http.ServeMux would not do: it takes an id that is just a slash (%2F) for the end of the path, and answers a path with
 // an empty segment with a redirect.
 func find(routes []route, r *http.Request) (*route, []string) {
-	for _, name := range []string{"agent", "id", "kind", "key", "group", "call"} {
+	for _, name := range []string{"agent", "id", "kind", "key", "group", "call", "name"} {
 		r.SetPathValue(name, "") // an outer mux may have such wildcards
 	}
 	// The escaped path is split, so that %2F stays within its segment.

@@ -15,13 +15,16 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 )
 
+// noHooks are hooks to which nothing is sent.
+type noHooks struct{ Hooks }
+
 // Each operation is described under its name, with its body and whether it needs a credential, and what is described is an operation.
 func TestEachOperationIsDescribed(t *testing.T) {
 	t.Parallel()
 	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
 	require.NoError(t, err)
 	config := Config{
-		CronSecret: "c", Events: NewEvents(), Metrics: http.NotFoundHandler(),
+		CronSecret: "c", Events: NewEvents(), Hooks: noHooks{}, Metrics: http.NotFoundHandler(),
 		Profiles: func(context.Context, string, int) ([]core.Profile, string, error) { return nil, "", nil },
 	}
 	type described struct {

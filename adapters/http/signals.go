@@ -27,9 +27,13 @@ func (a *api) signal(r *http.Request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	status := http.StatusOK
+	return signalStatus(out), out, nil
+}
+
+// signalStatus is the status of a signal that was sent.
+func signalStatus(out model.Signalled) int {
 	if out.Kept {
-		status = http.StatusAccepted // a task that waits for it comes later
+		return http.StatusAccepted // a task that waits for it comes later
 	}
-	return status, out, nil
+	return http.StatusOK
 }

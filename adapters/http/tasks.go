@@ -34,14 +34,17 @@ func (a *api) submit(r *http.Request) (int, any, error) {
 		// Without ids a client cannot know what a retry would do, so the error explains how to get them.
 		return 0, nil, problem.OfSubmit(err, tasks, "give the tasks ids, or send the header "+idempotencyHeader)
 	}
-	// 200 means that everything existed already.
-	status := http.StatusOK
+	return submitStatus(submitted), operation.Submitted{Tasks: some(submitted)}, nil
+}
+
+// submitStatus is 201 if one of some tasks is new; 200 means that everything existed already.
+func submitStatus(submitted []core.Submitted) int {
 	for i := range submitted {
 		if submitted[i].Created {
-			status = http.StatusCreated
+			return http.StatusCreated
 		}
 	}
-	return status, operation.Submitted{Tasks: some(submitted)}, nil
+	return http.StatusOK
 }
 
 // list answers with a page of an agent's tasks, or of those of all agents to a caller that may see these.

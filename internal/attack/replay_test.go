@@ -59,6 +59,13 @@ func signature(with func() hash.Hash, key []byte, id, stamp, body string) []byte
 	return mac.Sum(nil)
 }
 
+// digest is the signature of a body alone.
+func digest(key []byte, body string) []byte {
+	mac := hmac.New(sha256.New, key)
+	_, _ = mac.Write([]byte(body))
+	return mac.Sum(nil)
+}
+
 // signed is a request to submit tasks, with headers as they are given.
 func signed(id, stamp, signature, body string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/v1/tasks", strings.NewReader(body))

@@ -4,6 +4,7 @@ package attack_test
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-6f6f2c11/duly/adapters/hooks"
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
@@ -31,7 +33,7 @@ type target struct {
 	events  *httpadapter.Events
 }
 
-// The scopes of the API, none for calls that are open, and the credential of GET /v1/cron.
+// The scopes of the API, none for calls that are open, the credential of GET /v1/cron, and the signatures of hooks.
 const (
 	open    = httpadapter.Scope("")
 	read    = httpadapter.ScopeRead
@@ -40,6 +42,7 @@ const (
 	approve = httpadapter.ScopeApprove
 	work    = httpadapter.ScopeWork
 	cron    = httpadapter.Scope("cron")
+	hooked  = httpadapter.Scope("hook")
 )
 
 func newTarget(t *testing.T, config httpadapter.Config) *target {
@@ -76,7 +79,13 @@ func (a *target) call(t *testing.T, token, method, path, body string) *httptest.
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	if token != "" {
+	switch token {
+	case "":
+	case "signed":
+		r.Header.Set("X-Signature", hex.EncodeToString(digest([]byte(hookSecret), body)))
+	case "signed otherwise":
+		r.Header.Set("X-Signature", hex.EncodeToString(digest([]byte("another secret of a hook"), body)))
+	default:
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	w := httptest.NewRecorder()
@@ -109,8 +118,13 @@ var (
 
 // named are the operations that name an agent in a query or a body, or need another scope than their method says.
 var named = map[string]operation{
-	"post /v1/run-due":     {trigger, []request{{body: `{"agent_ids":["AGENT"]}`}, {body: `{"all":true}`, wide: true}}},
-	"get /v1/cron":         {cron, []request{{}}},
+	"post /v1/run-due": {trigger, []request{{body: `{"agent_ids":["AGENT"]}`}, {body: `{"all":true}`, wide: true}}},
+	"get /v1/cron":     {cron, []request{{}}},
+	"post /v1/hooks/{name}": {hooked, []request{
+		{path: "/v1/hooks/tell", body: `{"agent":"AGENT"}`},
+		{path: "/v1/hooks/order", body: `{"agent":"AGENT"}`},
+		{path: "/v1/hooks/tell?agent=ann", body: `{"agent":"AGENT","of":"ann"}`},
+	}},
 	"post /v1/work/claim":  {work, []request{{body: `{"kinds":["ok"],"agent_ids":["AGENT"]}`}}},
 	"post /v1/work/keep":   {work, []request{{body: `{"runs":[]}`, nobody: true}}}, // its tickets say whose runs they are about
 	"post /v1/work/return": {work, []request{{body: `{"runs":[]}`, nobody: true}}},
@@ -200,6 +214,9 @@ func (c *credential) may(one operation, r request, agent string) bool {
 	if one.scope == cron || c.token == "cron" {
 		return one.scope == cron && c.token == "cron"
 	}
+	if one.scope == hooked || strings.HasPrefix(c.token, "signed") {
+		return one.scope == hooked && c.token == "signed" && agent == "ann"
+	}
 	if c.token == "" || c.token == "guessed" || c.scopes != nil && !slices.Contains(c.scopes, one.scope) && !slices.Contains(c.scopes, r.also) {
 		return false
 	}
@@ -214,6 +231,8 @@ var credentials = []credential{
 	{token: ""},
 	{token: "guessed"},
 	{token: "cron"},
+	{token: "signed"},
+	{token: "signed otherwise"},
 	{token: "root"},
 	{token: "named"},
 	{token: "nothing", scopes: []httpadapter.Scope{}},
@@ -237,14 +256,30 @@ var credentials = []credential{
 	{token: "an", agents: []string{"an", "annn", "ANN", "ann ", "a"}},
 }
 
+// hookSecret signs what is sent to hooks.
+const hookSecret = "the secret of all hooks"
+
+// inbound are hooks for ann alone, whose messages say whom they are about.
+func inbound() *hooks.Hooks {
+	plain := hooks.Config{Name: "tell", Scheme: hooks.HMAC, Secrets: []string{hookSecret}, Agents: []string{"ann"}, Signal: &hooks.Signal{Agent: "{/agent}", Key: "k"}}
+	order := plain
+	order.Name, order.Signal, order.Task = "order", nil, &core.NewTask{Agent: "{/agent}", Kind: "ok"}
+	all, err := hooks.New(plain, order)
+	if err != nil {
+		panic(err)
+	}
+	return all
+}
+
 // config is the API with all credentials.
 func config() httpadapter.Config {
 	c := httpadapter.Config{
+		Hooks:  inbound(),
 		Tokens: []string{"root"}, CronSecret: "cron", Events: httpadapter.NewEvents(), MaxTimeout: time.Second,
 		Metrics:  http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("figures")) }),
 		Profiles: func(context.Context, string, int) ([]core.Profile, string, error) { return nil, "", nil },
 	}
-	for _, one := range credentials[4:] {
+	for _, one := range credentials[6:] {
 		g := httpadapter.Grant{Name: one.token, Scopes: one.scopes, Agents: one.agents}
 		for _, start := range one.starts {
 			g.Patterns = append(g.Patterns, start+"*")
@@ -277,7 +312,7 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 						continue
 					}
 					want := 403
-					if c.token == "" || c.token == "guessed" || (c.token == "cron") != (one.scope == cron) {
+					if c.token == "" || c.token == "guessed" || (c.token == "cron") != (one.scope == cron) || (c.token == "signed") != (one.scope == hooked) || c.token == "signed otherwise" {
 						want = 401
 					}
 					assert.Equal(t, want, w.Code, what)
@@ -314,10 +349,12 @@ func TestEveryRouteAsksTheAuthorizer(t *testing.T) {
 			continue
 		case cron:
 			token, caller = "cron", ""
+		case hooked:
+			token = "signed"
 		default:
 		}
 		method, path, _ := strings.Cut(name, " ")
-		want := map[httpadapter.Scope]model.Action{read: model.ActionRead, write: model.ActionControl, trigger: model.ActionRun, work: model.ActionRun, cron: model.ActionRun, approve: model.ActionApprove}[one.scope]
+		want := map[httpadapter.Scope]model.Action{read: model.ActionRead, write: model.ActionControl, trigger: model.ActionRun, work: model.ActionRun, cron: model.ActionRun, approve: model.ActionApprove, hooked: model.ActionControl}[one.scope]
 		if path == "/v1/tasks" && method == "post" || path == "/v1/activity" || path == "/product/scheduler/submit" {
 			want = model.ActionSubmit
 		}
@@ -328,6 +365,12 @@ func TestEveryRouteAsksTheAuthorizer(t *testing.T) {
 			asked, callers = nil, nil
 			before := a.spy.Calls()
 			agent := "ann"
+			if one.scope == hooked {
+				caller, want = "hook:tell", model.ActionControl
+				if r.path == "/v1/hooks/order" {
+					caller, want = "hook:order", model.ActionSubmit
+				}
+			}
 			w := a.call(t, token, strings.ToUpper(method), strings.ReplaceAll(r.path, "AGENT", agent), strings.ReplaceAll(r.body, "AGENT", agent))
 			assert.Equal(t, 403, w.Code, "%s: %s", name, w.Body)
 			assert.Contains(t, w.Body.String(), "the tenant is suspended", name)

@@ -41,7 +41,9 @@ var (
 	TaskRuns   = Op[None, Runs]{&Call{ID: "runs", Method: get, Path: task + "/runs"}}
 	Group      = Op[None, model.GroupCounts]{&Call{ID: "group", Method: get, Path: "/v1/groups/{agent}/{group}"}}
 	Notice     = Op[Activity, model.Noticed]{&Call{ID: "activity", Method: post, Path: "/v1/activity", HasBody: true, Status: http.StatusAccepted}}
-	SendSignal = Op[Signal, model.Signalled]{&Call{ID: "signal", Method: post, Path: "/v1/signals/{agent}/{key}", Asks: true}}
+	// ReceiveHook takes what its hook says, and answers as a signal or a submit does.
+	ReceiveHook = Op[None, json.RawMessage]{&Call{ID: "hook", Method: post, Path: "/v1/hooks/{name}"}}
+	SendSignal  = Op[Signal, model.Signalled]{&Call{ID: "signal", Method: post, Path: "/v1/signals/{agent}/{key}", Asks: true}}
 )
 
 // Runs of workers.

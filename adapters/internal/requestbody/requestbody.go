@@ -3,6 +3,7 @@
 package requestbody
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -41,6 +42,9 @@ func All(body io.Reader) ([]byte, error) {
 	}
 	return data, nil
 }
+
+// Again is a body that was read, for those who read it next.
+func Again(data []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(data)) }
 
 // Problem is how to answer when a body cannot be read. A body that ends early is the request's fault, but not one of what the
 // sender means: the same message may arrive whole the next time, so it is not a *[core.InvalidError].
