@@ -23,7 +23,7 @@ func TestMistakesInAHook(t *testing.T) {
 		{"Name", "must be 1 to 64 letters", func(c *hooks.Config) { c.Name = "a/b" }},
 		{"Name", "must be 1 to 64 letters", func(c *hooks.Config) { c.Name = strings.Repeat("a", 65) }},
 		{"Scheme", "must be standard_webhooks", func(c *hooks.Config) { c.Scheme = "none" }},
-		{"Secrets", "has no secret", func(c *hooks.Config) { c.Secrets = nil }},
+		{"Secrets", "must have a secret at least", func(c *hooks.Config) { c.Secrets = nil }},
 		{"Secrets", "is too short", func(c *hooks.Config) { c.Secrets = []string{"fifteen bytes!!"} }},
 		{"Secrets", "must be whsec_ and base64", func(c *hooks.Config) { c.Scheme = hooks.StandardWebhooks }},
 		{"Secrets", "is too short", func(c *hooks.Config) { c.Scheme, c.Secrets = hooks.StandardWebhooks, []string{"whsec_c2hvcnQ="} }},

@@ -76,11 +76,11 @@ func New(configs ...Config) (*Hooks, error) {
 	hooks := &Hooks{all: map[string]*hook{}}
 	for i := range configs {
 		h, err := newHook(&configs[i])
+		if err == nil && len(h.keys) == 0 {
+			err = &core.ConfigError{Field: "Secrets", Reason: "must have a secret at least: anyone could send messages without one"}
+		}
 		if err != nil {
 			return nil, err
-		}
-		if h.keys, err = h.scheme.keys(configs[i].Secrets); err != nil {
-			return nil, &core.ConfigError{Field: "Secrets", Reason: err.Error()}
 		}
 		if hooks.all[h.name] != nil {
 			return nil, &core.ConfigError{Field: "Name", Value: h.name, Reason: "is that of another hook"}
@@ -90,13 +90,13 @@ func New(configs ...Config) (*Hooks, error) {
 	return hooks, nil
 }
 
-// Check refuses a hook that makes no sense, without looking at its secrets. The error is a *[core.ConfigError].
+// Check refuses a hook that makes no sense, and secrets that can be guessed; it may have none yet. The error is a *[core.ConfigError].
 func (c *Config) Check() error {
 	_, err := newHook(c)
 	return err
 }
 
-// newHook reads a configuration, but for its secrets.
+// newHook reads a configuration.
 func newHook(c *Config) (*hook, error) {
 	h := &hook{name: c.Name, scheme: c.Scheme, plain: c.Plain}
 	if len(c.Name) == 0 || len(c.Name) > 64 || strings.Trim(c.Name, tokenBytes) != "" {
@@ -114,6 +114,10 @@ func newHook(c *Config) (*hook, error) {
 			return nil, &core.ConfigError{Field: "Only", Value: text, Reason: "must have pointers or headers, such as /type or header:X-GitHub-Event, and what each may be"}
 		}
 		h.only = append(h.only, filter{from, c.Only[text]})
+	}
+	var err error
+	if h.keys, err = h.scheme.keys(c.Secrets); err != nil {
+		return nil, &core.ConfigError{Field: "Secrets", Reason: err.Error()}
 	}
 	agent, err := h.make(c)
 	if err != nil {

@@ -51,9 +51,6 @@ func (s Scheme) keys(secrets []string) (keys [][]byte, err error) {
 		}
 		keys = append(keys, key)
 	}
-	if len(keys) == 0 {
-		return nil, errors.New("has no secret")
-	}
 	return keys, nil
 }
 

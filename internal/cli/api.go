@@ -146,7 +146,7 @@ func (a *api) server(s *core.Scheduler, ready func(context.Context) error, grace
 	config := httpadapter.Config{
 		Tokens: a.callers.tokens, Scoped: a.callers.scoped, Signed: a.callers.signed, Verifiers: a.callers.verifiers,
 		LocalOnly: a.callers.none(), Version: a.version, Logger: logger, Ready: ready,
-		CronSecret: a.callers.cron, Crons: a.callers.crons, Events: a.events, Stopping: a.stopping, Grace: grace, Metrics: a.metrics.Handler(s), Approvals: a.asks,
+		CronSecret: a.callers.cron, Crons: a.callers.crons, Events: a.events, Stopping: a.stopping, Grace: grace, Metrics: a.metrics.Handler(s), Approvals: a.asks, Hooks: a.callers.hooks,
 		Shares: httpadapter.NewShares(a.share, nil), Profiles: s.Profiles, RPC: rpc.New(s, rpc.Config{Ready: ready, Logger: logger, DefaultAgent: a.agent}),
 		MCP: a.forModels(s, logger),
 	}

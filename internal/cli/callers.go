@@ -21,8 +21,9 @@ type callers struct {
 	signed    []httpadapter.Signed
 	crons     []httpadapter.Token
 	verifiers []httpadapter.Verifier
-	cron      string  // the secret of GET /v1/cron that needs no file
-	example   example // of a call that a token may make
+	hooks     httpadapter.Hooks // nil without hooks
+	cron      string            // the secret of GET /v1/cron that needs no file
+	example   example           // of a call that a token may make
 }
 
 // example is a token that may submit a task of an agent.
@@ -76,7 +77,11 @@ func readCallers(c *dulyfile.File) (*callers, error) {
 			return nil, err
 		}
 	}
-	return k, nil
+	inbound, err := c.OpenHooks(seen)
+	if inbound != nil {
+		k.hooks = inbound
+	}
+	return k, err
 }
 
 // addToken adds the tokens of one variable. seen are the variables of all secrets so far: which rights the same secret has would be a

@@ -3,6 +3,7 @@ package dulyfile
 // Who may call the API of the process, and for what: the tokens and the senders of the file.
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"net/url"
@@ -27,6 +28,8 @@ type Credential struct {
 	Rights
 
 	Envs []string // the variables that contain it; in each several may be separated by commas, so that they can be rotated
+
+	by string // the key that names the variables; env if empty
 }
 
 // scopes are what rights may name.
@@ -49,14 +52,14 @@ func (c *Credential) Secrets() ([]Secret, error) {
 			}
 		}
 		if len(all) == before {
-			return nil, c.Fail("the environment variable %s, named by env, is not set or empty", env)
+			return nil, c.Fail("the environment variable %s, named by %s, is not set or empty", env, cmp.Or(c.by, "env"))
 		}
 	}
 	return all, nil
 }
 
-// readCallers reads the lists of callers, whose names differ in all of them together.
-func (f *File) readCallers(tokens, senders place) error {
+// readCallers reads the lists of callers and the hooks, whose names differ in all of them together.
+func (f *File) readCallers(tokens, senders, inbound place) error {
 	names := map[string]bool{}
 	for _, list := range []struct {
 		at   place
@@ -83,7 +86,7 @@ func (f *File) readCallers(tokens, senders place) error {
 			names[r.Name] = true
 		}
 	}
-	return nil
+	return f.readHooks(inbound, names)
 }
 
 // readToken reads a bearer token, and hides its variable from the programs that handlers start.

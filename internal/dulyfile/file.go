@@ -35,6 +35,7 @@ type File struct {
 	TokenEnv     string  // the variable that holds the tokens of the API
 	Tokens       []Credential
 	Senders      []Sender
+	Hooks        []Hook
 	Limits       []core.Limit
 	Budgets      []core.Budget
 	Defaults     Defaults
@@ -75,7 +76,7 @@ func Parse(ctx context.Context, name string, data []byte, given Defaults) (*File
 // read reads the keys of the whole file. It reads handlers before tasks, in any
 // order of the file, as tasks need them.
 func (f *File) read(ctx context.Context, root place, given Defaults) error {
-	var limits, budgets, agents, handlers, tasks, bindings, tokens, senders, memos, approvals, callbacks, alarm, busy place
+	var limits, budgets, agents, handlers, tasks, bindings, tokens, senders, inbound, memos, approvals, callbacks, alarm, busy place
 	keep := func(into *place) reader { return func(p place) error { *into = p; return nil } }
 	if err := root.read(map[string]reader{
 		"redis": text(&f.Redis.URL), "store": text(&f.Store), "fsync": readFsync(&f.Fsync), "prefix": text(&f.Redis.Prefix), "partitions": integer(&f.Redis.Partitions),
@@ -86,7 +87,7 @@ func (f *File) read(ctx context.Context, root place, given Defaults) error {
 		"urgent_slots": orNone(&f.Urgent), "ahead": durationOrNone(&f.Ahead), "max_abandoned": atLeastOne(&f.MaxAbandoned),
 		"max_crashes": integer(&f.MaxCrashes), "max_depth": whole(&f.MaxDepth), "max_spawned": whole(&f.MaxSpawned), "lease": duration(&f.Lease), "http": text(&f.HTTP), "console": readConsole(&f.Console), "store_share": share(&f.StoreShare),
 		"token_env": text(&f.TokenEnv), "limits": keep(&limits), "budgets": keep(&budgets), "handlers": keep(&handlers), "tasks": keep(&tasks), "bindings": keep(&bindings),
-		"tokens": keep(&tokens), "senders": keep(&senders), "memos": keep(&memos), "approvals": keep(&approvals), "alarm": keep(&alarm), "heat": keep(&busy), "callbacks": keep(&callbacks),
+		"tokens": keep(&tokens), "senders": keep(&senders), "hooks": keep(&inbound), "memos": keep(&memos), "approvals": keep(&approvals), "alarm": keep(&alarm), "heat": keep(&busy), "callbacks": keep(&callbacks),
 		"zone": text(&f.Defaults.Zone), "default_agent": text(&f.Defaults.Agent), "agents": keep(&agents), "owner": f.readOwner,
 	}); err != nil {
 		return err
@@ -116,7 +117,7 @@ func (f *File) read(ctx context.Context, root place, given Defaults) error {
 	if err := f.readBindings(bindings); err != nil {
 		return err
 	}
-	if err := f.readCallers(tokens, senders); err != nil {
+	if err := f.readCallers(tokens, senders, inbound); err != nil {
 		return err
 	}
 	if err := f.readAlarm(alarm); err != nil {

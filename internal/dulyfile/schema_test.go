@@ -50,6 +50,10 @@ var keyed = map[string]struct {
 	"stream":            {func(v any) object { return object{"memos": object{"stream": v}} }, object{}},
 	"approvals":         {func(v any) object { return object{"approvals": v} }, object{"url": "https://a.example", "secret_env": "HOOK_SECRET"}},
 	"callbacks":         {func(v any) object { return object{"callbacks": v} }, object{"allow": []any{"https://a.example/"}, "secret_env": "HOOK_SECRET"}},
+	"hook":              {hookIn(nil, ""), object{"hmac": object{"secret_env": "HOOK_SECRET"}, "signal": object{"agent": "ada", "key": "k"}}},
+	"hook_secret":       {hookIn(object{"signal": object{"agent": "ada", "key": "k"}}, "github"), object{"secret_env": "HOOK_SECRET"}},
+	"hook_hmac":         {hookIn(object{"signal": object{"agent": "ada", "key": "k"}}, "hmac"), object{"secret_env": "HOOK_SECRET"}},
+	"hook_signal":       {hookIn(object{"hmac": object{"secret_env": "HOOK_SECRET"}}, "signal"), object{"agent": "ada", "key": "k"}},
 	"alarm":             {func(v any) object { return object{"alarm": v} }, object{"webhook": object{"url": "https://a.example"}}},
 	"alarm_qstash":      {func(v any) object { return object{"alarm": object{"qstash": v}} }, object{"token_env": "A", "destination": "https://a.example"}},
 	"alarm_cloud_tasks": {func(v any) object { return object{"alarm": object{"cloud_tasks": v}} }, object{"queue": "projects/p/locations/l/queues/q", "url": "https://a.example", "service_account": "a@b"}},
@@ -70,6 +74,18 @@ func hookWith(cloud string) func(v any) object {
 			v = object{cloud: v}
 		}
 		return object{"handlers": object{"x": object{"webhook": "https://a.example/", "identity": v}}}
+	}
+}
+
+// hookIn is a hook, or one with a value at a key.
+func hookIn(beside object, key string) func(v any) object {
+	return func(v any) object {
+		if key != "" {
+			hook := maps.Clone(beside)
+			hook[key] = v
+			v = hook
+		}
+		return object{"handlers": logs("digest"), "hooks": object{"x": v}}
 	}
 }
 
@@ -101,6 +117,7 @@ var beside = map[string]object{
 	"heat.crowd": {"delay": "5s"}, "heat.delay": {"crowd": 10},
 	"limit.each": {"limit_key": "*"}, "budget.each": {"limit_key": "*"},
 	"alarm_sqs.queue_arn": {"role_arn": "arn:aws:iam::1:role/r"}, "alarm_sqs.role_arn": {"queue_arn": "arn:aws:sqs:a:1:q"},
+	"hook.github": {"hmac": nil}, "hook.stripe": {"hmac": nil}, "hook.standard_webhooks": {"hmac": nil}, "hook.submit": {"signal": nil},
 	"alarm.qstash": {"webhook": nil}, "alarm.sqs": {"webhook": nil}, "alarm.cloud_tasks": {"webhook": nil},
 	"task.agent_id": {"agent": nil}, "task.unique_key": {"id": nil}, "task.preset": {"kind": nil},
 	"task.zone": {"cron": "@daily"}, "task.day_match": {"cron": "@daily"}, "task.gap": {"cron": "@daily"}, "task.overlap": {"cron": "@daily"},

@@ -39,6 +39,9 @@ func (f *File) readTasks(p place) error {
 		if err := t.read(); err != nil {
 			return err
 		}
+		if err := t.lasting(); err != nil {
+			return err
+		}
 		t.task.Agent = cmp.Or(t.task.Agent, f.Defaults.Agent)
 		// An id is what makes a second start find the task again.
 		switch {
@@ -58,7 +61,7 @@ func (f *File) readTasks(p place) error {
 // anything is written.
 // Levels, zones and bounds are core's rules, and need not be known here.
 func (f *File) tryTasks(ctx context.Context) error {
-	trial, err := core.New(memstore.New(memstore.Config{}), core.Config{Kinds: f.Settings().Kinds, Zone: f.Defaults.Zone, Callbacks: f.Settings().Callbacks})
+	trial, err := f.trial()
 	if err != nil {
 		return err
 	}
@@ -78,7 +81,12 @@ func (f *File) tryTasks(ctx context.Context) error {
 			return t.at.of("preset").fail("kind %q has no handler in this file; handlers: %s", t.tried.Kind, f.KindNames())
 		}
 	}
-	return nil
+	return tryHooks(ctx, f)
+}
+
+// trial is a scheduler with the kinds of the file, on a store that is thrown away.
+func (f *File) trial() (*core.Scheduler, error) {
+	return core.New(memstore.New(memstore.Config{}), core.Config{Kinds: f.Settings().Kinds, Zone: f.Defaults.Zone, Callbacks: f.Settings().Callbacks})
 }
 
 // read turns the YAML of a task into the JSON that is submitted elsewhere, and reads that.
@@ -108,7 +116,7 @@ func (t *Task) read() error {
 	if err := json.Unmarshal(data, &t.task); err != nil {
 		return t.refused(err)
 	}
-	return t.lasting()
+	return nil
 }
 
 // lasting refuses a phrase that names a day: each start reads the file again, by when the phrase would mean another day, or one that has passed.

@@ -159,8 +159,8 @@ var rules = []rule{
 		name:  "the file knows neither the command line nor a host",
 		why:   "what duly.yaml says is the same whichever command reads it, and is tested without one",
 		about: under("internal/dulyfile"),
-		forbids: func(_, imported string) bool { // but clocks outside and policies, which are no hosts
-			return under("adapters", "internal/cli", "github.com/spf13")(imported) && !under("adapters/alarm", "adapters/heat")(imported)
+		forbids: func(_, imported string) bool { // but clocks outside, policies, and what reads messages, which are no hosts
+			return under("adapters", "internal/cli", "github.com/spf13")(imported) && !under("adapters/alarm", "adapters/heat", "adapters/hooks")(imported)
 		},
 	},
 	{

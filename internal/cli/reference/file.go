@@ -154,7 +154,11 @@ func (page *filePage) kind(p *keyed, at string) (string, []section) {
 		kind, parts := page.kind(below.AnyOf[1], at+".NAME")
 		return "object of strings, or of " + kind, parts
 	case hasBelow && words[strings.TrimPrefix(below.Ref, "#/$defs/")] == "" && below.Ref != "":
-		kind, parts := page.kind(&below, at+".KIND")
+		name := ".NAME"
+		if at == "handlers" {
+			name = ".KIND"
+		}
+		kind, parts := page.kind(&below, at+name)
 		return "object of " + kind, parts
 	case hasBelow:
 		return "object of strings", nil
