@@ -32,10 +32,10 @@ func (v hookVerifier) Verify(r *http.Request) (*Grant, error) {
 func hookRoute(a *api) route {
 	return route{Call: *operation.ReceiveHook.Call, verify: hookVerifier{&a.config}, anyHost: true, answer: func(r *http.Request) (int, any, error) {
 		status, answer, err := deliver(a, r)
-		if err != nil {
-			// Its sender acts on the status at most: an operator has to read it.
+		// Its sender acts on the status at most: an operator has to read it. What fails on this side is logged as for any request.
+		if refused := problem.Of(err).Status; err != nil && refused < http.StatusInternalServerError {
 			a.config.Logger.LogAttrs(r.Context(), slog.LevelWarn, "a hook has refused a message",
-				slog.String("hook", r.PathValue("name")), slog.Int("status", problem.Of(err).Status), slog.Any("err", err))
+				slog.String("hook", r.PathValue("name")), slog.Int("status", refused), slog.Any("err", err))
 		}
 		return status, answer, err
 	}}
