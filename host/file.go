@@ -49,6 +49,16 @@ func (f *File) Approvals() (*httpadapter.Approvals, error) {
 	return a, nil
 }
 
+// Hooks are the webhooks that the file receives, as `hooks:` says, with the secrets of the environment; nil if it says nothing. Give them to the API.
+// The error names a variable that is missing.
+func (f *File) Hooks() (httpadapter.Hooks, error) {
+	inbound, err := f.said.OpenHooks(nil)
+	if inbound == nil {
+		return nil, err
+	}
+	return inbound, err
+}
+
 // Start registers the handlers of the file, and creates or updates its tasks. Programs that handlers start get neither the variables of the store and the
 // API nor the secrets that the file names. A kind that has a handler in Go already is an error.
 func (f *File) Start(ctx context.Context, s *core.Scheduler, logger *slog.Logger) error {

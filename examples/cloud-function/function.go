@@ -107,9 +107,15 @@ func build(get func(string) string, logger *slog.Logger) (*gcf.Function, error) 
 	if err != nil {
 		return nil, err
 	}
+	inbound, err := said.Hooks()
+	if err != nil {
+		return nil, err
+	}
 	switch token := get("DULY_TOKEN"); {
 	case token != "":
-		config.HTTP = httpadapter.New(s, httpadapter.Config{Tokens: []string{token}, Approvals: asks, Logger: logger})
+		config.HTTP = httpadapter.New(s, httpadapter.Config{Tokens: []string{token}, Approvals: asks, Hooks: inbound, Logger: logger})
+	case inbound != nil:
+		return nil, errors.New("hooks: the file has some, and they are a part of the API: set DULY_TOKEN")
 	case asks != nil: // the pages of questions alone: their addresses are known by their signature
 		config.HTTP = asks.Handler(s, logger)
 	}
