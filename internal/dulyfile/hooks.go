@@ -5,6 +5,7 @@ package dulyfile
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/adapters/hooks"
@@ -88,15 +89,17 @@ func (h *Hook) readScheme(p place) error {
 	readers := map[string]reader{"secret_env": variables(&h.credential.Envs)}
 	if h.config.Scheme == hooks.HMAC {
 		plain := &h.config.Plain
-		readers["header"], readers["prefix"], readers["id"] = text(&plain.Header), text(&plain.Prefix), text(&plain.ID)
-		readers["encoding"] = func(p place) error {
-			var encoding string
-			err := text(&encoding)(p)
-			if plain.Base64 = encoding == "base64"; err == nil && !p.empty() && !plain.Base64 && encoding != "hex" {
-				err = p.fail("must be hex or base64, not %q", encoding)
-			}
-			return err
-		}
+		maps.Copy(readers, map[string]reader{
+			"header": text(&plain.Header), "prefix": text(&plain.Prefix), "id": text(&plain.ID),
+			"encoding": func(p place) error {
+				var encoding string
+				err := text(&encoding)(p)
+				if plain.Base64 = encoding == "base64"; err == nil && !p.empty() && !plain.Base64 && encoding != "hex" {
+					err = p.fail("must be hex or base64, not %q", encoding)
+				}
+				return err
+			},
+		})
 	}
 	return p.read(readers)
 }

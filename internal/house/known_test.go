@@ -286,8 +286,8 @@ func keysOf(n *yaml.Node) []string {
 		}
 		out = append(out, child.Value)
 		switch value := n.Content[i+1]; child.Value {
-		case "payload", "info", "values", "headers", "headers_env":
-		case "handlers":
+		case "payload", "info", "values", "headers", "headers_env", "only", "labels":
+		case "handlers", "hooks":
 			for j := 1; j < len(value.Content); j += 2 {
 				out = append(out, keysOf(value.Content[j])...)
 			}

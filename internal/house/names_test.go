@@ -20,7 +20,7 @@ import (
 var foreign = map[string]string{
 	"--use-container": "SAM's", "CAP_SYS_PTRACE": "Linux'", "DIGEST_SECRET": "an example", "TRYAGAIN": "Redis'", "CROSSSLOT": "Redis'",
 	"TICK_TOKEN": "an example", "ALARM_SECRET": "an example", "APPROVALS_SECRET": "an example", "DIGEST_KEY": "an example", "CALLBACK_SECRET": "an example",
-	"API_KEY": "an example", "AGENTS_TOKEN": "an example",
+	"OPENAI_WEBHOOK_SECRET": "an example", "STRIPE_SECRET": "an example", "API_KEY": "an example", "AGENTS_TOKEN": "an example",
 	"DULY_VALUE_TENANT": "an example", "Ann": "an example", "duly.yaml": "the user's", "duly:": "a prefix", "--long -s": "an example", "KnownFields": "yaml.v3's", "IsClusterMode": "go-redis'",
 	"OTEL_METRIC_EXPORT_INTERVAL": "OpenTelemetry's", "OTEL_SERVICE_NAME": "OpenTelemetry's", "rule_files": "Prometheus'",
 }
