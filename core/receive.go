@@ -67,6 +67,24 @@ func (s *Scheduler) Receive(ctx context.Context, m Message) (Reception, *Receipt
 	}
 }
 
+// receiptKey is the key of a message in a context.
+type receiptKey struct{}
+
+// Context is the context for carrying the message out. A signal that is sent with it is sent once, also if the process dies before End and the message
+// is delivered again: one for each message and agent.
+func (r *Receipt) Context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, receiptKey{}, r)
+}
+
+// broughtBy is the message for which a call is made, and how long it is remembered; empty for none. What a run does is its own.
+func broughtBy(ctx context.Context) (string, time.Duration) {
+	r, ok := ctx.Value(receiptKey{}).(*Receipt)
+	if !ok || originOf(ctx) != nil {
+		return "", 0
+	}
+	return r.of.Message, r.keeps
+}
+
 // End notes whether the message was carried out: if not, it may be delivered again at once. It is called exactly once, also if the
 // context of the delivery is done by then. Until it has returned nil the message may be carried out again, by a delivery that comes when the
 // time within which it had to be is over.

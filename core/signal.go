@@ -142,7 +142,8 @@ func (s *Scheduler) sender(ctx context.Context, agent string) (record.Sender, bo
 // that is paused waits for the end of that, and so does one whose agent has quiet hours. If none waits the signal is kept for the
 // first that does; if one is kept already it fails with a *[model.SignalTakenError], and if all that wait want an approval, which the caller
 // may not give, with [model.ErrUnapproved]. After an error that is not about the input the outcome is
-// unknown: sent again, tasks that received it do not receive it twice, but the signal may be kept for the next that waits.
+// unknown: sent again, tasks that received it do not receive it twice, but the signal may be kept for the next that waits, unless the call has a
+// context of [Receipt.Context].
 func (s *Scheduler) Signal(ctx context.Context, agent, key string, payload json.RawMessage) (model.Signalled, error) {
 	if err := check.ValidID("agent_id", agent); err != nil {
 		return model.Signalled{}, err
@@ -155,10 +156,11 @@ func (s *Scheduler) Signal(ctx context.Context, agent, key string, payload json.
 		return model.Signalled{}, err
 	}
 	from, approves := s.sender(ctx, agent)
+	message, remember := broughtBy(ctx)
 	var out model.Signalled
 	for rest := false; ; rest = true {
 		answers, err := s.store.Signal(ctx, []store.Signal{{
-			Agent: agent, Key: key, Payload: payload, Note: from.Encode(), Approval: approves, Keep: SignalKept, Rest: rest,
+			Agent: agent, Key: key, Payload: payload, Note: from.Encode(), Approval: approves, Keep: SignalKept, Rest: rest, Message: message, Remember: remember,
 		}})
 		if err != nil {
 			return out, err
@@ -172,6 +174,8 @@ func (s *Scheduler) Signal(ctx context.Context, agent, key string, payload json.
 			return out, &model.SignalTakenError{Agent: agent, Key: key}
 		case a.Code == store.SignalUnapproved:
 			return out, model.ErrUnapproved
+		case a.Code == store.SignalResumed && a.Resumed == 0 && !rest: // its message has sent it before
+			return out, nil
 		case a.Code == store.SignalKept:
 			out.Kept = true
 		}

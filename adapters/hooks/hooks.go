@@ -208,6 +208,7 @@ func (h *Hooks) Verify(r *http.Request, now time.Time, most int64) (*inbound.Rig
 	if err != nil {
 		return nil, err
 	}
+	// guard: hook-verified
 	if err := claim.Check(to.keys, body); err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnsigned, err)
 	}

@@ -243,6 +243,29 @@ func TestATaskIsSubmittedOnceThoughItsMessageIsForgotten(t *testing.T) {
 	assert.Len(t, p.tasks(t, "ann"), 1)
 }
 
+// So it is with a signal: it is not kept for a task that waits for the same key later, and no task is resumed again.
+func TestASignalIsSentOnceThoughItsMessageIsForgotten(t *testing.T) {
+	t.Parallel()
+	for _, waits := range []bool{false, true} {
+		p := start(t, tells(nil))
+		want := `{"resumed":0,"kept":true}`
+		if waits {
+			p.wait(t, "k-1", false)
+			want = `{"resumed":1,"kept":false}`
+		}
+		status, answer := p.plain("in", `{"id":1}`)
+		assert.Less(t, status, 300)
+		assert.JSONEq(t, want, answer)
+		p.run(t)
+		again := beside(t, &receipts{p.spy.Store, memstore.New(memstore.Config{})}, tells(nil))
+		status, answer = again.plain("in", `{"id":1}`)
+		assert.Equal(t, 200, status)
+		assert.JSONEq(t, `{"resumed":0,"kept":false}`, answer)
+		status, answer = p.plain("in", `{"id":1,"other":true}`)
+		assert.Equal(t, waits, status == 202, "another message is sent, unless one is kept still: %s", answer)
+	}
+}
+
 // receipts is a store with the messages of another.
 type receipts struct {
 	core.Store
@@ -325,6 +348,8 @@ func TestTheRoute(t *testing.T) {
 	assert.Contains(t, answer, "the limit is 4096 bytes")
 	status, _ = p.plain("in", `{"id":"1"}`, "Authorization", "Bearer wrong")
 	assert.Equal(t, 202, status)
+	status, _ = p.plain("in?from=there", `{"id":"1"}`)
+	assert.Equal(t, 208, status, "a query is not signed, and makes no other message")
 	status, _ = p.plain("in", `{"id":"2"}`, "Origin", "https://evil.example")
 	assert.Equal(t, 403, status)
 	for _, name := range []string{"", "in/x", ".", "..", "%2e"} {

@@ -38,6 +38,7 @@ func TestTemplates(t *testing.T) {
 		{"{/x}", `{"x":123456789012345678901234567890}`, "123456789012345678901234567890"},
 		{"{/x}", `{"x":"\u00e9\ud83d\ude00"}`, "é😀"},
 		{"{/a/b/c}", `{"a":{"b":{"c":-0.0}}}`, "-0.0"},
+		{"{/x}", `{"x": 1e400 }`, "1e400"},
 		{"{/foo/2}", rfc, "error {/foo/2} finds nothing in the body"},
 		{"{/foo/-}", rfc, "error finds nothing"},
 		{"{/foo/00}", rfc, "error finds nothing"},

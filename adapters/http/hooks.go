@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/inbound"
@@ -55,8 +56,11 @@ func deliver(a *api, r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	callerOf(r.Context()).message = Message{ID: d.ID, Until: d.Until} // of this request alone
-	r.Body = requestbody.Again(nil)                                   // its sender may write another body around the same message
-	return a.once(r, &route{Call: *operation.ReceiveHook.Call, answer: func(r *http.Request) (int, any, error) {
+	// The same message may have another body around it, and come by another query.
+	call := operation.ReceiveHook.Call
+	message := r.WithContext(r.Context())
+	message.Body, message.URL = requestbody.Again(nil), &url.URL{Path: call.Path}
+	return a.once(message, &route{Call: *call, answer: func(r *http.Request) (int, any, error) {
 		made, err := d.Do(r.Context(), a.scheduler)
 		if err != nil {
 			return 0, nil, err

@@ -95,7 +95,7 @@ func (a *api) once(r *http.Request, rt *route) (status int, body any, err error)
 				slog.Bool("done", done), slog.Any("err", end))
 		}
 	}()
-	status, body, err = rt.answer(r)
+	status, body, err = rt.answer(r.WithContext(receipt.Context(r.Context())))
 	done = err == nil && status < http.StatusBadRequest
 	return status, body, err
 }

@@ -18,6 +18,8 @@ const mostTold = 100
 type signals struct {
 	waiting map[[2]string]map[string]*task // by agent and key, and id
 	early   map[[2]string]early
+	sent    map[[2]string]store.Millis // agent and message, until when it is remembered that its signal was sent
+	sweepAt int                        // so many of them are cleaned up
 }
 
 // early is a signal that no task has waited for yet.
@@ -39,6 +41,32 @@ func (s *Store) Signal(ctx context.Context, all []store.Signal) ([]store.Signall
 }
 
 func (p *partition) signal(n *store.Signal, now store.Millis) store.Signalled {
+	// guard: signal-once-in-memory
+	if n.Message != "" && !n.Rest && p.signals.sent[[2]string{n.Agent, n.Message}] > now {
+		return store.Signalled{Code: store.SignalResumed}
+	}
+	out := tell(p, n, now)
+	// guard: signal-was-sent
+	if n.Message != "" && !out.More && (out.Code == store.SignalResumed || out.Code == store.SignalKept) {
+		p.signals.remember(n, now)
+	}
+	return out
+}
+
+// remember notes that a message has sent its signal, and forgets those that are over once there are twice as many as before.
+func (s *signals) remember(n *store.Signal, now store.Millis) {
+	if len(s.sent) >= s.sweepAt {
+		maps.DeleteFunc(s.sent, func(_ [2]string, until store.Millis) bool { return until <= now })
+		s.sweepAt = max(leastReceipts, 2*len(s.sent))
+	}
+	if s.sent == nil {
+		s.sent = map[[2]string]store.Millis{}
+	}
+	s.sent[[2]string{n.Agent, n.Message}] = now.Add(n.Remember)
+}
+
+// tell resumes the tasks that wait, or keeps the signal.
+func tell(p *partition, n *store.Signal, now store.Millis) store.Signalled {
 	name, out := [2]string{n.Agent, n.Key}, store.Signalled{Code: store.SignalResumed}
 	unapproved := false
 	// In the order of their ids: of more tasks than one signal resumes, the same ones are first each time.

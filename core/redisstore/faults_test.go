@@ -360,7 +360,7 @@ func TestLiveKeysHaveNoTTL(t *testing.T) {
 		if strings.Contains(key, ":group:") {
 			continue // counts of tasks that have all ended
 		}
-		if base := key[strings.Index(key, "}:")+2:]; strings.HasPrefix(base, "signal:") || strings.HasPrefix(base, "recent:") || base == "receipts" || base == "received" || base == "watched" || base == "events" {
+		if base := key[strings.Index(key, "}:")+2:]; strings.HasPrefix(base, "signal:") || strings.HasPrefix(base, "sent:") || strings.HasPrefix(base, "recent:") || base == "receipts" || base == "received" || base == "watched" || base == "events" {
 			continue // nobody waits for it, it says nothing of a task, or it would be refused anyway
 		}
 		if strings.HasPrefix(key, "duly:probed:") {

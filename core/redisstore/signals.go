@@ -29,7 +29,7 @@ func (s *Store) Signal(ctx context.Context, signals []store.Signal) ([]store.Sig
 		}
 		calls[i] = call{script: &s.scripts.signal, partition: s.partitionOf(n.Agent), args: []any{
 			encode(n.Agent), encode(n.Key), lengthened(nil, string(n.Note), string(n.Payload)), max(n.Keep.Milliseconds(), 1), rest,
-			waitMark(n.Approval), id, int64(n.Wait),
+			waitMark(n.Approval), id, int64(n.Wait), n.Message, max(n.Remember.Milliseconds(), 1),
 		}}
 	}
 	replies, err := s.eval(ctx, verbSignal, calls)

@@ -33,6 +33,10 @@ type Signal struct {
 	// Rest marks the same signal sent again, for the tasks that an answer with More has left: if none waits any more it has reached
 	// all, and is not kept.
 	Rest bool
+	// Message, if it is not empty, names what has brought the signal. It sends one signal to an agent, as long as Remember says: sent again, also by
+	// another process, it changes nothing, and has resumed no task.
+	Message  string
+	Remember time.Duration
 }
 
 // Signalled is the outcome of a signal.

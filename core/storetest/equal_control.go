@@ -193,6 +193,9 @@ func (d *driver) signal() {
 	n := []store.Signal{{Agent: d.agent(), Key: key, Payload: []byte{byte(d.pick(256))}, Keep: time.Duration(1+d.pick(100)) * 20 * time.Millisecond}}
 	n[0].Approval = d.pick(2) == 0
 	if d.pick(3) == 0 {
+		n[0].Message, n[0].Remember = fmt.Sprint("m", d.pick(3)), time.Duration(1+d.pick(100))*20*time.Millisecond
+	}
+	if d.pick(3) == 0 {
 		n[0].ID, n[0].Wait = fmt.Sprintf("t%02d", d.pick(43)), store.Fence(d.pick(3))
 	}
 	ra, ea := d.a.Signal(d.Context(), n)

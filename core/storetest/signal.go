@@ -277,3 +277,38 @@ func testSignalWakes(t *testing.T, b *bench) {
 		}
 	}
 }
+
+// A message sends one signal to an agent, as long as it is remembered: sent again it tells no task and is not kept. More tasks than one step reaches are
+// reached all the same.
+func testSignalOnce(_ *testing.T, b *bench) {
+	b.with(Options{})
+	send := func(message, key string, rest bool) store.Signalled {
+		out, err := b.store.Signal(b.Context(), []store.Signal{{
+			Agent: "a", Key: key, Payload: []byte("yes"), Keep: time.Hour, Rest: rest, Message: message, Remember: time.Hour,
+		}})
+		require.NoError(b, err)
+		return out[0]
+	}
+	nothing, kept := store.Signalled{Code: store.SignalResumed}, store.Signalled{Code: store.SignalKept}
+	assert.Equal(b, kept, send("1", "k", false))
+	assert.Equal(b, nothing, send("1", "k", false), "and it is not refused, though one is kept")
+	assert.Equal(b, store.Signalled{Code: store.SignalTaken}, send("2", "k", false))
+	assert.Equal(b, kept, send("2", "other", false), "what was refused is not remembered")
+	b.clock.Advance(61 * time.Minute)
+	assert.Equal(b, kept, send("1", "k", false), "it is forgotten")
+
+	tasks := make([]store.Submission, 102)
+	for i := range tasks {
+		tasks[i] = task("a", fmt.Sprintf("w%03d", i))
+	}
+	b.submit(tasks...)
+	for _, c := range b.claim(len(tasks)).Tasks {
+		b.settle(store.Settlement{Run: c.Run, Verb: store.VerbAgain, Due: store.When{After: time.Hour}, State: []byte("s"), Kind: c.Kind, Await: &store.Await{Key: "all"}})
+	}
+	assert.Equal(b, store.Signalled{Code: store.SignalResumed, Resumed: 100, More: true}, send("3", "all", false))
+	assert.Equal(b, store.Signalled{Code: store.SignalResumed, Resumed: 2}, send("3", "all", false), "its process died before it had reached all")
+	assert.Equal(b, nothing, send("3", "all", false))
+	assert.Equal(b, nothing, send("4", "all", true), "all are reached: that ends it")
+	assert.Equal(b, nothing, send("4", "all", false))
+	b.audited()
+}

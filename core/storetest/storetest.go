@@ -141,6 +141,7 @@ var contract = []struct {
 	{"alarms that are wanted ever earlier", testGathered},
 	{"a signal", testSignal},
 	{"a signal to one wait", testSignalToOneWait},
+	{"a message sends one signal", testSignalOnce},
 	{"a signal that comes first", testEarlySignal},
 	{"a signal that comes too late", testSignalTooLate},
 	{"a signal to what has ended", testSignalEnded},

@@ -66,6 +66,7 @@ func Unix(stamp string) (time.Time, error) {
 
 // CheckAge refuses a time of long ago, and, as the sender's clock may be ahead of ours, one that is far ahead. It needs no body.
 func (c *Claim) CheckAge(now time.Time) error {
+	// guard: hook-fresh
 	if age := now.Sub(c.At); !c.At.IsZero() && (age > Fresh || age < -Fresh) {
 		return ErrAge
 	}

@@ -56,6 +56,7 @@
 --   awaits    HASH agent:id -> key of the signal that a task waits for
 --   awaits:A:K HASH id -> 'w' fence, or 'a' fence of one that wants an approval, or 't' what it was told, of the tasks of A that wait for K
 --   signal:A:K STRING until(13) 'a' if it is an approval, else 'w', and what was said that nobody has waited for yet; for so long
+--   sent:A:M  STRING until, ms: the message M has sent its signal to A; for so long
 --   alarms    ZSET time, ms; of the first partition only: the wake-ups that a clock outside has confirmed
 --   owed      ZSET until(13) | tag, by its time, ms: those that none has, and until when the process with that tag may still set it;
 --                  '' has when one was confirmed last; of the first partition only

@@ -172,6 +172,9 @@ func watchSignals(a *auditor, m *storeModel) watcher {
 
 // signalled is called with a signal that reached the store. Which tasks a step of many reached is read behind the bus.
 func (a *auditor) signalled(m *storeModel, kept map[[2]string]earlySignal, n *store.Signal, answer *store.Signalled) {
+	if repeated(n, answer) {
+		return
+	}
 	now, name := a.now(), [2]string{n.Agent, n.Key}
 	told, left, unapproved := 0, "", false
 	for _, t := range m.sorted() {

@@ -1,13 +1,19 @@
 package world
 
-// The row of ends that a signal announces: a task that waits until the last of a group has ended.
+// The rows of signals that an end announces, and those that messages bring: a task that waits until the last of a group has ended, and hooks.
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 var (
@@ -73,4 +79,75 @@ var tells = &feature{
 			},
 		}
 	},
+}
+
+// The row of hooks: messages that are delivered again and again, to several processes, each of which sends one signal.
+
+var (
+	messageOnce   = invariant("message-once", "48", "A message sends its signal once, though it is delivered to several processes and any of them dies before it has noted that.")
+	messageCounts = invariant("message-counts", "48", "A message whose signal was refused or lost sends it when it is delivered again.")
+)
+
+// AskHook delivers a message.
+const AskHook RequestKind = "hook"
+
+var hooked = &feature{
+	name:  "hooks",
+	verbs: []string{"Receive"},
+	holds: []held{{messageOnce, "message-again"}, {messageCounts, "message-refused-counts"}},
+	plan: func(g *generator) {
+		if g.in(70) {
+			return
+		}
+		for i := range 1 + g.IntN(3) {
+			r := Request{Kind: AskHook, ID: "m" + strconv.Itoa(i), Agent: g.agent(), Key: one(g.dice, "yes", "no")}
+			for range 2 + g.IntN(4) {
+				r.At, r.Process = g.span(0, g.plan.Horizon), g.IntN(4)
+				g.plan.Requests = append(g.plan.Requests, r)
+			}
+		}
+	},
+	asks:  map[RequestKind]asking{AskHook: askHook},
+	watch: watchHooks,
+}
+
+// askHook is a delivery, as a server that receives it carries it out.
+func askHook(ctx context.Context, w *World, p *process, r *Request) (func(), error) {
+	what, receipt, err := p.s.Receive(ctx, core.Message{Sender: "hook", ID: r.ID, Until: begin.Add(time.Hour), Within: time.Second})
+	if err != nil || what != core.ReceptionNew {
+		return func() {}, err
+	}
+	_, err = p.s.Signal(receipt.Context(ctx), r.Agent, r.Key, json.RawMessage(strconv.Itoa(w.signalled(r))))
+	if taken := new(model.SignalTakenError); errors.As(err, &taken) || errors.Is(err, model.ErrUnapproved) {
+		return func() {}, receipt.End(ctx, false)
+	}
+	return func() {}, errors.Join(err, receipt.End(ctx, err == nil))
+}
+
+// repeated reports whether a signal was answered as one that its message has sent before.
+func repeated(n *store.Signal, answer *store.Signalled) bool {
+	return n.Message != "" && !n.Rest && answer.Code == store.SignalResumed && answer.Resumed == 0
+}
+
+// watchHooks keeps which messages have sent their signals.
+func watchHooks(a *auditor, _ *storeModel) watcher {
+	sent := map[[2]string]store.Millis{}
+	return watcher{called: func(_ *call, request, answer any) {
+		all, _ := request.([]store.Signal)
+		for i := range all {
+			n, answered := &all[i], &answer.([]store.Signalled)[i]
+			name := [2]string{n.Agent, n.Message}
+			if n.Message == "" || a.w.restored {
+				continue
+			}
+			if repeated(n, answered) {
+				a.must(messageCounts, sent[name] > a.now(), "%s of %s has sent nothing, and is taken for one that has", n.Key, n.Agent)
+				continue
+			}
+			a.must(messageOnce, n.Rest || sent[name] <= a.now(), "%s of %s was sent twice by one message (%d)", n.Key, n.Agent, answered.Code)
+			if !answered.More && (answered.Code == store.SignalResumed || answered.Code == store.SignalKept) {
+				sent[name] = a.now().Add(n.Remember)
+			}
+		}
+	}}
 }

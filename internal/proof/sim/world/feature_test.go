@@ -34,7 +34,6 @@ var without = map[string]string{
 var unbuilt = []string{
 	"Paused", "Timeout", "Lease", "Submission.Hold",
 	"Forget",
-	"Receive",
 	"Stamp", "Stamped",
 }
 

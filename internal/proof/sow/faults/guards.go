@@ -11,6 +11,7 @@ const (
 	inMCP    = "adapters/mcp"
 	inMemory = "core/memstore"
 	inFolder = "core/filestore"
+	ofHooks  = "adapters/hooks"
 	onRedis  = "core/redisstore"
 	inDaemon = "adapters/daemon"
 )

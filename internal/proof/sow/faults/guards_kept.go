@@ -128,4 +128,22 @@ var keptGuards = []Guard{
 	{"44", sow.Fault{
 		Name: "stamp-alone", What: "a call that asks a slow store for the stamp keeps all others waiting", Change: sow.Never,
 	}, inCore, "TestASlowStampHoldsUpNoOther$"},
+	{"48", sow.Fault{
+		Name: "hook-verified", What: "a message is carried out whose signature is wrong", Change: sow.Never,
+	}, ofHooks, "TestTheVectorsOfTheProviders$"},
+	{"48", sow.Fault{
+		Name: "hook-fresh", What: "a signature of last year is good", Change: sow.Never,
+	}, ofHooks, "TestOldSignatures$"},
+	{"48", sow.Fault{
+		Name: "hook-agents", What: "a hook whose agent comes from the message acts for each", Change: sow.Never,
+	}, ofHooks, "TestTheAgentsOfAHook$"},
+	{"48", sow.Fault{
+		Name: "hook-rights", What: "a hook sends signals to agents that are none of its own", Change: sow.Never,
+	}, ofHooks, "TestTheAgentsOfAHook$"},
+	{"48", sow.Fault{
+		Name: "hook-task-id", What: "a message that is carried out again submits another task", Change: sow.Never,
+	}, ofHooks, "TestATaskIsSubmittedOnceThoughItsMessageIsForgotten$"},
+	{"48", sow.Fault{
+		Name: "signal-once", What: "a message that is carried out again sends its signal again", Change: sow.Never,
+	}, onRedis, "TestContract$/a_message_sends"},
 }

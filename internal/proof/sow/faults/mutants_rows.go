@@ -51,6 +51,14 @@ var OfRows = []sow.Fault{
 		At: "signal-too-late", Change: sow.And(`w.Then == ""`),
 	},
 	{
+		Name: "message-again", What: "A message whose process died before it noted the signal sends it again.",
+		At: "signal-once-in-memory", Change: sow.Never,
+	},
+	{
+		Name: "message-refused-counts", What: "A message whose signal was refused is taken for one that has sent it.",
+		At: "signal-was-sent", Change: sow.Swap("(out.Code == store.SignalResumed || out.Code == store.SignalKept)", "true"),
+	},
+	{
 		Name: "await-charged", What: "A run that waits for a signal costs an attempt.",
 		At: "await", Change: sow.After("d.State.Attempt++"),
 	},
