@@ -74,10 +74,11 @@ class Yield(Outcome):
 
 
 class Await(Outcome):
-    """The task waits for a signal, without a worker; the next run has it as run.heard."""
+    """The task waits for a signal, without a worker; the next run has it as run.heard. Besides the timeout it may say on_timeout, from_, question and answer."""
 
-    def __init__(self, key: str, checkpoint: Any = None, timeout: Optional[str] = None) -> None:
-        super().__init__(**{"await": {"key": key, **({"timeout": timeout} if timeout else {})}, "checkpoint": checkpoint})
+    def __init__(self, key: str, checkpoint: Any = None, timeout: Optional[str] = None, **more: Any) -> None:
+        asks = {"key": key, **({"timeout": timeout} if timeout else {}), **{name.rstrip("_"): value for name, value in more.items()}}
+        super().__init__(**{"await": asks, "checkpoint": checkpoint})
 
 
 class RetryAfter(Outcome):

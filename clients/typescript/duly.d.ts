@@ -17,7 +17,10 @@ export function snooze(after: string): Outcome;
 /** The same, and the next run finds a checkpoint. */
 export function yieldWith(checkpoint: unknown, after?: string): Outcome;
 /** Wait for a signal, without a worker; the next run has it as run.heard. */
-export function awaitSignal(key: string, options?: { checkpoint?: unknown; timeout?: string }): Outcome;
+export function awaitSignal(
+  key: string,
+  options?: { checkpoint?: unknown; timeout?: string; on_timeout?: "run" | "fail" | "cancel"; from?: "approval"; question?: string; answer?: object },
+): Outcome;
 /** The attempt has failed for a reason that passes: again after a time, uncharged. */
 export function retryAfter(after: string, error?: string): Outcome;
 /** The task has failed, and no retry would help. */

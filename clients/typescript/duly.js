@@ -45,7 +45,7 @@ export class Outcome extends Error {
 
 export const snooze = (after) => new Outcome({ snooze: after });
 export const yieldWith = (checkpoint, after = "0s") => new Outcome({ yield: after, checkpoint });
-export const awaitSignal = (key, { checkpoint = null, timeout } = {}) => new Outcome({ await: { key, ...(timeout && { timeout }) }, checkpoint });
+export const awaitSignal = (key, { checkpoint = null, ...more } = {}) => new Outcome({ await: { key, ...more }, checkpoint });
 export const retryAfter = (after, error = "busy") => new Outcome({ error, retry_after: after });
 export const fail = (error) => new Outcome({ error, no_retry: true });
 export const cancel = (error) => new Outcome({ error, cancel: true });
