@@ -14,8 +14,8 @@ import (
 func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effect, error) {
 	return operate(ctx, s, tasks, func(r *store.Replay, now store.Millis) store.Effect {
 		p := s.partitionOf(r.Agent)
-		if !p.replay(r, now) {
-			return store.Effect{}
+		if done, err := p.replay(r, now); !done {
+			return store.Effect{Refused: err}
 		}
 		s.announce(p, now)
 		return store.Effect{Code: store.EffectDone, Due: now}
@@ -130,16 +130,22 @@ func newHold(sc scope, c *store.Hold, now store.Millis) hold {
 	return h
 }
 
-// replay makes a dead task live again; false if no dead task has that id.
-func (p *partition) replay(r *store.Replay, now store.Millis) bool {
+// replay makes a dead task live again; false if no dead task has that id, or the quota of its agent has no room.
+func (p *partition) replay(r *store.Replay, now store.Millis) (bool, error) {
 	sub := store.Submission{
-		Agent: r.Agent, ID: r.ID, Kind: r.Kind, Group: r.Group, Key: r.Key, Level: r.Level, Body: r.Body, State: r.State,
+		Agent: r.Agent, ID: r.ID, Kind: r.Kind, Group: r.Group, Key: r.Key, Level: r.Level, Body: r.Body, State: r.State, Recurs: r.Recurs,
 	}
 	f, dropped, ok := p.remembered(sub.Agent, sub.ID, now)
 	// A record that was dropped has no payload to run with.
 	if !ok || dropped || f.verb != store.VerbFail || p.task(sub.Agent, sub.ID) != nil {
-		return false
+		return false, nil
 	}
+	w := wanted{id: sub.ID, bound: r.Bound, checked: true, recurs: r.Recurs, fresh: true}
+	// guard: quota-replay
+	if err := p.quotas.refusesNew(p, &sub, w, now); err != nil {
+		return false, err
+	}
+	p.quotas.pass(sub.Agent, r.Bound, now)
 	t := p.create(sub, p.ticks(1, now), now)
 	// The activity was the operator's: the run is booked for now.
 	if r.Activity {
@@ -150,5 +156,5 @@ func (p *partition) replay(r *store.Replay, now store.Millis) bool {
 	if g := p.join(sub, now); g != nil {
 		g.Failed--
 	}
-	return true
+	return true, nil
 }

@@ -46,6 +46,7 @@ type partition struct {
 	bounds   map[string][]rule        // limits and budgets of profiles, by agent
 	usual    map[useOf][]store.Amount // the use of the last runs of a kind, oldest first
 	roots    roots
+	quotas   quotas
 	signals  signals
 	// overruled is when a held task was last ordered to run.
 	overruled store.Millis
@@ -337,6 +338,8 @@ func (p *partition) drop(t *task) {
 	// guard: pause-of-task
 	p.forget(scope{kind: 't', name: t.Agent, id: t.ID})
 	p.live--
+	// guard: quota-ended
+	p.quotas.count(t.Agent, t.ID, false)
 	p.stats(t.Kind).Live--
 	if t.dozing() {
 		p.stats(t.Kind).Resting--

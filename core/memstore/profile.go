@@ -17,6 +17,7 @@ func (s *Store) Profile(ctx context.Context, changes []store.ProfileChange) ([]s
 		p := s.partitionOf(c.Agent)
 		switch old := p.profiles[c.Agent]; {
 		case bytes.Equal(old, c.Now): // as of a call that is sent again
+			p.quotas.enroll(p, c.Agent, c.Recurring)
 			return store.Effect{Code: store.EffectDone}
 		case !bytes.Equal(old, c.Was):
 			return store.Effect{Code: store.EffectChanged}
@@ -26,6 +27,7 @@ func (s *Store) Profile(ctx context.Context, changes []store.ProfileChange) ([]s
 			p.profiles[c.Agent] = slices.Clone(c.Now)
 		}
 		p.setBounds(c, now)
+		p.quotas.set(c)
 		withdraw(p, now)
 		return store.Effect{Code: store.EffectDone}
 	})
@@ -38,11 +40,11 @@ func (s *Store) ProfileOf(ctx context.Context, agent string) ([]byte, error) {
 
 // Profiles returns a page of profiles, by agent; see [store.Tenants].
 func (s *Store) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage, error) {
-	return read(ctx, s, func(store.Millis) (store.ProfilePage, error) {
+	return read(ctx, s, func(now store.Millis) (store.ProfilePage, error) {
 		var names []string
 		for _, p := range s.parts {
 			for agent := range p.profiles {
-				if agent > q.After {
+				if agent > q.After && (q.Agent == "" || agent == q.Agent) {
 					names = append(names, agent)
 				}
 			}
@@ -50,7 +52,8 @@ func (s *Store) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage
 		slices.Sort(names)
 		var page store.ProfilePage
 		for i, agent := range names[:min(len(names), max(q.Limit, 1))] {
-			page.Profiles = append(page.Profiles, store.Profiled{Agent: agent, Profile: slices.Clone(s.partitionOf(agent).profiles[agent])})
+			p := s.partitionOf(agent)
+			page.Profiles = append(page.Profiles, store.Profiled{Agent: agent, Profile: slices.Clone(p.profiles[agent]), Use: p.quotas.use(p, agent, now)})
 			if i+1 < len(names) {
 				page.Next = agent
 			} else {

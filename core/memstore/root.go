@@ -57,10 +57,10 @@ func (r *roots) refuses(root *store.Root, also int, now store.Millis) error {
 	// There is room once enough of the oldest spans are forgotten.
 	for _, slot := range slices.Sorted(maps.Keys(counts)) {
 		if have -= counts[slot]; have < root.Most {
-			return &store.BreakerError{Agent: root.Agent, ID: root.ID, Limit: root.Most, Until: store.RootSlotEnds(slot)}
+			return &store.BreakerError{Agent: root.Agent, ID: root.ID, Limit: root.Most, Until: store.RootSlotEnds(slot), Quota: root.Quota}
 		}
 	}
-	return &store.BreakerError{Agent: root.Agent, ID: root.ID, Limit: root.Most} // nothing is allowed at all
+	return &store.BreakerError{Agent: root.Agent, ID: root.ID, Limit: root.Most, Quota: root.Quota} // nothing is allowed at all
 }
 
 // count counts a task that is stored.

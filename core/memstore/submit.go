@@ -119,8 +119,9 @@ func (s *Store) refuses(tasks []store.Submission) error {
 
 // gain is how much the tasks before this one, in the same call, add to an agent.
 type gain struct {
-	tasks, kib int
-	spawned    map[rootName]int // of the whole call
+	tasks, kib         int
+	recurring, submits int              // that count for its quota
+	spawned            map[rootName]int // of the whole call
 }
 
 // refuses finds out why a task is not stored, if it is not, and adds it to its agent's gain if it is.
@@ -131,9 +132,14 @@ func (p *partition) refuses(t *store.Submission, also *gain, now store.Millis) e
 		return err
 	}
 	owed := t.Owed && t.Conflict == store.ConflictKeep
+	live := p.liveOf(t.Agent) + also.tasks
 	// guard: limit
-	if limit := p.store.config.MaxTasks; !known && !owed && p.liveOf(t.Agent)+also.tasks >= limit {
+	if limit := p.store.config.MaxTasks; !known && !owed && live >= limit {
 		return &store.LimitError{Agent: t.Agent, Limit: limit}
+	}
+	w := wanted{id: t.ID, bound: t.Bound, mark: t.Mark, recurs: t.Recurs, fresh: !known}
+	if err := p.quotas.refuses(t.Agent, w, live, also, now); err != nil {
+		return err
 	}
 	root := p.rootOf(t)
 	if err := p.roots.refuses(t.Root, also.spawned[root], now); err != nil {
@@ -143,7 +149,15 @@ func (p *partition) refuses(t *store.Submission, also *gain, now store.Millis) e
 	if err := p.tooHeavy(t.Agent, kib, also.kib); err != nil && !owed {
 		return err
 	}
+	if err := p.quotas.tooHeavy(p, t.Agent, kib, also.kib, t.Bound); err != nil {
+		return err
+	}
 	also.spawned[root]++
+	own := p.quotas.of[t.Agent]
+	also.recurring += own.adds(w)
+	if t.Bound {
+		also.submits++
+	}
 	also.kib += kib
 	if !known {
 		also.tasks++
@@ -171,21 +185,24 @@ func (p *partition) heavier(sub *store.Submission) int {
 
 // tooHeavy refuses a task that would give an agent too many bytes, on top of those that it has and those that the call adds.
 func (p *partition) tooHeavy(agent string, kib, also int) error {
-	a := p.agents[agent]
 	// A task that adds no weight is never refused, also where an agent has too much already.
 	if kib <= 0 {
 		return nil
 	}
-	have := also
-	if a != nil {
-		for _, t := range a.tasks {
-			have += weight(len(t.Body))
-		}
-	}
-	if limit := p.store.config.MaxBytes; have+kib > limit>>10 {
+	if limit := p.store.config.MaxBytes; also+weightOf(p, agent)+kib > limit>>10 {
 		return &store.LimitError{Agent: agent, Limit: limit, Bytes: true}
 	}
 	return nil
+}
+
+// weightOf is how many KiB the live tasks of an agent weigh.
+func weightOf(p *partition, agent string) (kib int) {
+	if a := p.agents[agent]; a != nil {
+		for _, t := range a.tasks {
+			kib += weight(len(t.Body))
+		}
+	}
+	return kib
 }
 
 // conflict reports whether a submission's task already exists, so that it is not created, or why the call is refused.
@@ -227,6 +244,7 @@ func (p *partition) submit(sub store.Submission, seq int64, now store.Millis) st
 		due = now.Add(max(sub.Due.After, 0))
 	}
 	p.roots.count(sub.Root, now)
+	p.quotas.pass(sub.Agent, sub.Bound, now)
 	if known {
 		return p.replace(sub, due, now)
 	}
@@ -272,6 +290,7 @@ func (p *partition) replace(sub store.Submission, due, now store.Millis) store.S
 	state := t.state
 	// guard: replace
 	t.Submission, t.state, t.pulse = sub, state, nil
+	p.quotas.count(sub.Agent, sub.ID, sub.Recurs)
 	t.changed = now
 	p.spreadFor(t.agent, t.ID, sub.Level, len(sub.Body))
 	if !running {
@@ -303,6 +322,7 @@ func (p *partition) create(sub store.Submission, seq int64, due store.Millis) *t
 	}
 	p.spreadFor(a, sub.ID, sub.Level, len(sub.Body))
 	a.tasks[sub.ID] = t
+	p.quotas.count(sub.Agent, sub.ID, sub.Recurs)
 	p.place(t, due)
 	p.live++
 	p.stats(sub.Kind).Live++

@@ -70,12 +70,17 @@ func (s *Store) Touch(ctx context.Context, touches []store.Touch) ([]store.Touch
 func (p *partition) touch(sub *store.Touch, seq int64, now store.Millis) (store.Touched, error) {
 	t := p.task(sub.Agent, sub.ID)
 	made := store.Submission{Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, Level: sub.Level, Body: sub.Body}
+	w := wanted{id: sub.ID, bound: sub.Bound, mark: sub.Mark, fresh: true}
 	switch {
 	case t == nil && p.liveOf(sub.Agent) >= p.store.config.MaxTasks:
 		return store.Touched{}, &store.LimitError{Agent: sub.Agent, Limit: p.store.config.MaxTasks}
 	case t == nil && p.tooHeavy(sub.Agent, p.heavier(&made), 0) != nil:
 		return store.Touched{}, p.tooHeavy(sub.Agent, p.heavier(&made), 0)
+	// guard: quota-touch
+	case t == nil && p.quotas.refusesNew(p, &made, w, now) != nil:
+		return store.Touched{}, p.quotas.refusesNew(p, &made, w, now)
 	case t == nil:
+		p.quotas.pass(sub.Agent, sub.Bound, now)
 		due := now.Add(sub.Pulse.Delay)
 		t = p.create(made, seq, due)
 		t.pulse = &pulse{first: now, last: now}

@@ -13,17 +13,25 @@ import (
 func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effect, error) {
 	calls := make([]call, len(tasks))
 	for i := range tasks {
-		t, activity := &tasks[i], ""
+		t, activity, counts := &tasks[i], "", ""
+		if t.Bound || t.Recurs {
+			counts = string(quotaFlag(t.Recurs, t.Bound))
+		}
 		// An activity task has no due time of its own to come back to, so the script has to know.
 		if t.Activity {
 			activity = "1"
 		}
 		calls[i] = call{script: &s.scripts.replay, partition: s.partitionOf(t.Agent), args: []any{
 			s.config.Retention.Milliseconds(), s.few, encode(t.Agent), t.ID, record(t.Level, t.ID, t.Kind, t.Key, t.Body), groupKey(t.Agent, t.Group),
-			storedState(t.State), activity,
+			storedState(t.State), activity, counts,
 		}}
 	}
+	at := -1 // replies come in the order of the calls
 	return s.effects(ctx, calls, func(reply []any) (store.Effect, error) {
+		at++
+		if says, refused := strings.CutPrefix(text(reply[1]), "!"); refused {
+			return store.Effect{Refused: quotaRefusal(tasks[at].Agent, says)}, nil
+		}
 		due := number(reply[1])
 		// 0 is the script's answer for a task in any state but dead:
 		// nothing has changed.

@@ -267,6 +267,10 @@ func (m *mover) ofAgents(p partition) []*stream {
 		m.split(p, 'z', "gone", agentOf, nil),
 		m.split(p, 'h', "profiles", byName, nil),
 		m.split(p, 'h', "bounds", byName, nil),
+		m.split(p, 'h', "quotas", byName, func(agent, _, _ string) {
+			m.found = append(m.found, m.whole(p, 'h', "recurs:"+agent, agent))
+		}),
+		m.split(p, 'h', "paced", byName, nil),
 		m.split(p, 'h', "finished", byName, func(agent, _, value string) { m.history(p, agent, value) }),
 	}
 }

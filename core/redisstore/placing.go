@@ -173,9 +173,9 @@ func (m *mover) trial(ctx context.Context) error {
 // Names of the keys that a partition has, with and without a part after a colon. Keys that a later version has added would be lost.
 var (
 	knownNames = namesIn("agents tasks agenda state claims leases serial ended finished failed stale bytes gone orders holds open parked pulse suspects notices " +
-		"kinds groups counters answers processes mover due limits bounds granted permits uses flight rates lined lines profiles periods spent usual reserved reserves charged learned alarms owed awaits " +
+		"kinds groups counters answers processes mover due limits bounds granted permits uses flight rates lined lines profiles quotas paced periods spent usual reserved reserves charged learned alarms owed awaits " +
 		"receipts received events watched seal")
-	knownLines = namesIn("queue ends dead history parked failures group recount moving line asks spawned awaits signal sent recent")
+	knownLines = namesIn("queue ends dead history parked failures group recount moving line asks spawned awaits signal sent recent recurs")
 )
 
 func namesIn(list string) map[string]bool {

@@ -18,7 +18,7 @@ func plainSettlement(r *store.Settlement) bool {
 	default:
 		return false
 	}
-	return r.Group == "" && r.Await == nil && r.Hold == nil && r.Floor == nil && !r.Renewed && !r.Unrun &&
+	return r.Group == "" && !r.Recurs && r.Await == nil && r.Hold == nil && r.Floor == nil && !r.Renewed && !r.Unrun &&
 		weight(r.BodyLen) == 0 && weight(len(r.Record)) == 0 && r.Index < store.MaxClaim && r.Ref != ""
 }
 

@@ -7,7 +7,7 @@ import "github.com/seed-6f6f2c11/duly/core/store"
 // plainSubmission reports whether the plain script can store a task, as far as the task itself shows.
 func plainSubmission(t *store.Submission) bool {
 	// guard: breaker-plain
-	return t.Conflict == store.ConflictKeep && t.State == nil && t.Hold == nil && t.Group == "" && t.Root == nil && !t.Owed && weight(len(t.Body)) == 0
+	return t.Mark == "" && t.Conflict == store.ConflictKeep && t.State == nil && t.Hold == nil && t.Group == "" && t.Root == nil && !t.Owed && weight(len(t.Body)) == 0
 }
 
 // plainSubmitArgs are the arguments of plainsubmit.lua for some tasks, given by their places.

@@ -1,11 +1,14 @@
 package redisstore
 
-// Profiles of agents, and the due times that they change.
+// Profiles of agents, the due times that they change, and their quotas: what the scripts are given, and what they say.
 
 import (
 	"cmp"
 	"context"
+	"crypto/sha1" //nolint:gosec // it compares what two reads have seen
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -14,7 +17,9 @@ import (
 func (s *Store) Profile(ctx context.Context, changes []store.ProfileChange) ([]store.Effect, error) {
 	calls := make([]call, len(changes))
 	for i, c := range changes {
-		calls[i] = call{script: &s.scripts.profile, partition: s.partitionOf(c.Agent), args: []any{encode(c.Agent), c.Was, c.Now, s.boundsText(&c)}}
+		calls[i] = call{script: &s.scripts.profile, partition: s.partitionOf(c.Agent), args: []any{
+			encode(c.Agent), c.Was, c.Now, s.boundsText(&c), quotaText(c.Quota), readText(c.Recurring),
+		}}
 	}
 	return s.effects(ctx, calls, parseEffect)
 }
@@ -67,6 +72,14 @@ func (s *Store) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage
 	ctx, cancel := s.patience(ctx, "read")
 	defer cancel()
 	var page store.ProfilePage
+	if q.Agent != "" {
+		profile, err := s.ProfileOf(ctx, q.Agent)
+		if err != nil || len(profile) == 0 {
+			return page, err
+		}
+		page.Profiles = []store.Profiled{{Agent: q.Agent, Profile: profile}}
+		return page, addUse(ctx, s, page.Profiles)
+	}
 	for at < len(s.parts) && len(page.Profiles) < max(q.Limit, 1) {
 		reply, err := s.client.Do(ctx, "HSCAN", s.parts[at].key("profiles"), cursor, "COUNT", min(max(q.Limit-len(page.Profiles), 1), mostPaged)).Slice()
 		if err != nil {
@@ -90,7 +103,7 @@ func (s *Store) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage
 	if at < len(s.parts) {
 		page.Next = fmt.Sprintf("%d.%s", at, cursor)
 	}
-	return page, nil
+	return page, addUse(ctx, s, page.Profiles)
 }
 
 // addProfiles gives the tasks of a claim the profiles in a list.
@@ -136,4 +149,112 @@ func (s *Store) Forget(ctx context.Context, r store.Remains) (string, error) {
 		return next, nil
 	}
 	return "", nil
+}
+
+// readText names tasks as they were read, for profile.lua. An id has no line breaks.
+func readText(tasks []store.Stored) string {
+	var b strings.Builder
+	for i := range tasks {
+		t := &tasks[i]
+		sum := sha1.Sum(record(t.Level, t.ID, t.Kind, t.Key, t.Body)) //nolint:gosec // it compares what two reads have seen
+		fmt.Fprintf(&b, "%x %s\n", sum, t.ID)
+	}
+	return b.String()
+}
+
+// quotaText is a quota as quota.lua reads it; empty for none.
+func quotaText(q *store.Quota) string {
+	if q.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("%s|%d|%d|%d|%d", q.Mark(), q.Live, q.Recurring, q.Bytes, q.Submits)
+}
+
+// quotaFlag is how a task counts for the quota of its agent.
+func quotaFlag(recurs, bound bool) byte {
+	flag := byte('0')
+	if recurs {
+		flag++
+	}
+	if bound {
+		flag += 2
+	}
+	return flag
+}
+
+// quotaFlags are the flags of some tasks, given by their places, and behind them the marks of the quotas that they were checked by, if any was. Empty if
+// none counts.
+func quotaFlags(tasks []store.Submission, members []int) string {
+	some, marked := false, false
+	for _, i := range members {
+		some, marked = some || tasks[i].Recurs || tasks[i].Bound, marked || tasks[i].Mark != ""
+	}
+	if !some {
+		return ""
+	}
+	var b strings.Builder
+	for _, i := range members {
+		b.WriteByte(quotaFlag(tasks[i].Recurs, tasks[i].Bound))
+	}
+	for _, i := range members {
+		if marked {
+			fmt.Fprintf(&b, "%16.16s", tasks[i].Mark)
+		}
+	}
+	return b.String()
+}
+
+// quotaParts are the parts of a quota by the letters that quota.lua has for them.
+var quotaParts = map[string]string{"l": "live", "r": "recurring", "b": "bytes", "s": "submits"}
+
+// quotaRefusal is the refusal of a task of an agent, from what quota.lua says: part, limit, how much is used, and when there is room again.
+func quotaRefusal(agent, says string) error {
+	fields := strings.Split(says, "|")
+	if len(says) == 0 || len(fields) != 3 {
+		return wrap(verbSubmit, errMalformed)
+	}
+	e := &store.LimitError{Agent: agent, Quota: quotaParts[says[:1]]}
+	var numbers [3]int64
+	for i, field := range fields {
+		n, err := strconv.ParseInt(strings.TrimPrefix(field, says[:1]), 10, 64)
+		if err != nil || e.Quota == "" {
+			return wrap(verbSubmit, errMalformed)
+		}
+		numbers[i] = n
+	}
+	e.Limit, e.Used, e.Until = int(numbers[0]), int(numbers[1]), store.Millis(numbers[2])
+	return e
+}
+
+// addUse adds how much is used of the quotas of some agents, where they have one.
+func addUse(ctx context.Context, s *Store, profiles []store.Profiled) error {
+	var calls []call
+	at := map[string]*store.Profiled{}
+	members := map[int]int{} // the call of a partition
+	for i := range profiles {
+		p := s.partitionOf(profiles[i].Agent)
+		if _, some := members[p]; !some {
+			members[p] = len(calls)
+			calls = append(calls, call{script: &s.scripts.quotas, partition: p})
+		}
+		c := &calls[members[p]]
+		c.args = append(c.args, encode(profiles[i].Agent))
+		at[encode(profiles[i].Agent)] = &profiles[i]
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	replies, err := s.eval(ctx, "read", calls)
+	if err != nil {
+		return err
+	}
+	for _, reply := range replies {
+		for i := 1; i+4 < len(reply); i += 5 {
+			if p := at[text(reply[i])]; p != nil {
+				n := func(k int) int { return int(number(reply[i+k])) }
+				p.Use = &store.QuotaUse{Live: n(1), Recurring: n(2), Bytes: int64(n(3)) << 10, Submits: n(4)}
+			}
+		}
+	}
+	return nil
 }

@@ -521,6 +521,39 @@ func TestRepartitionKnowsTheLayout(t *testing.T) {
 	assert.False(t, redisstore.KnownKey("later"))
 }
 
+// The quota of an agent, and what is counted for it, moves with the agent.
+func TestRepartitionKeepsQuotas(t *testing.T) {
+	t.Parallel()
+	config := redisstore.Config{URL: redistest.Start(t).URL, Partitions: 2}
+	st := open(t, config)
+	config.Partitions = 0
+	quota := store.Quota{Recurring: 1, Submits: 2}
+	for i := range 10 {
+		agent := fmt.Sprint("agent", i)
+		done1[[]store.Effect](t)(st.Profile(t.Context(), []store.ProfileChange{{Agent: agent, Now: []byte("p"), Quota: &quota}}))
+		first := sub(agent, "1")
+		first.Recurs, first.Bound, first.Mark = true, true, quota.Mark()
+		done1[[]store.Submitted](t)(st.Submit(t.Context(), []store.Submission{first}))
+	}
+	_, err := redisstore.Repartition(t.Context(), config, redisstore.Repartitioning{To: 8})
+	require.NoError(t, err)
+	moved := open(t, config)
+	for i := range 10 {
+		second := sub(fmt.Sprint("agent", i), "2")
+		second.Bound, second.Mark, second.Recurs = true, quota.Mark(), true
+		_, err = moved.Submit(t.Context(), []store.Submission{second})
+		var full *store.LimitError
+		require.ErrorAs(t, err, &full)
+		assert.Equal(t, "recurring", full.Quota)
+		second.Recurs = false
+		done1[[]store.Submitted](t)(moved.Submit(t.Context(), []store.Submission{second}))
+		second.ID = "3"
+		_, err = moved.Submit(t.Context(), []store.Submission{second})
+		require.ErrorAs(t, err, &full)
+		assert.Equal(t, "submits", full.Quota)
+	}
+}
+
 // What the profile of an agent bounds, and what its budgets have used, moves with the agent.
 func TestRepartitionKeepsBudgetsOfProfiles(t *testing.T) {
 	t.Parallel()

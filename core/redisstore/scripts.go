@@ -66,7 +66,7 @@ type script struct {
 // It is a text of its own, as each call pays for all that is loaded, and submits that
 // replace nothing are by far the most frequent. The plain ones are the common case of three verbs: see plain.go.
 type scripts struct {
-	submit, replace, touch, claim, next, settle, extend, charge, back, replay, order, hold, limit, permit, budgets, profile, replan, forget, read, list, find, agents, pauses, kinds, audit, sweep, presence, book, signal, receive, tally, recent, publish, follow, stamp, repartition script
+	submit, replace, touch, claim, next, settle, extend, charge, back, replay, order, hold, limit, permit, budgets, profile, quotas, replan, forget, read, list, find, agents, pauses, kinds, audit, sweep, presence, book, signal, receive, tally, recent, publish, follow, stamp, repartition script
 
 	plainSubmit, plainClaim, plainSettle, plainStart script
 }
@@ -100,6 +100,7 @@ func (s *scripts) each(do func(to *script, name string, f form)) {
 		{&s.permit, "permit"},
 		{&s.budgets, "budgets"},
 		{&s.profile, "profile"},
+		{&s.quotas, "quotas"},
 		{&s.replan, "replan"},
 		{&s.forget, "forget"},
 		{&s.read, "read"},

@@ -366,6 +366,8 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	require.NotEmpty(t, events.Items)
 	_, err = st.Profile(ctx, []store.ProfileChange{{Agent: "profiled", Now: []byte("profile")}})
 	require.NoError(t, err)
+	_, err = st.Profiles(ctx, store.PageOf{Limit: 10})
+	require.NoError(t, err)
 	_, err = st.Replan(ctx, []store.Replan{{Agent: "a", ID: "none"}})
 	require.NoError(t, err)
 	_, err = st.Budgets(ctx)

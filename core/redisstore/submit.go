@@ -64,12 +64,16 @@ type submitted struct {
 	reason store.Reason // of a touch
 	code   int64
 	room   store.Millis // when its root has room again, of one that was refused for that
+	quota  string       // what the quota of its agent says to one that it refuses
 }
 
 // refusedTask is the refusal of a submission, whose root may be the reason.
 func (s *Store) refusedTask(t *store.Submission, a *submitted) error {
 	if a.room != 0 && t.Root != nil {
-		return &store.BreakerError{Agent: t.Root.Agent, ID: t.Root.ID, Limit: t.Root.Most, Until: a.room}
+		return &store.BreakerError{Agent: t.Root.Agent, ID: t.Root.ID, Limit: t.Root.Most, Until: a.room, Quota: t.Root.Quota}
+	}
+	if a.quota != "" {
+		return quotaRefusal(t.Agent, a.quota)
 	}
 	return s.refused(t.Agent, t.ID, a.code)
 }
@@ -181,13 +185,13 @@ func (s *Store) submit(ctx context.Context, tasks []store.Submission, mode strin
 
 // submitArgs are the arguments of submit.lua for some tasks, given by their places.
 func (s *Store) submitArgs(tasks []store.Submission, members []int, mode string) []any {
-	const head, fields = 3, 7
+	const head, fields = 4, 7
 	args := make([]any, 0, head+fields*len(members))
 	bounds := s.live()
 	if !slices.ContainsFunc(members, func(i int) bool { return !tasks[i].Owed }) {
 		bounds += "o"
 	}
-	args = append(args, mode, bounds, s.config.Retention.Milliseconds())
+	args = append(args, mode, bounds, s.config.Retention.Milliseconds(), quotaFlags(tasks, members))
 	for _, i := range members {
 		t := &tasks[i]
 		// A check needs the size of a task, not its bytes.
@@ -252,7 +256,7 @@ func profilesBehind(reply []any, front int, err error) (map[string][]byte, error
 }
 
 // parseSubmitted reads the answer for one task: "=" and a time for one that was replaced, "~" and a time for one whose root
-// has room again then, a positive time for a new one, and otherwise one of the codes above.
+// has room again then, "!" and what a quota says, a positive time for a new one, and otherwise one of the codes above.
 func parseSubmitted(v any) (submitted, error) {
 	if due, ok := strings.CutPrefix(text(v), "="); ok {
 		at, err := millis(due)
@@ -261,6 +265,9 @@ func parseSubmitted(v any) (submitted, error) {
 	if room, full := strings.CutPrefix(text(v), "~"); full {
 		at, err := millis(room)
 		return submitted{room: at}, err
+	}
+	if says, refused := strings.CutPrefix(text(v), "!"); refused {
+		return submitted{quota: says}, nil
 	}
 	due := number(v)
 	if due <= submitExists {

@@ -5,6 +5,7 @@ package redisstore
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -31,7 +32,11 @@ func (s *Store) Touch(ctx context.Context, touches []store.Touch) ([]store.Touch
 		if o.err != nil {
 			return nil, o.err
 		}
-		if err := s.refused(touches[i].Agent, touches[i].ID, o.answer.code); err != nil && refused == nil {
+		err := s.refused(touches[i].Agent, touches[i].ID, o.answer.code)
+		if o.answer.quota != "" {
+			err = quotaRefusal(touches[i].Agent, o.answer.quota)
+		}
+		if err != nil && refused == nil {
 			refused = err
 		}
 		out[i] = store.Touched{Booked: o.answer.Created, Due: o.answer.Due, Reason: o.answer.reason}
@@ -56,6 +61,9 @@ func (s *Store) touch(ctx context.Context, touches []store.Touch) []outcome[subm
 			return call{script: &s.scripts.touch, partition: partition, args: args}
 		})
 	return s.place(ctx, calls, members, fields, func(answer []any) (submitted, error) {
+		if says, refused := strings.CutPrefix(text(answer[0]), "!"); refused {
+			return submitted{quota: says}, nil
+		}
 		// Negative codes are submit's; 1 is a run that was booked by this very touch.
 		booked := number(answer[0])
 		return submitted{
@@ -73,7 +81,11 @@ func touchArgs(t *store.Touch) []any {
 	if t.Pulse.Debounce {
 		longest = strconv.FormatInt(t.Pulse.MaxWait.Milliseconds(), 10)
 	}
+	bound := ""
+	if t.Bound {
+		bound = string(quotaFlag(false, true)) + t.Mark
+	}
 	return []any{
-		encode(t.Agent), t.ID, record(t.Level, t.ID, t.Kind, "", t.Body), groupKey(t.Agent, ""), t.Pulse.Delay.Milliseconds(), longest,
+		encode(t.Agent), t.ID, record(t.Level, t.ID, t.Kind, "", t.Body), groupKey(t.Agent, ""), t.Pulse.Delay.Milliseconds(), longest, bound,
 	}
 }

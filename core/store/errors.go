@@ -39,15 +39,25 @@ type ConfigError struct {
 // Error is the field and the reason.
 func (e *ConfigError) Error() string { return e.Field + " " + e.Reason }
 
-// LimitError reports that an agent has as many live tasks as the store allows, or would have more bytes of them.
+// LimitError reports that an agent has as many live tasks as the store allows, or would have more bytes of them, or that its quota refuses a task.
 type LimitError struct {
 	Agent string
 	Limit int  // tasks, or bytes
 	Bytes bool // the limit is one of bytes
+	// Quota is the part of the agent's quota that refuses the task, such as live, and Used how much of it is used; empty for the limit of the store.
+	Quota string
+	Used  int
+	// Until is when there is room again; zero if that is not known. Reason says why, and what to do, where it is not about a count. Field is the one of
+	// the task that the quota never allows as it is; empty if it may be allowed later.
+	Until         Millis
+	Field, Reason string
 }
 
 // Error names the agent and the limit.
 func (e *LimitError) Error() string {
+	if e.Quota != "" {
+		return e.quotaError()
+	}
 	if e.Bytes {
 		return fmt.Sprintf("agent %q would have more than %d bytes of live tasks, which is the limit: wait until some have finished, "+
 			"make their payloads smaller, or raise it", e.Agent, e.Limit)

@@ -8,6 +8,8 @@ type Replay struct {
 	Level                       Level
 	Body, State                 []byte
 	Activity                    bool // it answers to touches again
+	Recurs                      bool // it is due again after its runs, by a schedule
+	Bound                       bool // it has to find room in the quota of its agent: see Effect.Refused
 }
 
 // RunNow is a task that is to be due now.
@@ -47,7 +49,9 @@ type AuditPage struct {
 // Effect is the result of an operator's request.
 type Effect struct {
 	Code EffectCode
-	Due  Millis // of Replay and RunNow: when the task is due; of Hold: until when tasks may start that were claimed ahead; zero for none
+	// Refused is why a task was not replayed for which the quota of its agent has no room.
+	Refused error
+	Due     Millis // of Replay and RunNow: when the task is due; of Hold: until when tasks may start that were claimed ahead; zero for none
 }
 
 // Audited is the result of the audit of a page.

@@ -12,6 +12,11 @@ type ProfileChange struct {
 	// others are only ever set with another profile.
 	Limits  []Limit
 	Budgets []Budget
+	// Quota bounds what is stored for the agent from now on; nil for nothing. What exists stays.
+	Quota *Quota
+	// Recurring are tasks of the agent that recur, as they were read: if the profile is Now already, those that are still the same are counted
+	// by its quota. A caller that sets a quota sends all pages of them once it is set, as a store cannot see which of its tasks recur.
+	Recurring []Stored
 }
 
 // MostBounds is how many limits and budgets a profile may have.
@@ -21,6 +26,7 @@ const MostBounds = 20
 type Profiled struct {
 	Agent   string
 	Profile []byte
+	Use     *QuotaUse // nil if it has no quota
 }
 
 // ProfilePage is a page of profiles.

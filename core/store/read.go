@@ -35,6 +35,7 @@ type Page struct {
 type PageOf struct {
 	After string // where the page begins: Next of the one before
 	Limit int    // about how many entries it has
+	Agent string // of Profiles: that of this agent alone
 }
 
 // AgentPage is a page of agents.

@@ -12,7 +12,8 @@ import (
 type Root struct {
 	Agent, ID string
 	// Most is how many tasks may be submitted for this root in any hour.
-	Most int
+	Most  int
+	Quota bool // Most is that of a quota
 }
 
 // A store counts in spans of RootSpan, so that what it keeps of a root is bounded. No hour, wherever it begins, has more than Most; counts
@@ -29,16 +30,25 @@ type BreakerError struct {
 	Depth     int    // that the tasks would have; zero if there are too many of them
 	Limit     int    // of the depth, or of the tasks in an hour
 	Until     Millis // when there is room for another task, if there are too many
+	Quota     bool   // the limit is that of a quota
 }
 
 // Error names the root, the bound and what to do.
 func (e *BreakerError) Error() string {
 	if e.Depth > 0 {
+		bound := "max_depth"
+		if e.Quota {
+			bound = "the quota depth of the agent"
+		}
 		return fmt.Sprintf("tasks that submit tasks have come to depth %d below task %q of agent %q, and the limit is %d: "+
-			"let the task recur instead of submitting itself, or raise max_depth", e.Depth, e.ID, e.Agent, e.Limit)
+			"let the task recur instead of submitting itself, or raise %s", e.Depth, e.ID, e.Agent, e.Limit, bound)
+	}
+	bound := "max_spawned"
+	if e.Quota {
+		bound = "the quota spawned of the agent"
 	}
 	return fmt.Sprintf("the runs of task %q of agent %q and of the tasks below it have submitted %d tasks within an hour, which is the limit: "+
-		"there is room again at %s; find out why they are so many, or raise max_spawned", e.ID, e.Agent, e.Limit, e.Until.Time().Format("2006-01-02T15:04:05.000Z07:00"))
+		"there is room again at %s; find out why they are so many, or raise %s", e.ID, e.Agent, e.Limit, e.Until.Time().Format("2006-01-02T15:04:05.000Z07:00"), bound)
 }
 
 // RootSlot is the number of the span that a time lies in.

@@ -32,7 +32,9 @@ type Settlement struct {
 	Due   When   // VerbAgain: when the task is due again; VerbRelease: Due.At is when it was due; VerbRest: when it has rested
 	State []byte // VerbAgain, VerbRest, VerbRelease: the new state; nil leaves the old one; VerbRelease keeps its crashes counted
 	// Unrun declares that the run has not begun, so that crashes stay counted for the other verbs too.
-	Unrun   bool
+	Unrun bool
+	// Recurs declares that the task is one that recurs, for a verb that ends it.
+	Recurs  bool
 	Record  []byte   // VerbComplete, VerbFail, VerbCancel: the tracker's record
 	Group   string   // the task's group, as it was claimed or cancelled; see Submission.OldGroup
 	Kind    string   // as it was claimed

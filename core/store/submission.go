@@ -26,7 +26,12 @@ type Submission struct {
 	// Owed stores a task when the store is full too, and with ConflictKeep regardless of its agent's other tasks: it follows from one that was allowed,
 	// which ends then. Where others are submitted in the same call it has to find room as they do.
 	Owed   bool
-	OldLen int // bytes of the body that ConflictReplace is to replace: a store bounds its reads in one step by it
+	OldLen int  // bytes of the body that ConflictReplace is to replace: a store bounds its reads in one step by it
+	Recurs bool // it is due again after its runs, by a schedule
+	// Bound is set for callers that may not act for all agents, and for runs: the quota of the agent bounds what they store. What is to be stored for an
+	// agent whose quota has another Mark is refused with [ErrChanged], so that nothing is stored that was not checked by the quota of that moment.
+	Bound bool
+	Mark  string // of the quota that the task was checked by; empty for none
 }
 
 // Conflict says what Submit does with a task that already exists.
@@ -58,6 +63,8 @@ type Touch struct {
 	Level           Level
 	Body            []byte
 	Pulse           Pulse
+	Bound           bool // as those of a Submission
+	Mark            string
 }
 
 // Touched is the result of a touch.

@@ -261,6 +261,21 @@ local function tasks_from(from)
   return page
 end
 
+-- quoted says which tasks quotas count that are live no more: a version without quotas has ended them.
+local function quoted(agents)
+  local names = {}
+  for i = 1, #agents, 2 do names[#names + 1] = agents[i] end
+  if #names == 0 or redis.call('EXISTS', base .. 'quotas') == 0 then return end
+  for i, own in ipairs(redis.call('HMGET', base .. 'quotas', unpack(names))) do
+    for _, id in ipairs(own and redis.call('HKEYS', base .. 'recurs:' .. names[i]) or {}) do
+      if not find(names[i], agents[2 * i], id) then
+        fault(names[i], id, 'miscounted')
+        if repair then redis.call('HDEL', base .. 'recurs:' .. names[i], id) end
+      end
+    end
+  end
+end
+
 local page
 if phase == TASKS then
   page = tasks_from(cursor)
@@ -303,6 +318,7 @@ elseif phase == AGENTS then
       fault(agent, '', 'unreadable')
     end
   end
+  quoted(page[2])
   reply[2] = page[1] == '0' and AGENDA .. '0' or AGENTS .. page[1]
 elseif phase == AGENDA then
   page = redis.call('ZSCAN', KEYS[1], cursor, 'COUNT', n)

@@ -11,11 +11,24 @@ local function leave(group, n, retention)
   end
 end
 
+-- unquoted takes tasks that are live no more out of those that the quotas of their agents count.
+-- rule: quotas
+local function unquoted(refs)
+  local names = {}
+  for i, ref in ipairs(refs) do names[i] = string.match(ref, '^[^:]*') end
+  for i, own in ipairs(redis.call('HMGET', base .. 'quotas', unpack(names))) do
+    -- guard: quota-ended-on-redis
+    if own then redis.call('HDEL', base .. 'recurs:' .. names[i], sub(refs[i], #names[i] + 2)) end
+  end
+end
+
 -- forget drops what is kept beside the records of tasks that are live no more: refs are agent:id, kinds theirs.
 local function forget(refs, kinds)
   redis.call('HDEL', base .. 'state', unpack(refs))
   redis.call('HDEL', base .. 'suspects', unpack(refs))
-  if redis.call('EXISTS', base .. 'awaits') == 1 then
+  local there = redis.call('EXISTS', base .. 'awaits', base .. 'quotas', base .. 'quotas')
+  if there > 1 then unquoted(refs) end
+  if there % 2 == 1 then
     for i = 1, #refs do unwait(string.match(refs[i], '^([^:]*):(.*)$')) end
   end
   if redis.call('EXISTS', base .. 'groups') == 1 then redis.call('HDEL', base .. 'groups', unpack(refs)) end

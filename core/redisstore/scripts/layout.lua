@@ -99,6 +99,9 @@
 --   profiles  HASH agent -> opaque; the agent need not have tasks
 --   bounds    HASH agent -> limits and budgets of its profile, each as in limits: a length, ':', and of that length its name, a tab and what it allows; in
 --             place of each they have an 'o', and their buckets are named after the agent
+--   quotas    HASH agent -> mark|live|recurring|bytes|submits: what the quota of its profile allows, each 0 for any number
+--   recurs:A  HASH id -> '' of each live task of A that recurs, while its quota bounds them
+--   paced     HASH agent -> span:n,span:n: how many tasks were submitted in spans of 5 s, while its quota bounds them; until a minute is over
 --   spawned:A:ID HASH number of a span of 5 minutes -> tasks that were stored in it for the root ID of agent A; until all are forgotten
 --   mover     STRING number of the last attempt of a repartition; for a day. moving:N: is in front of the names of what attempt N copies
 --   watched   STRING the epoch of those who listen to events, while somebody does: see follow

@@ -39,7 +39,7 @@ local waits = false -- whether something is parked
 if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base .. 'limits', base .. 'gone', base .. 'profiles', base .. 'watched') > 0 then
   -- rule: limits
   if redis.call('EXISTS', base .. 'open', base .. 'limits') > 0 or redis.call('HEXISTS', base .. 'parked', kind) == 1 then return ODD end
-  if redis.call('HEXISTS', base .. 'profiles', agent) == 1 then return ODD end -- its hours may be quiet
+  if redis.call('HEXISTS', base .. 'profiles', agent) == 1 then return ODD end -- its hours may be quiet, and it may have a quota
   -- rule: holds
   local scopes = { SCOPE_ALL, SCOPE_KIND .. kind, SCOPE_AGENT .. agent, SCOPE_KEY .. ARGV[6], SCOPE_TASK .. ref }
   for _, held in ipairs(redis.call('HMGET', base .. 'holds', unpack(scopes))) do

@@ -28,9 +28,15 @@ local most, few = tonumber(ARGV[1]), tonumber(ARGV[2])
 local tasks_at = FIRST + PER_KIND * tonumber(ARGV[3])
 local n = (#ARGV - 1 - tasks_at) / PER_TASK
 
--- 1. Whether an id is known.
+-- 1. Whether an id is known, or an agent has a quota.
 local names, values, refs, others = {}, {}, {}, {}
 for i = 1, n do names[i] = ARGV[tasks_at + PER_TASK * i - 3] end
+-- rule: quotas
+local TENANTS = redis.call('EXISTS', base .. 'profiles', base .. 'quotas')
+for _, quota in ipairs(TENANTS == 2 and redis.call('HMGET', base .. 'quotas', unpack(names)) or {}) do
+  -- guard: plain-submit-quota
+  if quota then return ODD end
+end
 for i, value in ipairs(redis.call('HMGET', KEYS[2], unpack(names))) do
   values[names[i]] = value
   if value and byte(value) ~= byte(INLINE) then others[#others + 1] = names[i] .. ':' .. ARGV[tasks_at + PER_TASK * i - 2] end
@@ -162,7 +168,7 @@ if not ms or ms > first then
   redis.call('PUBLISH', string.match(base, '^(.-){') .. 'wake', base .. ' ' .. due)
 end
 -- rule: profiles
-if redis.call('EXISTS', base .. 'profiles') == 1 then
+if TENANTS > 0 then
   local profiles = {}
   for agent in pairs(changed) do
     local profile = redis.call('HGET', base .. 'profiles', agent)

@@ -11,16 +11,33 @@
 -- ARGV[2] its profile as the caller has seen it, or ''
 -- ARGV[3] what it is to be; '' to delete it
 -- ARGV[4] its limits and budgets, as in layout; '' for none
+-- ARGV[5] its quota, as in layout; '' for none
+-- ARGV[6] tasks that recur, as the caller has read them, a line for each: SHA-1 of its record, then its id; those that are still so are counted if
+--         the profile is the new one already
 -- returns {now, 1, or 4 when it is another by now}
 
 local DONE = 1
 local CHANGED = 4
 local agent, was, new, bounds = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local old = redis.call('HGET', KEYS[2], agent) or ''
+if old == new and ARGV[6] ~= '' then
+  redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
+  local most = string.match(redis.call('HGET', base .. 'quotas', agent) or '', '^%x+|%d+|(%d+)')
+  local value = redis.call('HGET', base .. 'agents', agent)
+  for sum, id in string.gmatch((tonumber(most) or 0) > 0 and ARGV[6] or '', '(%x+) ([^\n]+)') do
+    local live = find(agent, value, id)
+    -- guard: quota-enrolled-as-read
+    if live and redis.sha1hex(sub(live, 8)) == sum then redis.call('HSET', base .. 'recurs:' .. agent, id, '') end
+  end
+end
 if old == new then return { now, DONE } end
 if old ~= was then return { now, CHANGED } end
 redis.call('ZREM', KEYS[6], '') -- the first write must be one that is allowed when memory is full
 if new == '' then redis.call('HDEL', KEYS[2], agent) else redis.call('HSET', KEYS[2], agent, new) end
+local recurring, paced = string.match(ARGV[5], '^%x+|%d+|(%d+)|%d+|(%d+)$')
+if ARGV[5] == '' then redis.call('HDEL', base .. 'quotas', agent) else redis.call('HSET', base .. 'quotas', agent, ARGV[5]) end
+if (tonumber(recurring) or 0) == 0 then redis.call('DEL', base .. 'recurs:' .. agent) end
+if (tonumber(paced) or 0) == 0 then redis.call('HDEL', base .. 'paced', agent) end
 local had, looked = redis.call('HGET', KEYS[3], agent) or '', false
 if had ~= bounds then
   if bounds == '' then redis.call('HDEL', KEYS[3], agent) else redis.call('HSET', KEYS[3], agent, bounds) end

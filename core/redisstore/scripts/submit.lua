@@ -1,6 +1,6 @@
 -- submit: store new tasks; what becomes of one whose id is live, or finished within the retention, it says itself.
--- needs: known answers profiled
--- needs to replace: look holds signals finished known grouped answers profiled withdraw
+-- needs: known answers profiled quota
+-- needs to replace: look holds signals finished known grouped answers profiled withdraw quota
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks
@@ -9,20 +9,22 @@
 -- ARGV[2] most live tasks an agent may have, KiB of large ones, and how many may be in the agenda, with a | between; behind them an o if all
 --         tasks are owed: they are stored when memory is full too
 -- ARGV[3] retention of finished records, ms
--- ARGV[4..] 7 for each task: agent, due (ms, or minus a delay in ms), record (to check, what it weighs), group key or '', id, kind, rule
+-- ARGV[4] how each task counts for the quota of its agent: 1 if it recurs, 2 if it is bound, 3 if both, else 0; behind them, if there are any, the marks(16) of
+--         the quotas that they were checked by; '' if none counts
+-- ARGV[5..] 7 for each task: agent, due (ms, or minus a delay in ms), record (to check, what it weighs), group key or '', id, kind, rule
 --           rule: '' keep what is there, else k, f (refuse), r (replace) or o (keep, whatever the limits) and, each with its length, the first state,
 --           the version that is to be replaced, its group key as the caller takes it (see group_of), the root that the task counts for
 --           (agent:id, or ''), how many it may have in an hour, and the hold that a new task has from the beginning, or '': when it
 --           ends, ms (13), 0 for never, then who and why
 -- returns {now, for each task: its due time, '=' and its due time if it was replaced, 0 (exists, or would be stored),
---          -1 (over the limit), -4 (of bytes), -2 (refused), -3 (changed), -5 (it runs, and was cancelled) or '~' and when its root has room again, then {agent, profile of
---          each that has one} if the partition has any}
+--          -1 (over the limit), -4 (of bytes), -2 (refused), -3 (changed), -5 (it runs, and was cancelled), '~' and when its root has room again, or what a quota
+--          says (see quota), then {agent, profile of each that has one} if the partition has any}
 
 local mode, retention = ARGV[1], tonumber(ARGV[3])
 local most, heaviest, few = string.match(ARGV[2], '^(%d+)|(%d+)|(%d+)o?$')
 most, heaviest, few = tonumber(most), tonumber(heaviest), tonumber(few)
 local FIELDS = 7 -- of each task
-local FIRST = 3 -- arguments in front of the tasks
+local FIRST = 4 -- arguments in front of the tasks
 -- The answers.
 local EXISTS = 0
 local OVER = -1
@@ -74,7 +76,9 @@ elseif #refs > 0 then -- what may be large is read only if it is to be replaced;
   end
 end
 
-local GONE = redis.call('EXISTS', base .. 'gone') == 1
+local GONE, TENANTS = redis.call('EXISTS', base .. 'gone') == 1, redis.call('EXISTS', base .. 'profiles', base .. 'quotas')
+-- rule: quotas
+if TENANTS == 2 then quota.read(names) end
 if GONE then
   for i = 1, n do refs[i] = names[i] .. ':' .. ids[i] end
   ends = redis.call('ZMSCORE', base .. 'gone', unpack(refs, 1, n))
@@ -163,22 +167,23 @@ local function full(rule)
   return FULL .. string.format('%.0f', (at + 1) * SPAN + HOUR)
 end
 
--- heavier says whether an agent would have too many bytes with a task, whose old definition goes if it is replaced; else it
+-- heavier is the answer if an agent would have too many bytes with a task, whose old definition goes if it is replaced; else it
 -- has them. What is small costs nothing here.
 local hefts = {} -- KiB of agents
-local function heavier(agent, value, record, live, owed)
+local function heavier(agent, value, record, live, owed, flag)
   local kib = mode == CHECK and tonumber(record) or heft(record, 0)
   local was = live and heft(live, 7) or 0
-  if kib == 0 and was == 0 then return false end
+  if kib == 0 and was == 0 then return nil end
   local have = hefts[agent]
   if not have then
     local inlined = value and byte(value) == byte(INLINE)
     have = value and (inlined and heft(value, 8) or tonumber(redis.call('HGET', base .. 'bytes', agent) or 0)) or 0
   end
   hefts[agent] = have
-  if kib > was and not owed and have + kib - was > heaviest then return true end
-  hefts[agent] = have + kib - was
-  return false
+  if kib > was and not owed and have + kib - was > heaviest then return HEAVY end
+  local against = quota.of[agent] and quota.too_heavy(quota.of[agent], flag, have, kib - was)
+  if not against then hefts[agent] = have + kib - was end
+  return against
 end
 
 local dirty, state_sets, again, replaced = {}, {}, {}, {}
@@ -284,8 +289,14 @@ local function store(i, rule)
   -- guard: callback-owed-on-redis
   -- rule: most-live-tasks
   if not against and not live and live_count >= most and rule.name ~= RULE_OWED then against = OVER end
+  local own, flag = quota.of[agent], nil
+  if own then
+    flag = sub(ARGV[4], i, i)
+    local mark = #ARGV[4] > n and sub(ARGV[4], n + 16 * i - 15, n + 16 * i) or ''
+    against = against or quota.refuses(own, id, flag, mark, live_count, not live)
+  end
   if not against then against = full(rule) end
-  if not against and heavier(agent, values[i], record, live, rule.name == RULE_OWED) then against = HEAVY end
+  if not against then against = heavier(agent, values[i], record, live, rule.name == RULE_OWED, flag) end
   if against then
     reply[i + 1] = against
     refused = refused or against ~= EXISTS
@@ -295,6 +306,7 @@ local function store(i, rule)
     local r = root_of(rule.root)
     r.fresh = r.fresh + 1
   end
+  if own then quota.stored(own, id, flag) end
   if mode == CHECK then
     if not live then checked[agent] = live_count + 1 end
     return
@@ -384,6 +396,7 @@ for name, r in pairs(roots) do
     redis.call('PEXPIRE', key, HOUR + SPAN) -- by then nothing in it counts
   end
 end
+quota.write()
 if #holds_ > 0 then redis.call('HSET', base .. 'holds', unpack(holds_)) end
 if #terms > 0 then redis.call('ZADD', base .. 'leases', unpack(terms)) end
 placed()
@@ -392,6 +405,6 @@ count('submitted', created)
 count('live', created)
 counted()
 if earliest then announce(earliest) end
-local profiles = profiles_of(names, 1)
+local profiles = TENANTS > 0 and profiles_of(names, 1, true)
 if profiles then reply[n + 2] = profiles end
 return kept_answer(reply)

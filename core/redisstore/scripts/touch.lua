@@ -1,12 +1,13 @@
 -- touch: note that something happened for the subjects of activity tasks, and book their runs.
--- needs: look holds known answers
+-- needs: look holds known answers quota
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks
 -- KEYS[4] pulse
 -- ARGV[1] most live tasks an agent may have, KiB of large ones, and how many may be in the agenda, with a | between
--- ARGV[2..] 6 for each touch: agent, id, record, group key or '', quiet time in ms, longest in ms to debounce or ''
--- returns {now, for each touch: 1 a run was booked, 0 one was already, -1 over the limit, -4 of bytes; its due time or 0; reason}
+-- ARGV[2..] 7 for each touch: agent, id, record, group key or '', quiet time in ms, longest in ms to debounce or '', and if it is bound by the quota of
+--           its agent 2 and the mark of the quota that it was checked by, else ''
+-- returns {now, for each touch: 1 a run was booked, 0 one was already, -1 over the limit, -4 of bytes, or what a quota says (see quota); its due time or 0; reason}
 
 -- The answers.
 local OVER = -1
@@ -78,8 +79,8 @@ local function move(agent, id, live, member, place_, name, due)
   end
 end
 
-for i = 2, #ARGV, 6 do
-  local agent, id, record, group, quiet, most_quiet = unpack(ARGV, i, i + 5)
+for i = 2, #ARGV, 7 do
+  local agent, id, record, group, quiet, most_quiet, bound = unpack(ARGV, i, i + 6)
   local delay, longest, ref = tonumber(quiet), tonumber(most_quiet), agent .. ':' .. id
   local value = redis.call('HGET', KEYS[2], agent)
   local live, member = find(agent, value, id)
@@ -90,7 +91,9 @@ for i = 2, #ARGV, 6 do
   elseif not live and heavier(agent, value, record) then
     answer(HEAVY, 0, '')
   elseif not live then
-    create(agent, value, id, record, group, now + delay)
+    local against = bound ~= '' and quota.one(agent, value, id, record, sub(bound, 1, 1), sub(bound, 2))
+    -- guard: quota-touch-on-redis
+    if against then answer(against, 0, '') else create(agent, value, id, record, group, now + delay) end
   elseif not pulse then -- it was submitted as something else: it is left as it is
     local _, due = where(agent, id, live, member)
     answer(0, due, 'waiting')
