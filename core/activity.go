@@ -4,7 +4,9 @@ package core
 
 import (
 	"context"
+	"errors"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
@@ -32,7 +34,7 @@ func (s *Scheduler) Notice(ctx context.Context, kind string, subject Subject) (m
 	if err := s.base.AllowActivity(ctx, change); err != nil {
 		return model.Noticed{}, err
 	}
-	touched, err := s.store.Touch(ctx, []store.Touch{sub})
+	touched, err := touch(ctx, s, &sub)
 	if err != nil {
 		return model.Noticed{}, err
 	}
@@ -44,6 +46,19 @@ func (s *Scheduler) Notice(ctx context.Context, kind string, subject Subject) (m
 		s.base.ChangedAll(change, t.Due.Time())
 	}
 	return model.Noticed{Scheduled: t.Booked, Reason: t.Reason, Due: t.Due.Time(), Agent: sub.Agent, ID: sub.ID}, nil
+}
+
+// touch stores a touch, which may make a task if the quota of its agent has room. It is checked again if that has changed.
+func touch(ctx context.Context, s *Scheduler, sub *store.Touch) (touched []store.Touched, err error) {
+	for try := 1; ; try++ {
+		if err := base.WallTouch(ctx, s.base, originOf(ctx), sub, try > 1); err != nil {
+			return nil, err
+		}
+		touched, err = s.store.Touch(ctx, []store.Touch{*sub})
+		if !errors.Is(err, store.ErrChanged) || try == base.MostTries {
+			return touched, err
+		}
+	}
 }
 
 // activityTask is the touch that a notice becomes: the task of its subject, whether it exists or not; none if only that task can have the rule.

@@ -98,6 +98,7 @@ const (
 	CodeInvalid          = model.CodeInvalid
 	CodeLeaseLost        = model.CodeLeaseLost
 	CodeLimit            = model.CodeLimit
+	CodeQuota            = model.CodeQuota
 	CodeNotFound         = model.CodeNotFound
 	CodeRunsFailed       = model.CodeRunsFailed
 	CodeSpawnDepth       = model.CodeSpawnDepth

@@ -140,12 +140,15 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 	if err := s.allowSubmit(ctx, tasks, subs); err != nil {
 		return nil, err
 	}
+	if err := base.Wall(ctx, s.base, origin, tasks, subs, false); err != nil {
+		return nil, s.broken(origin, subs, err)
+	}
 	codec.HoldNew(ctx, tasks, subs)
 	with := s.planByProfiles(subs)
 	var was []Status
 	start, placed, err := s.submitAndStart(ctx, subs)
-	if placed == nil && err == nil {
-		placed, was, err = s.place(ctx, subs)
+	if placed == nil && err == nil || errors.Is(err, store.ErrChanged) {
+		placed, was, err = s.place(ctx, tasks, subs, err)
 	}
 	if err != nil {
 		return nil, s.broken(origin, subs, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/decide"
@@ -51,7 +52,7 @@ func (r *run) spawn(ctx context.Context) error {
 		Agent: r.claimed.Agent, ID: id, Kind: r.claimed.Kind, Group: child.Group, Key: child.LimitKey, Level: r.claimed.Level,
 		Body: child.Encode(),
 	}
-	placed, err := s.store.Submit(ctx, []store.Submission{sub})
+	placed, err := base.SubmitBound(ctx, s.base, sub, s.base.Profiles.Of(r.claimed.Profile, s.config.Zone))
 	if err != nil {
 		return err
 	}

@@ -116,9 +116,9 @@ func sameBody(a, b []byte) bool {
 	return bytes.Equal(x.Encode(), y.Encode())
 }
 
-// place stores submissions. Those that replace a task take over its history; if one of these changes meanwhile, all are
-// tried again. was are the statuses that those had before, in order; nil if none was to replace another.
-func (s *Scheduler) place(ctx context.Context, subs []store.Submission) (placed []store.Submitted, was []Status, err error) {
+// place stores submissions. Those that replace a task take over its history; if one of these changes meanwhile, or the quota of an agent, all are
+// tried again. changed is ErrChanged if they were tried already. was are the statuses that those had before, in order; nil if none was to replace another.
+func (s *Scheduler) place(ctx context.Context, tasks []NewTask, subs []store.Submission, changed error) (placed []store.Submitted, was []Status, err error) {
 	var replacing []int
 	planned := make([][]byte, len(subs))
 	for i := range subs {
@@ -131,6 +131,11 @@ func (s *Scheduler) place(ctx context.Context, subs []store.Submission) (placed 
 		was = make([]Status, len(subs))
 	}
 	for try := 1; ; try++ {
+		if changed != nil {
+			if err := base.Wall(ctx, s.base, originOf(ctx), tasks, subs, true); err != nil {
+				return nil, nil, err
+			}
+		}
 		if err := s.takeOverAll(ctx, subs, replacing, planned, was); err != nil {
 			return nil, nil, err
 		}
@@ -138,6 +143,7 @@ func (s *Scheduler) place(ctx context.Context, subs []store.Submission) (placed 
 		if !errors.Is(err, store.ErrChanged) || try == base.MostTries {
 			return placed, was, err
 		}
+		changed = err
 	}
 }
 
@@ -223,6 +229,7 @@ func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned
 		sub.Conflict, sub.State, sub.OldLen = store.ConflictKeep, nil, 0
 		return t.Status, nil
 	}
+	base.NotTooSoon(s.base, sub, &kept.Runs, t.Status == StatusInProgress)
 	sub.Version, sub.OldGroup, sub.OldLen, sub.State = t.Version, b.Group, len(t.Body), kept.First()
 	return t.Status, nil
 }

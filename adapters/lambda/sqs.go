@@ -139,5 +139,5 @@ var errEnded = errors.New("not submitted, because an earlier record failed")
 // Anything else is the store's fault, and other records would fail alike.
 func ofInput(err error) bool {
 	code := core.CodeOf(err)
-	return trigger.Final(err) || code == core.CodeDisabled || code == core.CodeLimit
+	return trigger.Final(err) || code == core.CodeDisabled || code == core.CodeLimit || code == core.CodeQuota
 }

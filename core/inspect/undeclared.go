@@ -109,7 +109,7 @@ func (s *View) sameProfile(p model.Profile, have record.Profile) bool {
 		p.Zone = s.base.Config.Zone
 	}
 	want := codec.ProfileRecord(&p)
-	want.Limits, want.Budgets = codec.ProfileBounds(&p)
+	codec.ProfileBounds(&want, &p)
 	want.Revision, want.Replanning = have.Revision, have.Replanning
 	stored, err := record.DecodeProfile(want.Encode())
 	return err == nil && reflect.DeepEqual(stored, have)

@@ -64,6 +64,7 @@ const (
 	CodeInvalid     Code = "invalid"       // the caller's input is wrong; nothing was written
 	CodeNotFound    Code = "not_found"     // no such task or group
 	CodeLimit       Code = "limit"         // an agent has too many tasks; nothing was written
+	CodeQuota       Code = "quota"         // the quota of an agent refuses a task; nothing was written
 	CodeUnavailable Code = "unavailable"   // the store cannot be reached, or refuses; the outcome is unknown
 	CodeStoreFull   Code = "store_full"    // the store is out of memory; nothing was written
 	CodeDisabled    Code = "kind_disabled" // tasks of this kind are refused; nothing was written
@@ -115,6 +116,8 @@ func CodeOf(err error) Code {
 		return CodeForbidden
 	case errors.As(err, &inv), errors.As(err, new(*store.ConfigError)), errors.As(err, new(*schedule.ParseError)):
 		return CodeInvalid
+	case errors.As(err, &broken) && broken.Quota, errors.As(err, &limit) && limit.Quota != "":
+		return CodeQuota
 	case errors.As(err, &broken):
 		if broken.Depth > 0 {
 			return CodeSpawnDepth

@@ -20,6 +20,8 @@ type profileJSON struct {
 	Labels   map[string]string `json:"labels,omitempty"`
 	Limits   []store.Limit     `json:"limits,omitempty"`
 	Budgets  []store.Budget    `json:"budgets,omitempty"`
+	Quota    store.Quota       `json:"quota,omitzero"`
+	Used     *store.QuotaUse   `json:"quota_used,omitempty"`
 	Revision int64             `json:"revision,omitempty"`
 }
 
@@ -40,7 +42,7 @@ func (p *Profile) Read(data []byte) error {
 	for _, name := range names {
 		field, known := fields[name]
 		if !known {
-			return check.Invalid(check.Clip(name), "is not a field of a profile: expected agent_id, zone, quiet, urgent, labels, limits, budgets or revision")
+			return check.Invalid(check.Clip(name), "is not a field of a profile: expected agent_id, zone, quiet, urgent, labels, limits, budgets, quota or revision")
 		}
 		if string(values[name]) == "null" {
 			continue
@@ -78,6 +80,13 @@ func (p *Profile) fields() map[string]func(value []byte) error {
 				p.Budgets = append(p.Budgets, b)
 				return err
 			})
+		},
+		"quota_used": func([]byte) error { return nil }, // so that a profile can be sent as it was read
+		"quota": func(value []byte) (err error) {
+			if p.Quota, err = bound.ReadQuota(value); err != nil {
+				return check.Within("quota", err)
+			}
+			return nil
 		},
 		"quiet": func(value []byte) (err error) {
 			p.Quiet, err = readQuiet(value)

@@ -90,6 +90,9 @@ type Profile struct {
 	// Each. Only callers that may act for all agents can change them; a profile set by another caller keeps the existing ones.
 	Limits  []store.Limit
 	Budgets []store.Budget
+	// Quota bounds what callers of this agent, and runs, may store for it. Only callers that may act for all agents can change it.
+	Quota store.Quota
+	Used  *store.QuotaUse // how much of it is used, where a profile was read; nil without one
 	// Revision grows with each change. It is set by the store. If a caller sets one other than zero, it must be that of the profile to be replaced, if one exists.
 	Revision int64
 }
@@ -111,6 +114,9 @@ func (p *Profile) Check() error {
 	}
 	if err := p.checkBounds(); err != nil {
 		return err
+	}
+	if err := bound.CheckQuota(&p.Quota); err != nil {
+		return check.Within("quota", err)
 	}
 	return CheckLabels(p.Labels)
 }

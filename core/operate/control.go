@@ -269,8 +269,11 @@ func (s *Desk) replay(ctx context.Context, t *store.Stored) (time.Time, error) {
 	kept.Calls++ // a replayed task is to be handled again, also if it was before
 	effects, err := s.base.Store.Replay(ctx, []store.Replay{{
 		Agent: t.Agent, ID: t.ID, Kind: rec.Kind, Group: rec.Group, Key: b.LimitKey, Level: rec.Level, Body: rec.Body, State: kept.First(),
-		Activity: b.Activity != nil,
+		Activity: b.Activity != nil, Recurs: b.Recurs() && !b.Manual, Bound: base.BoundReplay(ctx, s.base),
 	}})
+	if err == nil && effects[0].Refused != nil {
+		return time.Time{}, effects[0].Refused
+	}
 	e, err := effect(t, effects, err)
 	if err == nil {
 		s.base.Changed(change, &b, e.Due)

@@ -140,7 +140,7 @@ func (im *importing) refuse(line int, err error) {
 // refusable reports whether an error is about what was to be stored: else every line would fail with it.
 func refusable(err error) bool {
 	switch model.CodeOf(err) {
-	case model.CodeInvalid, model.CodeLimit, model.CodeConflict, model.CodeDisabled, model.CodeForbidden:
+	case model.CodeInvalid, model.CodeLimit, model.CodeQuota, model.CodeConflict, model.CodeDisabled, model.CodeForbidden:
 		return true
 	default:
 		return false

@@ -19,7 +19,7 @@ import (
 // SetProfile sets the profile of an agent, replacing any previous one, and returns it as it is stored. The agent need not have tasks. Its
 // waiting tasks get the due times that follow, and the call returns when all of them have: if it fails in between, or its process dies,
 // the next process that claims a task of the agent completes that. No task starts in quiet hours meanwhile. Fails with an *[store.InvalidError], and with a
-// *[model.ForbiddenError] if it has other limits or budgets than its caller may set.
+// *[model.ForbiddenError] if it has other limits, budgets or another quota than its caller may set.
 func (s *Desk) SetProfile(ctx context.Context, p model.Profile) (model.Profile, error) {
 	if p.Zone == "" {
 		p.Zone = s.base.Config.Zone
@@ -28,7 +28,7 @@ func (s *Desk) SetProfile(ctx context.Context, p model.Profile) (model.Profile, 
 		return model.Profile{}, err
 	}
 	next := codec.ProfileRecord(&p)
-	next.Limits, next.Budgets = codec.ProfileBounds(&p)
+	codec.ProfileBounds(&next, &p)
 	return s.changeProfile(ctx, p.Agent, next)
 }
 
@@ -42,20 +42,23 @@ func (s *Desk) DeleteProfile(ctx context.Context, agent string) error {
 	return err
 }
 
-// Profile returns the profile of an agent. Fails with ErrNotFound if it has none.
+// Profile returns the profile of an agent, and how much of its quota is used. Fails with ErrNotFound if it has none.
 func (s *Desk) Profile(ctx context.Context, agent string) (model.Profile, error) {
 	if err := check.ValidID("agent_id", agent); err != nil {
 		return model.Profile{}, err
 	}
-	h, err := s.base.ProfileOf(ctx, agent)
-	switch {
-	case err != nil:
+	page, err := s.base.Store.Profiles(ctx, store.PageOf{Agent: agent, Limit: 1})
+	if err != nil {
 		return model.Profile{}, err
-	case h == nil || h.Stored.Deleted:
-		return model.Profile{}, model.ErrNotFound
-	default:
-		return h.Model(agent), nil
 	}
+	for i := range page.Profiles {
+		if h := s.base.Profiles.Of(page.Profiles[i].Profile, s.base.Config.Zone); h != nil && !h.Stored.Deleted {
+			p := h.Model(agent)
+			p.Used = page.Profiles[i].Use
+			return p, nil
+		}
+	}
+	return model.Profile{}, model.ErrNotFound
 }
 
 // Profiles returns a page of all profiles, in no order, and the cursor of the next page: empty on the last one. A page has about as many
@@ -72,7 +75,9 @@ func (s *Desk) Profiles(ctx context.Context, cursor string, limit int) ([]model.
 	var out []model.Profile
 	for i := range page.Profiles {
 		if h := s.base.Profiles.Of(page.Profiles[i].Profile, s.base.Config.Zone); h != nil && !h.Stored.Deleted {
-			out = append(out, h.Model(page.Profiles[i].Agent))
+			p := h.Model(page.Profiles[i].Agent)
+			p.Used = page.Profiles[i].Use
+			out = append(out, p)
 		}
 	}
 	return out, page.Next, nil

@@ -16,7 +16,7 @@ import (
 
 // agentCommand is the parent of its commands, and does nothing by itself.
 func (p *process) agentCommand(o *options) *cobra.Command {
-	cmd := command("agent", "Set the zone, quiet hours, limits and budgets of agents; export, import and forget agents",
+	cmd := command("agent", "Set the zone, quiet hours, limits, budgets and quotas of agents; export, import and forget agents",
 		"  duly agent set ada --zone Europe/Berlin --quiet 22:00-07:00\n  duly agent show ada\n  duly agent unset ada",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -42,11 +42,13 @@ func oneAgent(args []string) (string, error) {
 func (p *process) agentSetCommand(o *options) *cobra.Command {
 	var set core.Profile
 	var quiet, labels, limits, budgets []string
+	var quota string
 	cmd := command("set AGENT", "Set the profile of an agent; its waiting tasks are planned by it",
 		`  duly agent set ada --zone Europe/Berlin --quiet 22:00-07:00
   duly agent set ada --quiet "22:00-07:00" --quiet "00:00-24:00 sat-sun" --urgent
   duly agent set ada --zone Asia/Tokyo --label tier=gold
-  duly agent set ada --limit concurrency=2 --budget "unit=tokens,amount=100000,per=day"`,
+  duly agent set ada --limit concurrency=2 --budget "unit=tokens,amount=100000,per=day"
+  duly agent set ada --quota "live=200,recurring=20,interval=5m,submits=60,kinds=digest+report-*"`,
 		func(cmd *cobra.Command, args []string) error {
 			var err error
 			if set.Agent, err = oneAgent(args); err == nil {
@@ -57,6 +59,9 @@ func (p *process) agentSetCommand(o *options) *cobra.Command {
 			}
 			if err == nil {
 				err = bounded(&set, limits, budgets)
+			}
+			if err == nil && quota != "" {
+				set.Quota, err = quotaOf(quota)
 			}
 			if err != nil {
 				return err
@@ -77,6 +82,7 @@ func (p *process) agentSetCommand(o *options) *cobra.Command {
 	flags.StringArrayVar(&labels, "label", nil, "name=value of your own; can be given several times")
 	flags.StringArrayVar(&limits, "limit", nil, `bounds runs of this agent, such as "kind=digest,concurrency=2" or "limit_key=openai:*,rate=60/1m"; can be given several times`)
 	flags.StringArrayVar(&budgets, "budget", nil, `what runs of this agent may use, such as "unit=tokens,amount=100000,per=day,then=pause"; can be given several times`)
+	flags.StringVar(&quota, "quota", "", `what callers of this agent, and runs, may store for it: live, recurring, bytes, submits, interval, horizon, kinds, depth and spawned, such as "live=200,interval=5m,kinds=digest+report-*"`)
 	return o.withJSON(cmd)
 }
 

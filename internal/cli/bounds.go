@@ -1,11 +1,12 @@
 package cli
 
-// Limits and budgets: what their commands have in common, and those of one agent as flags of duly agent set and lines of duly agent show.
+// Limits, budgets and quotas: what their commands have in common, and those of one agent as flags of duly agent set and lines of duly agent show.
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -154,7 +155,74 @@ func boundOf[V any](text, flag string, read func([]byte) (V, error)) (V, error) 
 	return v, err
 }
 
-// boundLines are the limits and budgets of a profile, for people.
+// quotaOf reads the flag of a quota, whose names are the fields of the API.
+func quotaOf(text string) (store.Quota, error) {
+	fields := map[string]any{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		name = strings.TrimSpace(name)
+		if _, twice := fields[name]; twice {
+			return store.Quota{}, usage("give it once", "--quota %q has %s twice", text, name)
+		}
+		fields[name] = value
+		switch name {
+		case "interval", "horizon":
+		case "kinds":
+			fields[name] = strings.Split(value, "+")
+		default:
+			if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+				fields[name] = n
+			}
+		}
+	}
+	var p core.Profile
+	data, err := json.Marshal(map[string]any{"quota": fields})
+	if err == nil {
+		err = p.Read(data)
+	}
+	if err != nil {
+		err = usage(`use one such as --quota "live=200,recurring=20,interval=5m,kinds=digest+report-*"`, "--quota %q: %v", text, err)
+	}
+	return p.Quota, err
+}
+
+// quotaLines are the quota of a profile, with how much of each is used, for people.
+func quotaLines(p *core.Profile) (lines [][2]string) {
+	q, u := &p.Quota, p.Used
+	if u == nil {
+		u = &store.QuotaUse{}
+	}
+	counted := func(name string, used, most int64) {
+		if most > 0 {
+			text := strconv.FormatInt(most, 10)
+			if p.Used != nil {
+				text = fmt.Sprintf("%d of %d used", used, most)
+			}
+			lines = append(lines, [2]string{"quota " + name, text})
+		}
+	}
+	said := func(name, text string) {
+		if text != "" && text != "0" {
+			lines = append(lines, [2]string{"quota " + name, text})
+		}
+	}
+	counted("live", int64(u.Live), int64(q.Live))
+	counted("recurring", int64(u.Recurring), int64(q.Recurring))
+	counted("bytes", u.Bytes, q.Bytes)
+	counted("submits a minute", int64(u.Submits), int64(q.Submits))
+	if q.Interval > 0 {
+		said("interval", store.ShortDuration(q.Interval))
+	}
+	if q.Horizon > 0 {
+		said("horizon", store.ShortDuration(q.Horizon))
+	}
+	said("kinds", strings.Join(q.Kinds, ", "))
+	said("depth", strconv.Itoa(q.Depth))
+	said("spawned", strconv.Itoa(q.Spawned))
+	return lines
+}
+
+// boundLines are the limits, the budgets and the quota of a profile, for people.
 func boundLines(p *core.Profile) (lines [][2]string) {
 	for i := range p.Limits {
 		l := store.LimitUse{Limit: p.Limits[i]}
@@ -166,5 +234,5 @@ func boundLines(p *core.Profile) (lines [][2]string) {
 		b.About.Agent = p.Agent
 		lines = append(lines, [2]string{"budget", fmt.Sprintf("%s %s, then %s (%s)", b.Amount, b.About, b.Then, b.Zone)})
 	}
-	return lines
+	return append(lines, quotaLines(p)...)
 }

@@ -74,8 +74,8 @@ func (a *Agent) read() error {
 		switch name {
 		case "agent":
 			name = "agent_id"
-		case "agent_id", "revision":
-			return e.at.fail("unknown key; expected one of agent, budgets, labels, limits, quiet, urgent, zone")
+		case "agent_id", "revision", "quota_used":
+			return e.at.fail("unknown key; expected one of agent, budgets, labels, limits, quiet, quota, urgent, zone")
 		}
 		if fields[name], err = profileField(name, e.value); err != nil {
 			return err
@@ -126,6 +126,9 @@ func (a *Agent) refused(err error) error {
 	}
 	if at := a.at.of(field); at != a.at {
 		return at.fail("%s", inv.Reason)
+	}
+	if at := a.at.of("quota"); at != a.at && strings.HasPrefix(field, "quota.") {
+		return at.fail("%s %s", field, inv.Reason)
 	}
 	for _, list := range []string{"quiet", "limits", "budgets"} {
 		if at := a.at.of(list); at != a.at && strings.HasPrefix(field, list+"[") {

@@ -32,6 +32,7 @@ var keyed = map[string]struct {
 	"sender":            {func(v any) object { return object{"senders": []any{v}} }, nil},
 	"agent":             {func(v any) object { return object{"agents": []any{v}} }, object{"agent": "a"}},
 	"quiet":             {func(v any) object { return object{"agents": []any{object{"agent": "a", "quiet": []any{v}}}} }, object{"from": "01:00", "to": "02:00"}},
+	"quota":             {func(v any) object { return object{"agents": []any{object{"agent": "a", "quota": v}}} }, object{}},
 	"own_limit":         {func(v any) object { return object{"agents": []any{object{"agent": "a", "limits": []any{v}}}} }, object{"concurrency": 1}},
 	"own_budget":        {func(v any) object { return object{"agents": []any{object{"agent": "a", "budgets": []any{v}}}} }, object{"unit": "runs", "per": "day", "amount": 1}},
 	"heat":              {func(v any) object { return object{"heat": v} }, object{"from": 20}},
@@ -218,8 +219,10 @@ func known(t *testing.T, part string, base object) []string {
 		return fieldsOf(t, "OwnLimit")
 	case strings.Contains(err.Error(), "is not a field of a budget"):
 		return fieldsOf(t, "OwnBudget")
+	case strings.Contains(err.Error(), "is not a field of a quota"):
+		return fieldsOf(t, "Quota")
 	case strings.Contains(err.Error(), "is not a field of a profile"):
-		fields := slices.DeleteFunc(fieldsOf(t, "ProfileSetting"), func(name string) bool { return name == "agent_id" || name == "revision" })
+		fields := slices.DeleteFunc(fieldsOf(t, "ProfileSetting"), func(name string) bool { return name == "agent_id" || name == "revision" || name == "quota_used" })
 		return slices.Sorted(slices.Values(append(fields, "agent")))
 	default:
 		return fieldsOf(t, "QuietHours")

@@ -139,7 +139,7 @@ func (m *Metrics) register() {
 	for _, fault := range store.Faults() {
 		m.faults.WithLabelValues(string(fault))
 	}
-	for _, code := range []core.Code{core.CodeSpawnDepth, core.CodeSpawnRate} {
+	for _, code := range []core.Code{core.CodeSpawnDepth, core.CodeSpawnRate, core.CodeQuota} {
 		m.refused.WithLabelValues(string(code))
 	}
 	for _, verb := range verbs {

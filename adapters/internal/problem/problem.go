@@ -38,6 +38,7 @@ var statuses = [...]struct {
 	{core.CodeInvalid, http.StatusBadRequest},
 	{core.CodeNotFound, http.StatusNotFound},
 	{core.CodeLimit, http.StatusTooManyRequests},          // it ends by itself, as the tasks of the agent finish
+	{core.CodeQuota, http.StatusTooManyRequests},          // the same; 403 for what the quota never allows
 	{core.CodeSpawnRate, http.StatusTooManyRequests},      // it ends by itself, within an hour
 	{core.CodeSpawnDepth, http.StatusUnprocessableEntity}, // it never does
 	{core.CodeConflict, http.StatusConflict},
@@ -80,10 +81,20 @@ type Error struct {
 	Detail string    `json:"detail"`
 	Code   core.Code `json:"code"`            // what programs act on
 	Field  string    `json:"field,omitempty"` // which field of an invalid request is wrong
+	Quota  *Quota    `json:"quota,omitempty"` // which quota refuses the request
 	// Report is what the pull did in spite of the error.
 	Report *core.Report `json:"report,omitempty"`
 	// Header is sent with the answer.
 	Header http.Header `json:"-"`
+}
+
+// Quota is the part of an agent's quota that refuses a task, and how much of it is left.
+type Quota struct {
+	Name  string `json:"name"`
+	Agent string `json:"agent_id"`
+	Limit int    `json:"limit,omitempty"` // of those that are counted
+	Used  int    `json:"used,omitempty"`
+	Left  int    `json:"left"`
 }
 
 // New is a problem with the status of its code.
@@ -168,13 +179,36 @@ func Of(err error) *Error {
 		if inv, ok := errors.AsType[*core.InvalidError](err); ok {
 			p.Field = inv.Field
 		}
-		if broken, ok := errors.AsType[*store.BreakerError](err); ok && broken.Until != 0 {
-			// As a date: what it is in seconds depends on whose clock it is.
-			at := broken.Until.Time().Add(time.Second - time.Nanosecond).Truncate(time.Second)
-			p.Header = http.Header{"Retry-After": {at.UTC().Format(http.TimeFormat)}}
-		}
-		return p
+		return p.bounded(err)
 	}
+}
+
+// bounded adds to a problem what a breaker or a quota says: which it is, how much is left, and when there is room again.
+func (p *Error) bounded(err error) *Error {
+	var until store.Millis
+	if broken, ok := errors.AsType[*store.BreakerError](err); ok {
+		until = broken.Until
+		if broken.Quota && broken.Depth > 0 {
+			p = withStatus(http.StatusForbidden, p.Code, p.Detail)
+			p.Quota = &Quota{Name: "depth", Agent: broken.Agent, Limit: broken.Limit, Used: broken.Limit}
+		} else if broken.Quota {
+			p.Quota = &Quota{Name: "spawned", Agent: broken.Agent, Limit: broken.Limit, Used: broken.Limit}
+		}
+	}
+	if full, ok := errors.AsType[*store.LimitError](err); ok && full.Quota != "" {
+		until = full.Until
+		if full.Field != "" {
+			p = withStatus(http.StatusForbidden, p.Code, p.Detail)
+			p.Field = full.Field
+		}
+		p.Quota = &Quota{Name: full.Quota, Agent: full.Agent, Limit: full.Limit, Used: full.Used, Left: max(full.Limit-full.Used, 0)}
+	}
+	if until != 0 {
+		// As a date: what it is in seconds depends on whose clock it is.
+		at := until.Time().Add(time.Second - time.Nanosecond).Truncate(time.Second)
+		p.Header = http.Header{"Retry-After": {at.UTC().Format(http.TimeFormat)}}
+	}
+	return p
 }
 
 // Write answers with the problem. The error is one of sending it.

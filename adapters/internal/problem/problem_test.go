@@ -60,14 +60,14 @@ func codes(t *testing.T, path string) []core.Code {
 func TestEachCodeHasItsStatus(t *testing.T) {
 	t.Parallel()
 	want := map[core.Code]int{
-		core.CodeInvalid: 400, core.CodeNotFound: 404, core.CodeLimit: 429, core.CodeConflict: 409, core.CodeDisabled: 409,
+		core.CodeInvalid: 400, core.CodeNotFound: 404, core.CodeLimit: 429, core.CodeQuota: 429, core.CodeConflict: 409, core.CodeDisabled: 409,
 		core.CodeLeaseLost: 409, core.CodeUnavailable: 503, core.CodeStoreFull: 503, core.CodeAbandoned: 503,
 		core.CodeInternal: 500, core.CodeRunsFailed: 500, core.CodeSpawnRate: 429, core.CodeSpawnDepth: 422,
 		problem.CodeUnauthorized: 401, core.CodeForbidden: 403, problem.CodeNoRoute: 404, problem.CodeMethod: 405,
 		problem.CodeTooLarge: 413, problem.CodeMediaType: 415, problem.CodeTooMany: 429, problem.CodeDraining: 503,
 	}
 	of := codes(t, "../../../core/model/errors.go")
-	require.Len(t, of, 14, "those of core are found")
+	require.Len(t, of, 15, "those of core are found")
 	own := codes(t, "problem.go")
 	require.Len(t, own, 7)
 	for _, code := range append(of, own...) {
@@ -122,6 +122,9 @@ func TestAnErrorBecomesAProblem(t *testing.T) {
 	}{
 		{&core.InvalidError{Field: "at", Reason: "is in the past"}, 400, "invalid", "at is in the past"},
 		{&store.LimitError{Agent: "a", Limit: 5}, 429, "limit", `agent "a" has 5 live tasks`},
+		{&store.LimitError{Agent: "a", Quota: "live", Limit: 5, Used: 5}, 429, "quota", `the quota live of agent "a": 5 of 5`},
+		{&store.LimitError{Agent: "a", Quota: "kinds", Field: "kind", Reason: "kind no"}, 403, "quota", `the quota kinds of agent "a": kind no`},
+		{&store.BreakerError{Agent: "a", Depth: 5, Limit: 4, Quota: true}, 403, "quota", `raise the quota depth`},
 		{&model.DisabledError{Kind: "k"}, 409, "kind_disabled", "disabled"},
 		{store.ErrFull, 503, "store_full", "out of memory"},
 		{&store.Error{Verb: "read", Err: secret}, 503, "unavailable", "Redis is unavailable; the request may have been stored."},

@@ -22,6 +22,7 @@ func (s *Base) ProfileChange(agent string, was []byte, next *record.Profile) sto
 	if next != nil {
 		c.Now = next.Encode()
 		c.Limits, c.Budgets = bound.Bounded(agent, next, s.StoreNow().Time())
+		c.Quota = bound.QuotaIn(next)
 	}
 	return c
 }
@@ -76,11 +77,16 @@ func (s *Base) Planned(t *store.Stored, h *plan.Profile, now store.Millis) (stor
 	return r, true
 }
 
-// Replan plans the waiting tasks of an agent by its profile, and then marks the profile as done. If the profile has changed by then,
+// Replan plans the waiting tasks of an agent by its profile and counts those that recur for its quota, and then marks the profile as done. If the profile has changed by then,
 // planning begins again: the last plan counts.
 func (s *Base) Replan(ctx context.Context, agent string, data []byte) error {
 	for {
 		h := s.Profiles.Of(data, s.Config.Zone)
+		if q := h.Bounds(); q != nil && q.Recurring > 0 {
+			if err := enroll(ctx, s, agent, data); err != nil {
+				return err
+			}
+		}
 		if err := s.replanAll(ctx, agent, h); err != nil {
 			return err
 		}

@@ -36,6 +36,15 @@ func Bounded(agent string, r *record.Profile, now time.Time) (limits []store.Lim
 	return limits, budgets
 }
 
+// QuotaIn is the quota in a record; nil for none. One that cannot be read, as of a later version, bounds as far as it can be read.
+func QuotaIn(r *record.Profile) *store.Quota {
+	var q store.Quota
+	if r.Deleted || r.Quota == "" || json.Unmarshal([]byte(r.Quota), &q) != nil || q.IsZero() {
+		return nil
+	}
+	return &q
+}
+
 // LimitsIn are the limits in a record.
 func LimitsIn(r *record.Profile) (out []store.Limit) {
 	for _, text := range r.Limits {

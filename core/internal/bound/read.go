@@ -1,11 +1,15 @@
 package bound
 
-// Limits and budgets as JSON: the one strict reader for HTTP, profiles and the command line.
+// Limits, budgets and quotas as JSON: the one strict reader for HTTP, profiles and the command line.
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -94,6 +98,88 @@ func readBound(what string, data []byte, fields []boundField) error {
 			return check.Invalid(name, "must not be 0: leave it out for the default")
 		case json.Unmarshal(values[name], fields[at].into) != nil:
 			return &store.InvalidError{Field: name, Reason: fields[at].must}
+		}
+	}
+	return nil
+}
+
+// ReadQuota reads a quota from JSON, in the form that the file has. Whether it makes sense is checked when it is set. Fails with an
+// *[store.InvalidError].
+func ReadQuota(data []byte) (store.Quota, error) {
+	var q store.Quota
+	var interval, horizon string
+	err := readBound("a quota", data, []boundField{
+		{"live", &q.Live, mustBeWhole},
+		{"recurring", &q.Recurring, mustBeWhole},
+		{"bytes", &q.Bytes, mustBeWhole},
+		{"submits", &q.Submits, mustBeWhole},
+		{"interval", &interval, `must be a string such as "5m"`},
+		{"horizon", &horizon, `must be a string such as "720h"`},
+		{"kinds", &q.Kinds, "must be an array of strings"},
+		{"depth", &q.Depth, mustBeWhole},
+		{"spawned", &q.Spawned, mustBeWhole},
+	})
+	for _, d := range []struct {
+		field, text string
+		into        *time.Duration
+	}{{"interval", interval, &q.Interval}, {"horizon", horizon, &q.Horizon}} {
+		if err == nil && d.text != "" {
+			var wrong error
+			if *d.into, wrong = schedule.ParseDuration(d.text); wrong != nil || *d.into <= 0 {
+				err = check.Invalid(d.field, "must be a duration such as 5m or 30d, not %q", cut(d.text))
+			}
+		}
+	}
+	return q, err
+}
+
+// Bounds of a quota.
+const (
+	mostQuota      = 1_000_000_000
+	mostQuotaBytes = 1 << 40
+	mostQuotaKinds = 100
+)
+
+// CheckQuota refuses a quota that makes no sense.
+func CheckQuota(q *store.Quota) error {
+	for _, n := range []struct {
+		field string
+		value int64
+		most  int64
+	}{
+		{"live", int64(q.Live), mostQuota},
+		{"recurring", int64(q.Recurring), mostQuota},
+		{"bytes", q.Bytes, mostQuotaBytes},
+		{"submits", int64(q.Submits), mostQuota},
+		{"depth", int64(q.Depth), check.MostDepth},
+		{"spawned", int64(q.Spawned), check.MostSpawned},
+	} {
+		if n.value < 0 || n.value > n.most {
+			return check.Invalid(n.field, "must be between 1 and %d, or left out for no bound, not %d", n.most, n.value)
+		}
+	}
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{{"interval", q.Interval}, {"horizon", q.Horizon}} {
+		if d.value < 0 || d.value > check.MaxDelay || d.value%time.Millisecond != 0 {
+			return check.Invalid(d.field, "must be whole milliseconds up to %s, or left out for no bound, not %s", store.ShortDuration(check.MaxDelay), d.value)
+		}
+	}
+	if q.Interval > 0 && q.Horizon > 0 && q.Interval > q.Horizon {
+		return check.Invalid("horizon", "must be at least the interval (%s), not %s: no task could recur", q.Interval, q.Horizon)
+	}
+	if len(q.Kinds) > mostQuotaKinds {
+		return check.Invalid("kinds", "must be at most %d, not %d", mostQuotaKinds, len(q.Kinds))
+	}
+	for i, kind := range q.Kinds {
+		field := fmt.Sprintf("kinds[%d]", i)
+		begin, open := strings.CutSuffix(kind, "*")
+		if open && begin == "" || strings.Contains(begin, "*") {
+			return check.Invalid(field, "must be a kind, or the beginning of one and a *, not %q", check.Clip(kind))
+		}
+		if err := check.ValidKind(field, begin); err != nil {
+			return err
 		}
 	}
 	return nil

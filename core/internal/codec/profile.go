@@ -15,15 +15,19 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// ProfileBounds are the limits and budgets of a profile as its record has them: as JSON, so that the usual reader reads them.
-func ProfileBounds(p *model.Profile) (limits, budgets []string) {
+// ProfileBounds gives a record the limits, the budgets and the quota of a profile: as JSON, so that the usual reader reads them.
+func ProfileBounds(r *record.Profile, p *model.Profile) {
+	var limits, budgets []string
 	for i := range p.Limits {
 		limits = append(limits, bound.EncodeBound(&p.Limits[i]))
 	}
 	for i := range p.Budgets {
 		budgets = append(budgets, bound.EncodeBound(&p.Budgets[i]))
 	}
-	return limits, budgets
+	r.Limits, r.Budgets = limits, budgets
+	if !p.Quota.IsZero() {
+		r.Quota = bound.EncodeBound(&p.Quota)
+	}
 }
 
 // UsageRecord is a usage as a record has it.

@@ -44,7 +44,7 @@ func uniqueID(key string) string {
 
 // Prepare checks a task and turns it into a submission. The checks need no store.
 func Prepare(t *model.NewTask, maxPayload int, origin *model.Origin) (store.Submission, error) {
-	sub := store.Submission{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Group: t.Group, Level: t.Level, Key: t.LimitKey, Conflict: t.OnConflict.Rule()}
+	sub := store.Submission{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Group: t.Group, Level: t.Level, Key: t.LimitKey, Conflict: t.OnConflict.Rule(), Recurs: t.Cron != "" || t.Every != 0}
 	if t.UniqueKey != "" {
 		sub.ID = uniqueID(t.UniqueKey)
 	}

@@ -100,7 +100,7 @@ func (d *Decision) asReturned(v *Verdict, err error) {
 		d.pauseIfHopeless(v, d.Inherited, d.Failure)
 	case IsOf[*outcome.NextInError](err):
 		next, _ := errors.AsType[*outcome.NextInError](err)
-		d.succeed(v, max(next.After, schedule.MinInterval))
+		d.succeed(v, max(next.After, schedule.MinInterval, leastInterval(d)))
 	case IsOf[*outcome.SnoozeError](err):
 		snooze, _ := errors.AsType[*outcome.SnoozeError](err)
 		d.callAgain()

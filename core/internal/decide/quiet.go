@@ -3,6 +3,8 @@ package decide
 // Quiet hours in decisions.
 
 import (
+	"time"
+
 	"github.com/seed-6f6f2c11/duly/core/internal/plan"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -47,6 +49,15 @@ func (d *Decision) settleInQuiet(v *Verdict) bool {
 	v.Settlement.Verb, v.Settlement.Due, v.Settlement.State = store.VerbAgain, store.When{At: until}, d.State.Encode()
 	v.Settlement.Unrun = true
 	return true
+}
+
+// leastInterval is the least that a run may set the interval of its task to.
+func leastInterval(d *Decision) time.Duration {
+	// guard: quota-next-in
+	if q := d.Profile.Bounds(); q != nil {
+		return q.Interval
+	}
+	return 0
 }
 
 // answered is the time up to which an occurrence covers others: those that fall due in the quiet hours whose end it waits for become

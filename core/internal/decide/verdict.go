@@ -210,7 +210,7 @@ func (d *Decision) record(reason string) record.Finished {
 // endWith ends the task with a record that was made already.
 func (d *Decision) endWith(v *Verdict, verb store.Verb, status store.Status, rec *record.Finished) {
 	v.Status, rec.Callback = status, d.end(status)
-	v.Settlement.Verb, v.Settlement.Record = verb, rec.Encode()
+	v.Settlement.Verb, v.Settlement.Record, v.Settlement.Recurs = verb, rec.Encode(), d.Body.Recurs()
 }
 
 // note adds the run to the task's history, and to the statistics of its kind.

@@ -5,6 +5,7 @@ package plan
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
@@ -16,6 +17,36 @@ import (
 type Crons struct {
 	mu   sync.Mutex
 	Kept map[codec.CronSpec]*keptCron
+}
+
+// mostGaps is how many times of a schedule are looked at for how far apart they are.
+const mostGaps = 1000
+
+// Gaps are the shortest and the longest time between two of the next times of a schedule; zero for one that fires once, or never. The error is that of Next.
+func (c *Crons) Gaps(spec codec.CronSpec, after store.Millis) (least, most time.Duration, err error) {
+	if _, err := c.Next(spec, after); err != nil {
+		return 0, 0, err
+	}
+	c.mu.Lock()
+	k := c.Kept[spec]
+	c.mu.Unlock()
+	if k == nil { // the cache was just cleared
+		return c.Gaps(spec, after)
+	}
+	at, err := k.cron.Next(after.Time())
+	for range mostGaps {
+		if err != nil {
+			break
+		}
+		var next time.Time
+		if next, err = k.cron.Next(at); err == nil {
+			if gap := next.Sub(at); least == 0 || gap < least {
+				least = gap
+			}
+			most, at = max(most, next.Sub(at)), next
+		}
+	}
+	return least, most, nil // that there is no further time is no error
 }
 
 // keptCron is a parsed schedule with its last answer, which serves all tasks that ask for times in

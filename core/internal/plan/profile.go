@@ -20,6 +20,8 @@ type Profile struct {
 	Data   string // as it is stored
 	zone   string // an IANA name; empty for UTC
 	quiet  *schedule.Quiet
+	quota  *store.Quota
+	mark   string // of the quota
 }
 
 // ProfileCache are the profiles that a process has read, by their stored bytes, and by the agents that it has submitted for: the next submit for an
@@ -51,6 +53,8 @@ func (k *ProfileCache) Of(data []byte, zone string) *Profile {
 			h.zone = h.Stored.Zone
 		}
 		h.quiet, _ = schedule.ParseQuiet(h.hours(), h.zone) // it was accepted when it was set
+		h.quota = bound.QuotaIn(&h.Stored)
+		h.mark = h.quota.Mark()
 	}
 	if k.all == nil || len(k.all) >= mostProfiles {
 		k.all = map[string]*Profile{}
@@ -108,12 +112,31 @@ func (h *Profile) Model(agent string) model.Profile {
 		p.Labels[name] = value
 	}
 	p.Limits = bound.LimitsIn(&h.Stored)
+	if h.quota != nil {
+		p.Quota = *h.quota
+	}
 	for _, text := range h.Stored.Budgets {
 		if b, err := bound.ReadBudget([]byte(text)); err == nil {
 			p.Budgets = append(p.Budgets, b)
 		}
 	}
 	return p
+}
+
+// Bounds is the quota, not to be changed; nil for none.
+func (h *Profile) Bounds() *store.Quota {
+	if h == nil {
+		return nil
+	}
+	return h.quota
+}
+
+// Mark is that of the quota; empty for none.
+func (h *Profile) Mark() string {
+	if h == nil {
+		return ""
+	}
+	return h.mark
 }
 
 // Until is the end of the quiet time that contains a time, for a task, or the time itself.

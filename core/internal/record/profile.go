@@ -19,6 +19,7 @@ type Profile struct {
 	Labels   []string // each as its name, a zero byte and its value
 	Limits   []string // of the agent, and its budgets, each as JSON
 	Budgets  []string
+	Quota    string // as JSON; empty for none
 	// Replanning is since when tasks are being planned by it; zero once all are.
 	Replanning store.Millis
 }
@@ -33,6 +34,7 @@ var profiles = tableOf(rows{
 	{number: 7, form: formFlag, at: unsafe.Offsetof(Profile{}.Deleted)},
 	{number: 8, form: formTexts, at: unsafe.Offsetof(Profile{}.Limits)},
 	{number: 9, form: formTexts, at: unsafe.Offsetof(Profile{}.Budgets)},
+	{number: 10, form: formText, at: unsafe.Offsetof(Profile{}.Quota)},
 })
 
 // Encode is the profile as it is stored.

@@ -65,6 +65,7 @@ var todo = map[string]string{
 	"invalid":                "Mend what `field` names and send it again.",
 	"not_found":              "Check agent and id: `duly list --agent A`. A finished task is forgotten after its retention.",
 	"limit":                  "Wait until tasks of the agent have ended, delete some, or raise `max_tasks` or `max_bytes`.",
+	"quota":                  "Do what the text says, or ask an operator: `duly agent show A` has the quota and how much of it is used. The status is 403 for what it never allows.",
 	"unavailable":            "Try again: the same call is safe, if tasks have ids or there is an `Idempotency-Key`. `duly doctor` says what is wrong with Redis.",
 	"store_full":             "Free memory in Redis, or raise `maxmemory`. Runs under way still end.",
 	"kind_disabled":          "Submit to a process that takes this kind, or take `disabled` from it.",

@@ -52,6 +52,8 @@ func alike(code core.Code, detail string) error {
 		return &model.SignalTakenError{}
 	case core.CodeLimit:
 		return &store.LimitError{}
+	case core.CodeQuota:
+		return &store.LimitError{Quota: "quota"}
 	case core.CodeDisabled:
 		return &model.DisabledError{}
 	case core.CodeLeaseLost:

@@ -56,8 +56,33 @@ var quotaGuards = []Guard{
 	}, onRedis, "TestContract$/a_quota,_and"},
 	{"48", sow.Fault{
 		Name: "plain-submit-quota", What: "the plain script stores tasks of an agent that has a quota", Change: sow.Drop,
-	}, onRedis, "TestContract$/a_quota_of_live"},
+	}, onRedis, "TestContract$/a_quota_that_has"},
 	{"48", sow.Fault{
 		Name: "quota-enrolled-as-read", What: "what has changed since it was read counts as a task that recurs", Change: sow.Swap("live and redis", "live or redis"),
 	}, onRedis, "TestContract$/a_quota_of_tasks_that"},
+}
+
+// wallGuards are those of promise 48 before the store is called.
+var wallGuards = []Guard{
+	{"48", sow.Fault{
+		Name: "quota-kinds", What: "an agent may submit any kind", Change: sow.Never,
+	}, inCore, "TestQuotasRefuseWhatTheyNeverAllow$/kinds"},
+	{"48", sow.Fault{
+		Name: "quota-interval", What: "a task may recur as often as it likes", Change: sow.Never,
+	}, inCore, "TestQuotasRefuseWhatTheyNeverAllow$/interval"},
+	{"48", sow.Fault{
+		Name: "quota-horizon", What: "a task may be due at any time", Change: sow.Never,
+	}, inCore, "TestQuotasRefuseWhatTheyNeverAllow$/horizon"},
+	{"48", sow.Fault{
+		Name: "quota-depth", What: "runs submit tasks at any depth", Change: sow.Never,
+	}, inCore, "TestAPromptThatSchedulesItselfStops$"},
+	{"48", sow.Fault{
+		Name: "quota-spawned", What: "runs below a root submit any number of tasks", Change: sow.Never,
+	}, inCore, "TestQuotasOfSpawnedTasks$"},
+	{"48", sow.Fault{
+		Name: "quota-next-in", What: "a run may set any interval", Change: sow.Never,
+	}, inCore, "TestIntervalsOfRunsAndEditsArePutOff$"},
+	{"48", sow.Fault{
+		Name: "quota-edited", What: "an edit brings the next run as near as it likes", Change: sow.Never,
+	}, inCore, "TestIntervalsOfRunsAndEditsArePutOff$"},
 }
