@@ -57,6 +57,9 @@ type driver struct {
 	// tame calls are mostly such as most stores get nothing else of: small tasks of one level an agent, and claims of whatever is due.
 	tame bool
 	ids  int // of tasks, for each agent
+	// quotas are those of agents, by the profile that has them; nil until one was set.
+	quotas map[string]*store.Quota
+	was    map[string]string // the profiles that agents have got
 }
 
 // mostly is false now and then, and more often while calls are not tame.
@@ -199,6 +202,7 @@ func (d *driver) submit() {
 			}
 		default:
 		}
+		quoted(d, &s)
 		if !seen[s.Agent+"/"+s.ID] {
 			seen[s.Agent+"/"+s.ID] = true
 			subs = append(subs, s)
@@ -294,6 +298,9 @@ func (d *driver) replay() {
 		return
 	}
 	tasks := []store.Replay{replay(d.dead[d.pick(len(d.dead))])}
+	if d.quotas != nil {
+		tasks[0].Recurs, tasks[0].Bound = d.pick(3) == 0, d.pick(2) == 0
+	}
 	ra, ea := d.a.Replay(d.Context(), tasks)
 	rb, eb := d.b.Replay(d.Context(), tasks)
 	d.same("replay", ea, eb, ra, rb)

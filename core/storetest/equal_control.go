@@ -29,6 +29,9 @@ func (d *driver) touch() {
 			Delay: time.Duration(d.pick(100)) * 50 * time.Millisecond, MaxWait: time.Duration(d.pick(100)) * 100 * time.Millisecond,
 			Debounce: d.pick(2) == 0,
 		}))
+		if quoted(d, &s); d.quotas != nil {
+			touches[len(touches)-1].Bound, touches[len(touches)-1].Mark = s.Bound, s.Mark
+		}
 		if d.pick(4) == 0 {
 			break
 		}

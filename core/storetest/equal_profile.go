@@ -35,10 +35,20 @@ func (d *driver) profile() {
 		budget := d.someBudget()
 		budget.About.LimitTarget = store.LimitTarget{Agent: agent, Kind: budget.About.Kind}
 		c.Budgets = []store.Budget{budget}
+		if d.pick(2) == 0 {
+			c.Quota = someQuota(d)
+		}
+	}
+	if len(c.Was) > 0 && d.pick(3) == 0 { // tasks that recur are counted
+		c.Now, c.Limits, c.Budgets = c.Was, nil, nil
+		page, err := d.a.List(d.Context(), store.List{Agent: agent, Limit: 50, Statuses: []store.Status{store.StatusWaiting, store.StatusInProgress}})
+		require.NoError(d, err)
+		c.Recurring = page.Tasks
 	}
 	ra, ea := d.a.Profile(d.Context(), []store.ProfileChange{c})
 	rb, eb := d.b.Profile(d.Context(), []store.ProfileChange{c})
 	d.same("profile", ea, eb, ra, rb)
+	noteQuota(d, &c, ra)
 }
 
 // replan gives a task another due time; each store gets the version that it has given.

@@ -33,6 +33,7 @@ func (d *driver) settlements() (sa, sb []store.Settlement) {
 		}
 		s := store.Settlement{Run: d.runs[at].Run, Group: groupOf(d.runs[at].ID), Kind: d.runs[at].Kind, Renewed: d.pick(4) == 0, Quiet: d.pick(2) == 0}
 		d.extras(&s)
+		s.Recurs = d.quotas != nil // any may
 		switch d.pick(8) {
 		case 0, 1:
 			s.Verb, s.Record = store.VerbComplete, d.record("record")
