@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +23,7 @@ type agentPage struct {
 	Tasks        []core.TaskInfo
 	Profile      *core.Profile
 	Quiet        []string
+	Quota        []bounded
 	Budgets      []share
 	Week         *week
 	Status, Kind string
@@ -65,7 +68,7 @@ func (c *console) agent(v *visit) (*page, error) {
 	profile, err := c.scheduler.Profile(ctx, p.Agent)
 	switch {
 	case err == nil:
-		p.Profile, p.Quiet = &profile, quietText(profile.Quiet)
+		p.Profile, p.Quiet, p.Quota = &profile, quietText(profile.Quiet), quotaOf(&profile)
 	case !errors.Is(err, core.ErrNotFound):
 		return nil, err
 	}
@@ -115,6 +118,38 @@ func quietText(all []core.QuietHours) []string {
 		}
 		out = append(out, q.From+" to "+q.To+", "+days)
 	}
+	return out
+}
+
+// bounded is a part of the quota of an agent, in words.
+type bounded struct{ Name, Text string }
+
+// quotaOf are the parts of a quota, and how much is used of those that are counted.
+func quotaOf(p *core.Profile) (out []bounded) {
+	q, u := &p.Quota, p.Used
+	if u == nil {
+		u = &store.QuotaUse{}
+	}
+	for _, part := range []struct {
+		name       string
+		used, most int64
+	}{
+		{"live tasks", int64(u.Live), int64(q.Live)}, {"recurring tasks", int64(u.Recurring), int64(q.Recurring)},
+		{"bytes", u.Bytes, q.Bytes}, {"submits a minute", int64(u.Submits), int64(q.Submits)},
+	} {
+		if part.most > 0 {
+			out = append(out, bounded{part.name, fmt.Sprintf("%d of %d, %d %%", part.used, part.most, 100*part.used/part.most)})
+		}
+	}
+	for name, text := range map[string]string{
+		"least interval": store.ShortDuration(q.Interval), "horizon": store.ShortDuration(q.Horizon), "kinds": strings.Join(q.Kinds, ", "),
+		"depth": strconv.Itoa(q.Depth), "spawned tasks an hour": strconv.Itoa(q.Spawned),
+	} {
+		if text != "" && text != "0" && text != "0s" {
+			out = append(out, bounded{name, text})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b bounded) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 

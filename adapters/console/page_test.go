@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/console"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // quiet are quiet hours that are not now, at whatever time the tests run.
@@ -48,6 +49,8 @@ func filled(t *testing.T, options console.Options) *fixture {
 func TestPages(t *testing.T) {
 	t.Parallel()
 	f := filled(t, console.Options{Version: "1.2.3"})
+	_, err := f.scheduler.SetProfile(t.Context(), core.Profile{Agent: "kim", Quota: store.Quota{Live: 40, Kinds: []string{"o*"}}})
+	assert.NoError(t, err)
 	root, reader, ann := f.with(console.Options{Callers: callers()}).signIn("root"), f.with(console.Options{Callers: callers()}).signIn("reader"), f.with(console.Options{Callers: callers()}).signIn("ann")
 	for _, c := range []struct {
 		path  string
@@ -84,6 +87,7 @@ func TestPages(t *testing.T) {
 		{"/ui/pauses", []string{"cursor", strings.Repeat("x", 3000)}, 400, 403, nil},
 		{"/ui/processes", nil, 200, 403, []string{"worker"}},
 		{"/ui/events", nil, 200, 403, []string{"data-stream"}},
+		{"/ui/agent", []string{"agent", "kim"}, 200, 403, []string{"Quota: live tasks", "0 of 40, 0 %", "Quota: kinds", "o*"}},
 		{"/ui/events", []string{"agent", "ann"}, 200, 200, []string{"data-stream"}},
 		{"/ui/next", []string{"cron", "0 9 * * *", "zone", "Europe/Berlin"}, 200, 200, []string{"09:00:00", "09:00:00"}},
 		{"/ui/next", []string{"cron", "61 * * * *"}, 400, 400, []string{"Cron "}},

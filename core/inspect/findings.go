@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,7 +70,71 @@ func (s *View) Diagnose(ctx context.Context) []Finding {
 	if recovered, err := s.Recovered(ctx); err == nil {
 		all = append(all, recovered)
 	}
+	if quotas, err := s.QuotasLeft(ctx); err == nil && quotas.Check != "" {
+		all = append(all, quotas)
+	}
 	return append(all, h.Work(), h.handlers(), h.ProcessesSeen(), h.Stats.Pauses(), h.Stats.Failures(), h.failing(), h.limits(), h.BudgetsLeft(), h.Stats.History())
+}
+
+// Bounds of the search for agents that have nearly used their quotas up, and how many of them are named.
+const (
+	quotaPages  = 10
+	quotaPage   = 100
+	quotasNamed = 5
+	nearlyUsed  = 0.9
+)
+
+// QuotasLeft says which agents have used nine tenths of a quota of live or recurring tasks, or of bytes. It looks at about a thousand profiles at most. It is the
+// zero Finding if none of them has a quota.
+func (s *View) QuotasLeft(ctx context.Context) (Finding, error) {
+	var near []string
+	quotas, q := 0, store.PageOf{Limit: quotaPage}
+	for range quotaPages {
+		page, err := s.base.Store.Profiles(ctx, q)
+		if err != nil {
+			return Finding{}, err
+		}
+		for i := range page.Profiles {
+			p := &page.Profiles[i]
+			if p.Use == nil {
+				continue
+			}
+			quotas++
+			b := s.base.Profiles.Of(p.Profile, s.base.Config.Zone).Bounds()
+			if b == nil {
+				continue
+			}
+			near = append(near, nearQuotas(p.Agent, b, p.Use)...)
+		}
+		if q.After = page.Next; q.After == "" {
+			break
+		}
+	}
+	switch {
+	case quotas == 0:
+		return Finding{}, nil
+	case len(near) == 0:
+		return well("quotas", "%s, none nearly used up", some(quotas, "quota")), nil
+	}
+	slices.Sort(near)
+	text := strings.Join(near[:min(len(near), quotasNamed)], "; ")
+	if n := len(near) - quotasNamed; n > 0 {
+		text += fmt.Sprintf("; and %d more", n)
+	}
+	return Finding{"quotas", SeverityWarning, "nearly used up: " + text, "duly agent show says what an agent has used; cancel or delete tasks of it, or raise its quota with duly agent set"}, nil
+}
+
+// nearQuotas are the parts of a quota that are nearly used up.
+func nearQuotas(agent string, q *store.Quota, u *store.QuotaUse) (near []string) {
+	for _, part := range []struct {
+		name       string
+		used, most int64
+	}{{"live", int64(u.Live), int64(q.Live)}, {"recurring", int64(u.Recurring), int64(q.Recurring)}, {"bytes", u.Bytes, q.Bytes}} {
+		if part.most > 0 && float64(part.used) >= nearlyUsed*float64(part.most) {
+			near = append(near, fmt.Sprintf("%s of agent %q (%d of %d)", part.name, agent, part.used, part.most))
+		}
+	}
+	return near
 }
 
 // itself checks whether something keeps this process from claiming.

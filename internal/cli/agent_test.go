@@ -5,6 +5,7 @@ package cli_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,5 +134,33 @@ func TestBoundsOfAnAgent(t *testing.T) {
 		"set a --budget unit=runs,amount=1,per=x": `budgets[0].per must be hour, day or month`,
 	} {
 		oneLine(t, w.duly(t, append([]string{"agent"}, strings.Fields(args)...)...), 2, want)
+	}
+}
+
+// A quota is set by a flag and shown with what is used; it binds what a run submits, and doctor names who is at it.
+func TestQuotaOfAnAgent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ok(t, "submit", "--agent", "ada", "--id", "1", "--kind", "note", "--every", "1h")
+	w.ok(t, "submit", "--agent", "ada", "--id", "2", "--kind", "note", "--delay", "1h")
+	set := w.ok(t, "agent", "set", "ada", "--quota", "live=2,recurring=5,interval=5m,horizon=30d,kinds=note+report-*,submits=60")
+	assert.Regexp(t, `(?m)^quota live +2$`, set)
+	shown := w.ok(t, "agent", "show", "ada")
+	for _, line := range []string{`quota live +2 of 2 used`, `quota recurring +1 of 5 used`, `quota submits a minute +0 of 60 used`, `quota interval +5m`, `quota horizon +720h`, `quota kinds +note, report-\*`} {
+		assert.Regexp(t, `(?m)^`+line+`$`, shown)
+	}
+	assert.Equal(t, map[string]any{"live": 2., "recurring": 1., "bytes": 0., "submits": 0.}, w.object(t, "agent", "show", "ada")["quota_used"])
+	in := *w
+	in.env = append(slices.Clone(w.env), "DULY_PARENT=ada/1")
+	oneLine(t, in.duly(t, "submit", "--agent", "ada", "--kind", "note"), 1, `the quota live of agent "ada": 2 of 2 live tasks are there`)
+	oneLine(t, in.duly(t, "submit", "--agent", "ada", "--kind", "note", "--every", "1m"), 1, `the quota interval of agent "ada": every runs again after 1m`)
+	oneLine(t, in.duly(t, "submit", "--agent", "ada", "--kind", "other"), 1, `the quota kinds of agent "ada": kind "other" is not allowed: submit one of note, report-*`)
+	w.ok(t, "submit", "--agent", "ada", "--kind", "other", "--delay", "1h") // an operator
+	assert.Contains(t, w.duly(t, "doctor").stdout, `nearly used up: live of agent "ada" (3 of 2)`)
+	for flag, want := range map[string]string{
+		"live=many": "quota.live must be a whole number", "life=1": "quota.life is not a field of a quota", "live=1,live=2": "has live twice",
+		"interval=soon": "quota.interval must be a duration such as 5m or 30d", "kinds=*": "quota.kinds[0] must be a kind", "live=-1": "quota.live must be between 1 and",
+	} {
+		oneLine(t, w.duly(t, "agent", "set", "ada", "--quota", flag), 2, want)
 	}
 }

@@ -195,6 +195,9 @@ func examine(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.Fi
 		h := inspect.Health{Budgets: budgets}
 		checks = append(checks, h.BudgetsLeft())
 	}
+	if quotas, err := s.QuotasLeft(ctx); err == nil && quotas.Check != "" {
+		checks = append(checks, quotas)
+	}
 	if unseen == nil {
 		h := inspect.Health{Processes: processes}
 		checks = append(checks, h.ProcessesSeen())

@@ -114,7 +114,7 @@ func (k *known) lookAtRoutes(t *testing.T) {
 			k.routes[path] = append(k.routes[path], strings.ToUpper(method))
 		}
 	}
-	for _, schema := range []string{"NewTask", "Profile", "QuietHours"} { // the file has the same names
+	for _, schema := range []string{"NewTask", "Profile", "QuietHours", "Quota"} { // the file has the same names
 		for key := range document.Components.Schemas[schema].Properties {
 			k.keys[key] = true
 		}
