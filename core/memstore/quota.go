@@ -119,8 +119,9 @@ func (q *quotas) refuses(agent string, w wanted, live int, also *gain, now store
 	if own.Live > 0 && w.fresh && live >= own.Live {
 		return own.Refuse(agent, "live", live, 0)
 	}
-	if used := len(own.recurring) + also.recurring; own.Recurring > 0 && own.adds(w) > 0 && used >= own.Recurring {
-		// guard: quota-recurring
+	used := len(own.recurring) + also.recurring
+	// guard: quota-recurring
+	if own.Recurring > 0 && own.adds(w) > 0 && used >= own.Recurring {
 		return own.Refuse(agent, "recurring", used, 0)
 	}
 	if own.Submits > 0 {

@@ -171,6 +171,12 @@ func (a *auditor) submitRefused(tasks []store.Submission, err error) {
 	var limit *store.LimitError
 	var conflict *store.ConflictError
 	switch {
+	case errors.As(err, &limit) && limit.Quota != "":
+		a.model.each(func(w *watcher) {
+			if w.refused != nil {
+				w.refused(tasks, limit)
+			}
+		})
 	case errors.As(err, &limit):
 		// A task that replaces a live one takes no further place, so that only the others count.
 		fresh := 0

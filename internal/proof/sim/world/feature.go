@@ -42,7 +42,8 @@ type asking func(ctx context.Context, w *World, p *process, r *Request) (check f
 // watcher is what a feature sees of a history: each field is nil or is called by the auditor, in the order of the table.
 type watcher struct {
 	submitted func(sub *store.Submission, placed *store.Submitted)
-	claimed   func(c *store.Claim) // when the model knows of it
+	refused   func(tasks []store.Submission, limit *store.LimitError) // by the quota of an agent
+	claimed   func(c *store.Claim)                                    // when the model knows of it
 	took      func(t *task, c *store.Claimed)
 	began     func(r *run)
 	settled   func(s *store.Settlement, t *task, answer *store.Settled) // before the model knows of it
@@ -56,7 +57,7 @@ type watcher struct {
 
 // The table. The rows of plain tasks come first: they are generated and asserted in files of their own, and have been before there was a
 // table.
-var features = slices.Concat(plainFeatures, []*feature{signals, callbacks, alarms, quiet, budgets, batches, breaker, tallies, gates, lines, marks, approvals, ahead, saves, tells, lent, hooked})
+var features = slices.Concat(plainFeatures, []*feature{signals, callbacks, alarms, quiet, budgets, batches, breaker, tallies, gates, lines, marks, approvals, ahead, saves, tells, lent, hooked, quotas})
 
 // Feature is a row, for tests that compare the table with something else.
 type Feature struct {

@@ -13,7 +13,7 @@ var quotaGuards = []Guard{
 		Name: "quota-live", What: "an agent may have any number of live tasks", Change: sow.Never,
 	}, inMemory, "TestContract$/a_quota_of_live"},
 	{"48", sow.Fault{
-		Name: "quota-recurring", What: "an agent may have any number of tasks that recur", Change: sow.Drop,
+		Name: "quota-recurring", What: "an agent may have any number of tasks that recur", Change: sow.Never,
 	}, inMemory, "TestContract$/a_quota_of_tasks_that"},
 	{"48", sow.Fault{
 		Name: "quota-submits", What: "an agent may submit any number of tasks a minute", Change: sow.Never,

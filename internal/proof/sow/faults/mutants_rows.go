@@ -155,6 +155,19 @@ var OfRows = []sow.Fault{
 		At: "tags", Change: sow.Swap("Tags: b.Tags, ", ""),
 	},
 	{
+		Name: "quota-one-more", What: "A caller of an agent stores one live task more than the quota allows.", At: "quota-live", Change: sow.Swap("live >= own.Live", "live > own.Live"),
+	},
+	{
+		Name: "quota-recurring-one-more", What: "A caller of an agent stores one task more that recurs than the quota allows.",
+		At: "quota-recurring", Change: sow.Swap("used >= own.Recurring", "used > own.Recurring"),
+	},
+	{
+		Name: "quota-counts-what-ended", What: "A task that recurs counts for the quota when it has ended.", At: "quota-ended", Change: sow.Drop,
+	},
+	{
+		Name: "quota-in-core-only", What: "The step that stores a task does not look whether it was checked by the quota of its agent.", At: "quota-mark", Change: sow.Never,
+	},
+	{
 		Name: "lent-held-anyway", What: "A worker hears with each sign of life that its run goes on.", At: "lent-held", Change: sow.Swap("|| !a.Held", ""),
 	},
 	{
