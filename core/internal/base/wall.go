@@ -188,7 +188,11 @@ func (w *wall) check(ctx context.Context, run *model.Origin) error {
 	}
 	// guard: quota-interval
 	if most > 0 && least < q.Interval {
-		return w.refuse("interval", field, "runs again after %s, less its jitter, and the least is %s: choose a longer interval", store.ShortDuration(max(least, 0)), store.ShortDuration(q.Interval))
+		with := ""
+		if t.Jitter > 0 {
+			with = ", by its jitter"
+		}
+		return w.refuse("interval", field, "may run again after %s%s, and the least is %s: choose a longer interval", store.ShortDuration(max(least, 0)), with, store.ShortDuration(q.Interval))
 	}
 	return w.near(ctx, field, most)
 }
