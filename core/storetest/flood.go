@@ -36,12 +36,35 @@ func testFlood(t *testing.T, b *bench) {
 	}
 }
 
+// testQuotaFlood has a quiet agent beside one with a quota whose own callers flood, and go on at the wall: others wait as long as behind any flood, and
+// the wall is where it was.
+func testQuotaFlood(t *testing.T, b *bench) {
+	b.with(Options{})
+	q := &store.Quota{Live: 5 * mostAhead}
+	quotaOf(b, "flood", "", "one", q)
+	f := &flood{bench: b, why: "a flood at its quota", quota: q}
+	f.goOn(q.Live)
+	for round := range 3 {
+		for i := range 200 {
+			_, err := b.store.Submit(t.Context(), []store.Submission{bound(q, task("flood", fmt.Sprintf("refused %d", i)))})
+			require.ErrorAs(t, err, new(*store.LimitError))
+		}
+		b.clock.Advance(time.Millisecond)
+		b.submit(task("quiet", fmt.Sprint(round)))
+		b.clock.Advance(time.Millisecond)
+		assert.LessOrEqual(t, f.untilQuiet(10), mostAhead, f.why)
+		assert.Equal(t, q.Live, usedOf(b, "flood").Live)
+	}
+}
+
 // flood is an agent that floods, with what is said if it keeps another waiting for too long.
 type flood struct {
 	*bench
 
 	why  string
 	last int // number of its last task
+	// quota is that of the agent, which bounds who floods; nil for none.
+	quota *store.Quota
 }
 
 // goOn submits more of the flood.
@@ -52,6 +75,7 @@ func (f *flood) goOn(n int) {
 	for i := range tasks {
 		f.last++
 		tasks[i] = task("flood", fmt.Sprintf("%06d", f.last))
+		tasks[i].Bound, tasks[i].Mark = f.quota != nil, f.quota.Mark()
 	}
 	for batch := range slices.Chunk(tasks, most) {
 		f.submit(batch...)
