@@ -20,10 +20,10 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// asAgent is a context of a caller that may do everything for one agent, and nothing for all.
-func asAgent(ctx context.Context, agent string) context.Context {
-	return core.WithPrincipal(ctx, core.Principal{Name: agent, Rights: core.AuthorizerFunc(func(_ context.Context, _ core.Principal, what core.Access) error {
-		if what.Agent != agent {
+// asAgent is a context of a caller that may do everything for the agent a, and nothing for all.
+func asAgent(ctx context.Context) context.Context {
+	return core.WithPrincipal(ctx, core.Principal{Name: "a", Rights: core.AuthorizerFunc(func(_ context.Context, _ core.Principal, what core.Access) error {
+		if what.Agent != "a" {
 			return errors.New("not yours")
 		}
 		return nil
@@ -54,8 +54,14 @@ func TestQuotasRefuseWhatTheyNeverAllow(t *testing.T) {
 		"interval": {
 			store.Quota{Interval: 5 * time.Minute},
 			[]core.NewTask{
-				{}, {Every: 5 * time.Minute}, {Every: 5 * time.Minute, Jitter: time.Minute}, {Cron: "*/5 * * * *"}, {When: "every 10 minutes"}, {Manual: true},
-				{Every: 6 * time.Minute, From: core.FromStart, Jitter: time.Minute}, {Cron: "0 9 1 1 *"},
+				{},
+				{Every: 5 * time.Minute},
+				{Every: 5 * time.Minute, Jitter: time.Minute},
+				{Cron: "*/5 * * * *"},
+				{When: "every 10 minutes"},
+				{Manual: true},
+				{Every: 6 * time.Minute, From: core.FromStart, Jitter: time.Minute},
+				{Cron: "0 9 1 1 *"},
 			},
 			map[string]core.NewTask{
 				"every": {Every: 299 * time.Second}, "from its start": {Every: 5 * time.Minute, From: core.FromStart, Jitter: time.Minute},
@@ -75,7 +81,7 @@ func TestQuotasRefuseWhatTheyNeverAllow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, core.Config{Zone: "UTC"}, func(w *world) {
 				w.profile(core.Profile{Agent: "a", Quota: c.quota})
-				ada := asAgent(w.Context(), "a")
+				ada := asAgent(w.Context())
 				for _, task := range c.right {
 					task.Agent = "a"
 					if task.Kind == "" {
@@ -106,7 +112,7 @@ func TestQuotasRefuseWhatTheyNeverAllow(t *testing.T) {
 func TestQuotasHoldForProcessesThatDoNotKnowThem(t *testing.T) {
 	st := memstore.New(memstore.Config{})
 	operator, other := newWorldOn(t, st, core.Config{}), newWorldOn(t, st, core.Config{Kinds: map[string]core.KindConfig{"seen": {Activity: &core.Activity{Dimensions: 3}}}})
-	ada := asAgent(t.Context(), "a")
+	ada := asAgent(t.Context())
 	task := core.NewTask{Agent: "a", Kind: "k", Every: time.Minute}
 	operator.profile(core.Profile{Agent: "a", Quota: store.Quota{Interval: time.Hour, Live: 2, Kinds: []string{"k"}}})
 	other.refusal(ada, "interval", task)
@@ -131,7 +137,7 @@ func TestQuotasHoldForProcessesThatDoNotKnowThem(t *testing.T) {
 // Only callers for all agents change a quota; the agent's own keep it, whatever they do to the profile.
 func TestQuotasBelongToOperators(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
-		ada := asAgent(w.Context(), "a")
+		ada := asAgent(w.Context())
 		q := store.Quota{Live: 1, Bytes: 1 << 20, Interval: time.Minute, Horizon: time.Hour, Kinds: []string{"k"}, Depth: 1, Spawned: 2, Recurring: 3, Submits: 4}
 		set := w.profile(core.Profile{Agent: "a", Quota: q})
 		assert.Equal(t, q, set.Quota)
@@ -176,7 +182,7 @@ func TestQuotasCountWhatExists(t *testing.T) {
 		err := w.s.Pause(w.Context(), store.Target{Agent: "a", ID: "1"}, model.Pause{})
 		require.NoError(t, err)
 		w.profile(core.Profile{Agent: "a", Quota: store.Quota{Recurring: 4}})
-		ada := asAgent(w.Context(), "a")
+		ada := asAgent(w.Context())
 		again := core.NewTask{Agent: "a", ID: "new", Kind: "k", Every: time.Hour}
 		w.refusal(ada, "5 of 4 live tasks that recur", again)
 		w.submit(core.NewTask{Agent: "a", ID: "once", Kind: "k", Delay: time.Hour})
@@ -194,7 +200,7 @@ func TestQuotasCountWhatExists(t *testing.T) {
 func TestIntervalsOfRunsAndEditsArePutOff(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		w.profile(core.Profile{Agent: "a", Quota: store.Quota{Interval: time.Hour}})
-		ada := asAgent(w.Context(), "a")
+		ada := asAgent(w.Context())
 		ran := w.clocks(func(n int) error {
 			if n == 2 {
 				return core.NextIn(2 * time.Hour)
@@ -257,7 +263,7 @@ func TestQuotasOfSpawnedTasks(t *testing.T) {
 func TestQuotasBindWhatDulyMakesForAnAgent(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {
 		w.profile(core.Profile{Agent: "a", Quota: store.Quota{Live: 2}})
-		ada := asAgent(w.Context(), "a")
+		ada := asAgent(w.Context())
 		core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { return core.SkipRetry(errBoom) })
 		w.submit(core.NewTask{Agent: "a", ID: "dead", Kind: "k"})
 		w.runUntil(time.Minute)

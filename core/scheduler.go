@@ -134,14 +134,8 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 	if err != nil {
 		return nil, err
 	}
-	if err := s.base.Plan(ctx, tasks, subs); err != nil {
+	if err := admit(ctx, s, origin, tasks, subs); err != nil {
 		return nil, err
-	}
-	if err := s.allowSubmit(ctx, tasks, subs); err != nil {
-		return nil, err
-	}
-	if err := base.Wall(ctx, s.base, origin, tasks, subs, false); err != nil {
-		return nil, s.broken(origin, subs, err)
 	}
 	codec.HoldNew(ctx, tasks, subs)
 	with := s.planByProfiles(subs)

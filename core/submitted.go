@@ -234,6 +234,17 @@ func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned
 	return t.Status, nil
 }
 
+// admit works out when tasks are first due, and refuses them by the rule for submits and by the quotas of their agents.
+func admit(ctx context.Context, s *Scheduler, origin *Origin, tasks []NewTask, subs []store.Submission) error {
+	if err := s.base.Plan(ctx, tasks, subs); err != nil {
+		return err
+	}
+	if err := s.allowSubmit(ctx, tasks, subs); err != nil {
+		return err
+	}
+	return s.broken(origin, subs, base.Wall(ctx, s.base, origin, tasks, subs, false))
+}
+
 // allowSubmit calls the rule for submitted tasks, if it is set: it reads those that may exist. A task that exists and
 // is kept does not change.
 func (s *Scheduler) allowSubmit(ctx context.Context, tasks []NewTask, subs []store.Submission) error {

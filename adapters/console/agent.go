@@ -134,8 +134,10 @@ func quotaOf(p *core.Profile) (out []bounded) {
 		name       string
 		used, most int64
 	}{
-		{"live tasks", int64(u.Live), int64(q.Live)}, {"recurring tasks", int64(u.Recurring), int64(q.Recurring)},
-		{"bytes", u.Bytes, q.Bytes}, {"submits a minute", int64(u.Submits), int64(q.Submits)},
+		{"live tasks", int64(u.Live), int64(q.Live)},
+		{"recurring tasks", int64(u.Recurring), int64(q.Recurring)},
+		{"bytes", u.Bytes, q.Bytes},
+		{"submits a minute", int64(u.Submits), int64(q.Submits)},
 	} {
 		if part.most > 0 {
 			out = append(out, bounded{part.name, fmt.Sprintf("%d of %d, %d %%", part.used, part.most, 100*part.used/part.most)})

@@ -41,15 +41,7 @@ func (s *Store) ProfileOf(ctx context.Context, agent string) ([]byte, error) {
 // Profiles returns a page of profiles, by agent; see [store.Tenants].
 func (s *Store) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage, error) {
 	return read(ctx, s, func(now store.Millis) (store.ProfilePage, error) {
-		var names []string
-		for _, p := range s.parts {
-			for agent := range p.profiles {
-				if agent > q.After && (q.Agent == "" || agent == q.Agent) {
-					names = append(names, agent)
-				}
-			}
-		}
-		slices.Sort(names)
+		names := profiledAfter(s, q)
 		var page store.ProfilePage
 		for i, agent := range names[:min(len(names), max(q.Limit, 1))] {
 			p := s.partitionOf(agent)
@@ -62,6 +54,19 @@ func (s *Store) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage
 		}
 		return page, nil
 	})
+}
+
+// profiledAfter are the agents of a page of profiles and of those behind it, sorted.
+func profiledAfter(s *Store, q store.PageOf) (names []string) {
+	for _, p := range s.parts {
+		for agent := range p.profiles {
+			if agent > q.After && (q.Agent == "" || agent == q.Agent) {
+				names = append(names, agent)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Replan gives waiting tasks other due times; see [store.Tenants].

@@ -73,12 +73,7 @@ func (s *Store) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage
 	defer cancel()
 	var page store.ProfilePage
 	if q.Agent != "" {
-		profile, err := s.ProfileOf(ctx, q.Agent)
-		if err != nil || len(profile) == 0 {
-			return page, err
-		}
-		page.Profiles = []store.Profiled{{Agent: q.Agent, Profile: profile}}
-		return page, addUse(ctx, s, page.Profiles)
+		return profileAlone(ctx, s, q.Agent)
 	}
 	for at < len(s.parts) && len(page.Profiles) < max(q.Limit, 1) {
 		reply, err := s.client.Do(ctx, "HSCAN", s.parts[at].key("profiles"), cursor, "COUNT", min(max(q.Limit-len(page.Profiles), 1), mostPaged)).Slice()
@@ -103,6 +98,16 @@ func (s *Store) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage
 	if at < len(s.parts) {
 		page.Next = fmt.Sprintf("%d.%s", at, cursor)
 	}
+	return page, addUse(ctx, s, page.Profiles)
+}
+
+// profileAlone is a page with the profile of one agent, if it has one.
+func profileAlone(ctx context.Context, s *Store, agent string) (page store.ProfilePage, err error) {
+	profile, err := s.ProfileOf(ctx, agent)
+	if err != nil || len(profile) == 0 {
+		return page, err
+	}
+	page.Profiles = []store.Profiled{{Agent: agent, Profile: profile}}
 	return page, addUse(ctx, s, page.Profiles)
 }
 

@@ -233,7 +233,7 @@ func testQuotaOthers(t *testing.T, b *bench) {
 	end.Verb = store.VerbFail
 	require.NoError(t, b.settle(end)[0].Err)
 	quotaOf(b, "a", "", "one", q)
-	touch := func(id string, mark string) error {
+	touch := func(id, mark string) error {
 		_, err := b.store.Touch(t.Context(), []store.Touch{{
 			Agent: "a", ID: id, Kind: "k", Level: store.LevelLow, Body: []byte("b"), Pulse: store.Pulse{Delay: time.Minute}, Bound: true, Mark: mark,
 		}})

@@ -82,10 +82,8 @@ func (s *Base) Planned(t *store.Stored, h *plan.Profile, now store.Millis) (stor
 func (s *Base) Replan(ctx context.Context, agent string, data []byte) error {
 	for {
 		h := s.Profiles.Of(data, s.Config.Zone)
-		if q := h.Bounds(); q != nil && q.Recurring > 0 {
-			if err := enroll(ctx, s, agent, data); err != nil {
-				return err
-			}
+		if err := enroll(ctx, s, agent, h.Bounds(), data); err != nil {
+			return err
 		}
 		if err := s.replanAll(ctx, agent, h); err != nil {
 			return err

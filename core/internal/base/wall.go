@@ -47,27 +47,19 @@ func Wall(ctx context.Context, s *Base, run *model.Origin, tasks []model.NewTask
 	if !mayBeBound(ctx, s, run) {
 		return nil
 	}
-	asked := map[string]bool(nil)
+	asked := map[string]bool{}
 	for i := range subs {
 		sub := &subs[i]
 		h, err := profileFor(ctx, s, sub.Agent, ask && !asked[sub.Agent])
 		if err != nil {
 			return err
 		}
-		if ask && asked == nil {
-			asked = map[string]bool{}
-		}
-		if ask {
-			asked[sub.Agent] = true
-		}
-		sub.Bound, sub.Mark = true, ""
+		asked[sub.Agent], sub.Bound, sub.Mark = true, true, ""
 		if h.Bounds() == nil {
 			continue
 		}
 		if !s.bound(ctx, run) {
-			for k := range subs {
-				subs[k].Bound, subs[k].Mark = false, ""
-			}
+			unbind(subs)
 			return nil
 		}
 		w := wall{s: s, quota: h.Bounds(), profile: h, task: &tasks[i], sub: sub}
@@ -80,6 +72,13 @@ func Wall(ctx context.Context, s *Base, run *model.Origin, tasks []model.NewTask
 		sub.Mark = h.Mark()
 	}
 	return nil
+}
+
+// unbind lets submissions pass, as those of an operator.
+func unbind(subs []store.Submission) {
+	for i := range subs {
+		subs[i].Bound, subs[i].Mark = false, ""
+	}
 }
 
 // NotTooSoon puts off the next run of a task that is replaced: it comes no sooner after the last one than the quota of its agent allows, so that edits do not
@@ -154,21 +153,34 @@ func (w *wall) refuse(part, field, format string, args ...any) error {
 
 // check refuses a task that the quota never allows.
 func (w *wall) check(ctx context.Context, run *model.Origin) error {
-	q, t := w.quota, w.task
+	q := w.quota
 	// guard: quota-kinds
 	if len(q.Kinds) > 0 && !slices.ContainsFunc(q.Kinds, func(k string) bool { return fits(k, w.sub.Kind) }) {
 		return w.refuse("kinds", "kind", "%q is not allowed: submit one of %s", w.sub.Kind, strings.Join(q.Kinds, ", "))
 	}
-	if run != nil {
-		// guard: quota-depth
-		if q.Depth > 0 && run.Depth > q.Depth {
-			return &store.BreakerError{Agent: run.Root.Agent, ID: run.Root.ID, Depth: run.Depth, Limit: q.Depth, Quota: true}
-		}
-		// guard: quota-spawned
-		if most := q.Spawned; most > 0 && (w.sub.Root == nil || most < w.sub.Root.Most) {
-			w.sub.Root = &store.Root{Agent: run.Root.Agent, ID: run.Root.ID, Most: most, Quota: true}
-		}
+	if err := w.below(run); err != nil {
+		return err
 	}
+	return w.again(ctx)
+}
+
+// below refuses a task that is too deep below its root, and gives it the tighter bound of how many there may be.
+func (w *wall) below(run *model.Origin) error {
+	q := w.quota
+	// guard: quota-depth
+	if run != nil && q.Depth > 0 && run.Depth > q.Depth {
+		return &store.BreakerError{Agent: run.Root.Agent, ID: run.Root.ID, Depth: run.Depth, Limit: q.Depth, Quota: true}
+	}
+	// guard: quota-spawned
+	if run != nil && q.Spawned > 0 && (w.sub.Root == nil || q.Spawned < w.sub.Root.Most) {
+		w.sub.Root = &store.Root{Agent: run.Root.Agent, ID: run.Root.ID, Most: q.Spawned, Quota: true}
+	}
+	return nil
+}
+
+// again refuses a task that may run again too soon, or too late.
+func (w *wall) again(ctx context.Context) error {
+	q, t := w.quota, w.task
 	var least, most time.Duration
 	field := "every"
 	switch {
@@ -240,26 +252,32 @@ const enrollPage = 200
 
 // enroll has the quota of an agent count the tasks that recur: a store sees only those that are stored from now on. A task that changes meanwhile is counted by
 // the step that changes it.
-func enroll(ctx context.Context, s *Base, agent string, data []byte) error {
+func enroll(ctx context.Context, s *Base, agent string, bounds *store.Quota, data []byte) error {
+	if bounds == nil || bounds.Recurring == 0 {
+		return nil
+	}
 	q := store.List{Agent: agent, Statuses: []store.Status{store.StatusWaiting, store.StatusInProgress}, Limit: enrollPage}
 	for {
 		page, err := s.Store.List(ctx, q)
 		if err != nil {
 			return err
 		}
-		c := store.ProfileChange{Agent: agent, Was: data, Now: data}
-		for i := range page.Tasks {
-			if b, err := codec.DecodeBody(page.Tasks[i].Body); err == nil && b.Recurs() && !b.Manual {
-				c.Recurring = append(c.Recurring, page.Tasks[i])
-			}
-		}
-		if len(c.Recurring) > 0 {
-			if _, err := s.Store.Profile(ctx, []store.ProfileChange{c}); err != nil {
-				return err
-			}
+		c := store.ProfileChange{Agent: agent, Was: data, Now: data, Recurring: recurring(page.Tasks)}
+		if _, err := s.Store.Profile(ctx, []store.ProfileChange{c}); err != nil {
+			return err
 		}
 		if q.After = page.Next; q.After == "" {
 			return nil
 		}
 	}
+}
+
+// recurring are those of some tasks that recur.
+func recurring(tasks []store.Stored) (out []store.Stored) {
+	for i := range tasks {
+		if b, err := codec.DecodeBody(tasks[i].Body); err == nil && b.Recurs() && !b.Manual {
+			out = append(out, tasks[i])
+		}
+	}
+	return out
 }

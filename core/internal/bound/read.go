@@ -169,10 +169,15 @@ func CheckQuota(q *store.Quota) error {
 	if q.Interval > 0 && q.Horizon > 0 && q.Interval > q.Horizon {
 		return check.Invalid("horizon", "must be at least the interval (%s), not %s: no task could recur", q.Interval, q.Horizon)
 	}
-	if len(q.Kinds) > mostQuotaKinds {
-		return check.Invalid("kinds", "must be at most %d, not %d", mostQuotaKinds, len(q.Kinds))
+	return checkKinds(q.Kinds)
+}
+
+// checkKinds refuses kinds of a quota, or beginnings of them, that make no sense.
+func checkKinds(kinds []string) error {
+	if len(kinds) > mostQuotaKinds {
+		return check.Invalid("kinds", "must be at most %d, not %d", mostQuotaKinds, len(kinds))
 	}
-	for i, kind := range q.Kinds {
+	for i, kind := range kinds {
 		field := fmt.Sprintf("kinds[%d]", i)
 		begin, open := strings.CutSuffix(kind, "*")
 		if open && begin == "" || strings.Contains(begin, "*") {

@@ -33,20 +33,28 @@ func (c *Crons) Gaps(spec codec.CronSpec, after store.Millis) (least, most time.
 	if k == nil { // the cache was just cleared
 		return c.Gaps(spec, after)
 	}
-	at, err := k.cron.Next(after.Time())
+	least, most = k.gaps(after)
+	return least, most, nil
+}
+
+// gaps are those of Gaps.
+func (k *keptCron) gaps(after store.Millis) (least, most time.Duration) {
+	at, never := k.cron.Next(after.Time())
 	for range mostGaps {
-		if err != nil {
+		var next time.Time
+		if never == nil {
+			next, never = k.cron.Next(at)
+		}
+		if never != nil { // there is no further time
 			break
 		}
-		var next time.Time
-		if next, err = k.cron.Next(at); err == nil {
-			if gap := next.Sub(at); least == 0 || gap < least {
-				least = gap
-			}
-			most, at = max(most, next.Sub(at)), next
+		gap := next.Sub(at)
+		if least == 0 || gap < least {
+			least = gap
 		}
+		most, at = max(most, gap), next
 	}
-	return least, most, nil // that there is no further time is no error
+	return least, most
 }
 
 // keptCron is a parsed schedule with its last answer, which serves all tasks that ask for times in

@@ -134,7 +134,7 @@ func watchQuotas(a *auditor, m *storeModel) watcher {
 			if sub.Bound && now.Live > 0 && !a.w.restored {
 				a.must(quotaIsChecked, sub.Mark == now.Mark(), "%s/%s was stored as checked by %q, and the quota is %q", sub.Agent, sub.ID, sub.Mark, now.Mark())
 				a.must(quotaIsKept, placed.Replaced || live < now.Live, "%s/%s was stored beside %d live tasks, and %d are allowed", sub.Agent, sub.ID, live, now.Live)
-				if counted && sub.Recurs && !(placed.Replaced && recurs[at]) {
+				if counted && sub.Recurs && (!placed.Replaced || !recurs[at]) {
 					a.must(quotaOfRecurs, recurring < now.Recurring, "%s/%s recurs beside %d others, and %d are allowed", sub.Agent, sub.ID, recurring, now.Recurring)
 				}
 			}
