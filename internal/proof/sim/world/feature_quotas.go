@@ -13,10 +13,10 @@ import (
 )
 
 var (
-	quotaIsKept    = invariant("quota-is-kept", "48", "A caller of an agent stores no task while the agent has as many live tasks as its quota allows.")
-	quotaOfRecurs  = invariant("quota-of-recurring", "48", "A caller of an agent stores no task that recurs while the agent has as many of them as its quota allows.")
-	quotaHasRoom   = invariant("quota-has-room", "48", "A quota refuses no task that it has room for: what has ended, was cancelled, deleted or replaced counts no more.")
-	quotaIsChecked = invariant("quota-is-checked", "48", "Nothing is stored for a caller of an agent that was not checked by the quota that the agent has.")
+	quotaIsKept    = invariant("quota-is-kept", "49", "A caller of an agent stores no task while the agent has as many live tasks as its quota allows.")
+	quotaOfRecurs  = invariant("quota-of-recurring", "49", "A caller of an agent stores no task that recurs while the agent has as many of them as its quota allows.")
+	quotaHasRoom   = invariant("quota-has-room", "49", "A quota refuses no task that it has room for: what has ended, was cancelled, deleted or replaced counts no more.")
+	quotaIsChecked = invariant("quota-is-checked", "49", "Nothing is stored for a caller of an agent that was not checked by the quota that the agent has.")
 )
 
 // AskBound submits tasks as the agent with the quota.

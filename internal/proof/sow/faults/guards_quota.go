@@ -6,83 +6,83 @@ import "github.com/seed-6f6f2c11/duly/internal/proof/sow"
 
 // quotaGuards are those of promise 48: in the stores, then in the checks before them.
 var quotaGuards = []Guard{
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-mark", What: "a task is stored that was checked by another quota than its agent has", Change: sow.Never,
 	}, inMemory, "TestContract$/a_quota_that_has"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-live", What: "an agent may have any number of live tasks", Change: sow.Never,
 	}, inMemory, "TestContract$/a_quota_of_live"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-recurring", What: "an agent may have any number of tasks that recur", Change: sow.Never,
 	}, inMemory, "TestContract$/a_quota_of_tasks_that"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-submits", What: "an agent may submit any number of tasks a minute", Change: sow.Never,
 	}, inMemory, "TestContract$/a_quota_of_submits"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-bytes", What: "an agent may have any number of bytes", Change: sow.Never,
 	}, inMemory, "TestContract$/a_quota_of_bytes"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-ended", What: "a task that recurs counts when it has ended", Change: sow.Drop,
 	}, inMemory, "TestContract$/a_quota_of_tasks_that"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-touch", What: "a touch makes a task that the quota has no room for", Change: sow.Never,
 	}, inMemory, "TestContract$/a_quota,_and"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-replay", What: "a replay makes a task that the quota has no room for", Change: sow.Never,
 	}, inMemory, "TestContract$/a_quota,_and"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-mark-on-redis", What: "a task is stored that was checked by another quota than its agent has", Change: sow.Drop,
 	}, onRedis, "TestContract$/a_quota_that_has"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-live-on-redis", What: "an agent may have any number of live tasks", Change: sow.Drop,
 	}, onRedis, "TestContract$/a_quota_of_live"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-recurring-on-redis", What: "an agent may have any number of tasks that recur", Change: sow.Drop,
 	}, onRedis, "TestContract$/a_quota_of_tasks_that"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-submits-on-redis", What: "an agent may submit any number of tasks a minute", Change: sow.Drop,
 	}, onRedis, "TestContract$/a_quota_of_submits"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-bytes-on-redis", What: "an agent may have any number of bytes", Change: sow.Drop,
 	}, onRedis, "TestContract$/a_quota_of_bytes"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-ended-on-redis", What: "a task that recurs counts when it has ended", Change: sow.Drop,
 	}, onRedis, "TestContract$/a_quota_of_tasks_that"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-touch-on-redis", What: "a touch makes a task that the quota has no room for", Change: sow.Swap("if against then", "if false then"),
 	}, onRedis, "TestContract$/a_quota,_and"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-replay-on-redis", What: "a replay makes a task that the quota has no room for", Change: sow.Swap("if against then", "if false then"),
 	}, onRedis, "TestContract$/a_quota,_and"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "plain-submit-quota", What: "the plain script stores tasks of an agent that has a quota", Change: sow.Drop,
 	}, onRedis, "TestContract$/a_quota_that_has"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-enrolled-as-read", What: "what has changed since it was read counts as a task that recurs", Change: sow.Swap("live and redis", "live or redis"),
 	}, onRedis, "TestContract$/a_quota_of_tasks_that"},
 }
 
 // wallGuards are those of promise 48 before the store is called.
 var wallGuards = []Guard{
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-kinds", What: "an agent may submit any kind", Change: sow.Never,
 	}, inCore, "TestQuotasRefuseWhatTheyNeverAllow$/kinds"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-interval", What: "a task may recur as often as it likes", Change: sow.Never,
 	}, inCore, "TestQuotasRefuseWhatTheyNeverAllow$/interval"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-horizon", What: "a task may be due at any time", Change: sow.Never,
 	}, inCore, "TestQuotasRefuseWhatTheyNeverAllow$/horizon"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-depth", What: "runs submit tasks at any depth", Change: sow.Never,
 	}, inCore, "TestAPromptThatSchedulesItselfStops$"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-spawned", What: "runs below a root submit any number of tasks", Change: sow.Never,
 	}, inCore, "TestQuotasOfSpawnedTasks$"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-next-in", What: "a run may set any interval", Change: sow.Never,
 	}, inCore, "TestIntervalsOfRunsAndEditsArePutOff$"},
-	{"48", sow.Fault{
+	{"49", sow.Fault{
 		Name: "quota-edited", What: "an edit brings the next run as near as it likes", Change: sow.Never,
 	}, inCore, "TestIntervalsOfRunsAndEditsArePutOff$"},
 }
