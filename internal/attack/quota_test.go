@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
+	"github.com/seed-6f6f2c11/duly/adapters/mcp"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
@@ -63,7 +64,7 @@ func (r requests) task() string {
 // next is a random request.
 func (r requests) next() (method, path, body string) {
 	at := "/v1/agents/" + r.of("ada", "ada", "ada", "ada", "ada", "bob") + "/tasks/" + r.id()
-	switch r.IntN(16) {
+	switch r.IntN(20) {
 	case 0, 1, 2, 3, 4:
 		return "POST", "/v1/tasks", r.task()
 	case 5, 6:
@@ -85,9 +86,33 @@ func (r requests) next() (method, path, body string) {
 		return "POST", "/v1/activity", `{"kind":"` + r.of("k", "seen", "other") + `","agent_id":"ada","user_id":"` + r.of("ada", "u1", "bob") + `"}`
 	case 14:
 		return "GET", r.of("/v1/tasks?agent_id=bob", "/v1/agents/bob/export", "/v1/agents/bob/tasks/secret", "/v1/agents/ada", "/v1/tasks", "/v1/agents", "/v1/tasks?agent_id=ada"), ""
+	case 15, 16, 17, 18:
+		return "POST", r.of("/mcp", "/mcp", "/mcp", "/mcp", "/mcp?agent=bob", "/mcp?agent=ada"), r.model()
 	default:
 		return "POST", "/v1/tasks/" + r.of("replay", "delete", "cancel"), `{"agent_id":"` + r.of("ada", "bob", "ada") + `"}`
 	}
+}
+
+// model is a call of a model, which does as it likes.
+func (r requests) model() string {
+	id := r.of("secret", r.id(), r.id(), r.id())
+	tool, arguments := "schedule", `{"kind":"`+r.of("k", "k", "k", "safe-1", "other")+`","id":"`+r.id()+`"`
+	if when := r.of("", `"every":"1s"`, `"every":"5m"`, `"every":"2m"`, `"cron":"* * * * * *","zone":"UTC"`, `"cron":"0 9 * * *","zone":"UTC"`, `"at":"2090-01-01T00:00:00Z"`, `"when":"every 10 minutes"`,
+		`"when":"every 2 seconds"`, `"when":"every day at 9am in Asia/Tokyo"`, `"when":"tomorrow at 8am in UTC"`, `"agent_id":"bob"`, `"payload":"`+strings.Repeat("x", r.IntN(30<<10))+`"`); when != "" {
+		arguments += "," + when
+	}
+	arguments += r.of("", `,"replace":true`) + "}"
+	switch r.IntN(10) {
+	case 0:
+		tool, arguments = r.of("explain", "pause", "resume", "run_now", "cancel"), `{"id":"`+id+`"}`
+	case 1:
+		tool, arguments = r.of("list_tasks", "signal", "preview", "k", "nothing"), r.of(`{}`, `{"key":"x"}`, `{"limit":100}`, `{"when":"every day at 9am"}`, `{"cursor":"f2|bob|"}`, `[]`, `{"agent":"bob"}`)
+	case 2:
+		return `{"jsonrpc":"2.0","id":1,"method":"` + r.of("tasks/get", "tasks/cancel", "tasks/update") + `","params":{"taskId":"` + id + `","inputResponses":{"x#1":{"action":"accept","content":{}}}}}`
+	case 3:
+		return `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"` + r.of("duly://agents/bob/tasks", "duly://agents/ada/tasks", "duly://agents/../bob/tasks") + `"}}`
+	}
+	return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + arguments + `}}`
 }
 
 // walled is a store with two agents, an API for one of them, and a scheduler of the operator.
@@ -121,7 +146,7 @@ func newWalled(t *testing.T) *walled {
 	require.NoError(t, err)
 	_, err = w.operator.SetProfile(t.Context(), core.Profile{Agent: "ada", Quota: tight})
 	require.NoError(t, err)
-	w.h = httpadapter.New(w.api, httpadapter.Config{Scoped: []httpadapter.Token{{Token: "one", Grant: httpadapter.Grant{Name: "ada", Agents: []string{"ada"}}}}})
+	w.h = httpadapter.New(w.api, httpadapter.Config{Scoped: []httpadapter.Token{{Token: "one", Grant: httpadapter.Grant{Name: "ada", Agents: []string{"ada"}}}}, MCP: mcp.New(w.api, mcp.Config{})})
 	return w
 }
 
@@ -179,6 +204,7 @@ func TestNoCallPassesAQuota(t *testing.T) {
 		req := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 		req.Header.Set("Authorization", "Bearer one")
 		req.Header.Set("Content-Type", map[bool]string{true: "application/x-ndjson", false: "application/json"}[strings.HasSuffix(path, "/import")])
+		req.Header.Set("Accept", "application/json, text/event-stream")
 		res := httptest.NewRecorder()
 		w.h.ServeHTTP(res, req)
 		codes[res.Code]++
