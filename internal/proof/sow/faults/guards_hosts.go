@@ -42,13 +42,13 @@ var hostGuards = []Guard{
 		Name: "approval-by-anybody", What: "a run approves what waits for an approval",
 		At: "approval", Change: sow.Swap("}, false", "}, approves"),
 	}, inCore, "TestOnlyAnApprovalCounts$"},
-	{"41", sow.Fault{
+	{"50", sow.Fault{
 		Name: "reply-approval", What: "the answer of a caller who may not approve is lost in silence", Change: sow.Never,
 	}, inMCP, "TestATaskAsksTheUser$"},
-	{"41", sow.Fault{
+	{"50", sow.Fault{
 		Name: "mcp-reply", What: "a model that may only look answers what a task asks", Change: sow.Drop,
 	}, inMCP, "TestATaskAsksAnybody$"},
-	{"41", sow.Fault{
+	{"50", sow.Fault{
 		Name: "mcp-rights", What: "a model may do more than its credential", Change: sow.Swap("m.may(ctx, t.action)", "error(nil)"),
 	}, inMCP, "TestTheAgentIsThatOfTheCredential$"},
 	{"41", sow.Fault{
