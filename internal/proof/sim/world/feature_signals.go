@@ -191,7 +191,7 @@ func (a *auditor) signalled(m *storeModel, kept map[[2]string]earlySignal, n *st
 			continue
 		}
 		if !a.meant(n, t) {
-			unapproved = unapproved || n.ID == "" && t.await.approval
+			unapproved = unapproved || t.await.approval && (n.ID == "" || n.ID == t.id && n.Wait == t.await.wait)
 			continue
 		}
 		heard, err := a.w.store.Heard(a.w.ctx, []store.Wait{{Agent: t.agent, ID: t.id, Key: n.Key}})

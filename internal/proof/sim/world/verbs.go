@@ -18,6 +18,7 @@ func (w *World) free() context.Context { return w.ctx }
 // Submit stores tasks.
 func (b *bus) Submit(ctx context.Context, tasks []store.Submission) ([]store.Submitted, error) {
 	w := b.p.w
+	tasks = slices.Clone(tasks) // a caller that tries again changes its own, and a restored store sees what was sent
 	key := func() string { return fmt.Sprint(len(tasks), tasks[0].Agent, tasks[0].ID, string(tasks[0].Body)) }
 	w.uses(tasks)
 	return through(ctx, b, "Submit", key, func(st store.Store) ([]store.Submitted, error) {
