@@ -225,6 +225,28 @@ func TestTheAgentIsThatOfTheCredential(t *testing.T) {
 	assert.Contains(t, page.Contents[0].Text, `"hers"`)
 }
 
+// A model has no more than the scopes of its address, whatever its credential has, or a server that asks for none.
+func TestTheAddressBoundsTheModel(t *testing.T) {
+	t.Parallel()
+	f := setup(t, mcp.Config{})
+	some, _ := names(t, client(t, f.urls[0]+"?scopes=read", "ada"))
+	assert.ElementsMatch(t, []string{"preview", "list_tasks", "explain"}, some)
+	text, failed := call(t, client(t, f.urls[0]+"?scopes=read,approve", "ada"), "schedule", args{"kind": "note"})
+	assert.True(t, failed, text)
+	for url, want := range map[string]int{"?scopes=work": http.StatusBadRequest, "?scopes=": http.StatusBadRequest, "?scopes=read,": http.StatusBadRequest, "?scopes=write": http.StatusForbidden} {
+		assert.Equal(t, want, listed(t, f.urls[0]+url, "eye"), url)
+	}
+	open := httptest.NewServer(httpadapter.New(f.scheduler, httpadapter.Config{MCP: mcp.New(f.scheduler, mcp.Config{Kinds: kinds})}))
+	t.Cleanup(open.Close)
+	url := open.URL + "/mcp?agent=ada"
+	id := begin(t, url, "give_back", `{}`)
+	f.run(t)
+	assert.Equal(t, "input_required", get(t, url, "ada", id)["status"], "who asks for no credential lets everybody do everything")
+	assert.Equal(t, "working", get(t, url+"&scopes=read,write", "ada", id)["status"])
+	refused, _ := ask(t, url+"&scopes=read,write", "ada", "tools/call", `"name":"signal","arguments":{"key":"approval","payload":{"decision":"approve"}},`+knowing)
+	assert.Equal(t, true, refused["isError"], "%v", refused)
+}
+
 // listed asks for the tools, and returns the status of the answer.
 func listed(t *testing.T, url, token string) int {
 	t.Helper()

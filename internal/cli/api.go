@@ -94,9 +94,9 @@ func listen(ctx context.Context, c *dulyfile.File, version string, logger *slog.
 	if err != nil {
 		return nil, err
 	}
-	models := modelsOf(c, version)
-	if err := models.Check(); err != nil {
-		return nil, usage("see handlers in docs/mcp.md", "%w", err)
+	models, err := modelsOf(c, version)
+	if err != nil {
+		return nil, err
 	}
 	// Resolved first, as only an address can be recognised as
 	// loopback: a name may resolve to anything.

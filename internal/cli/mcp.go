@@ -3,13 +3,15 @@ package cli
 // Models: what the API serves them, and the command mcp.
 
 import (
+	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"os"
 	"slices"
-	"strings"
+	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
@@ -24,7 +26,7 @@ import (
 )
 
 // modelsOf is what models see of a file. Without handlers any kind may be scheduled: other processes have them.
-func modelsOf(c *dulyfile.File, version string) mcp.Config {
+func modelsOf(c *dulyfile.File, version string) (mcp.Config, error) {
 	var kinds map[string]core.KindConfig
 	for _, h := range c.Handlers {
 		if kinds == nil {
@@ -32,7 +34,11 @@ func modelsOf(c *dulyfile.File, version string) mcp.Config {
 		}
 		kinds[h.Kind] = h.Settings
 	}
-	return mcp.Config{Kinds: kinds, Agent: c.Defaults.Agent, Zone: c.Defaults.Zone, Version: version, Retention: cmp.Or(c.Redis.Retention, redisstore.DefaultRetention)}
+	models := mcp.Config{Kinds: kinds, Agent: c.Defaults.Agent, Zone: c.Defaults.Zone, Version: version, Retention: cmp.Or(c.Redis.Retention, redisstore.DefaultRetention)}
+	if err := models.Check(); err != nil {
+		return models, usage("see docs/mcp.md", "%w", err)
+	}
+	return models, nil
 }
 
 // forModels is what answers models on the port.
@@ -53,24 +59,34 @@ func mcpCommand(p *process, o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := scopesOf(scopes); err != nil {
+				return err
+			}
 			if at.server.URL != "" {
-				if cmd.Flags().Changed("scopes") {
-					return usage("leave it out: the token has its scopes", "--scopes is for a model on a Redis")
-				}
 				return onServer(&at, func(c *remote.Client) error {
 					ctx, err := inRun(cmd.Context(), c)
 					if err != nil {
 						return err
 					}
-					return remote.Models(ctx, c, agent, p.stdin, p.stdout)
+					return remote.Models(ctx, c, agent, scopes, p.stdin, p.stdout)
 				})
 			}
 			return serveModel(cmd.Context(), p, o, agent, scopes)
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&agent, "agent", "", "the agent that the model works for (default that of the file, or of the token)")
-	flags.StringSliceVar(&scopes, "scopes", scopes, "what the model may do: read, write and approve; an approval by a model is none, so add approve for one whose client asks a person")
+	flags.StringSliceVar(&scopes, "scopes", scopes, "what the model may do, of read, write and approve, and no more than the token; an approval by a model is none, so add approve for one whose client asks a person")
 	return cmd
+}
+
+// scopesOf refuses scopes that no model needs.
+func scopesOf(scopes []string) error {
+	for _, scope := range scopes {
+		if !slices.Contains(httpadapter.ModelScopes(), httpadapter.Scope(scope)) {
+			return usage("use some of read, write and approve", "--scopes has %q, which no model needs", scope)
+		}
+	}
+	return nil
 }
 
 // serveModel serves the model from the store. It has no more rights than its scopes, for its agent.
@@ -83,16 +99,12 @@ func serveModel(ctx context.Context, p *process, o *options, agent string, scope
 		return usage("name it with --agent", "for which agent is the model?")
 	}
 	grant := &httpadapter.Grant{Name: "mcp", Agents: []string{agent}}
-	for _, name := range scopes {
-		scope := httpadapter.Scope(strings.TrimSpace(name))
-		if !slices.Contains([]httpadapter.Scope{httpadapter.ScopeRead, httpadapter.ScopeWrite, httpadapter.ScopeApprove}, scope) {
-			return usage("use some of read, write and approve", "--scopes has %q, which no model needs", name)
-		}
-		grant.Scopes = append(grant.Scopes, scope)
+	for _, scope := range scopes {
+		grant.Scopes = append(grant.Scopes, httpadapter.Scope(scope))
 	}
-	models := modelsOf(c, p.version)
-	if err := models.Check(); err != nil {
-		return usage("see docs/mcp.md", "%w", err)
+	models, err := modelsOf(c, p.version)
+	if err != nil {
+		return err
 	}
 	s, st, err := openScheduler(ctx, c)
 	if err != nil {
@@ -104,11 +116,79 @@ func serveModel(ctx context.Context, p *process, o *options, agent string, scope
 	}
 	models.Logger, models.Stopping = slog.New(linelog.New(os.Stderr)), ctx.Done()
 	ctx = core.WithPrincipal(ctx, core.Principal{Name: grant.Name, Rights: grant})
-	return mcp.New(s, models).Run(ctx, agent, &sdk.IOTransport{Reader: io.NopCloser(p.stdin), Writer: keptOpen{p.stdout}})
+	lines := &lineClient{in: bufio.NewReader(p.stdin), out: p.stdout, over: ctx.Done(), answered: make(chan struct{}, 1)}
+	return mcp.New(s, models).Run(ctx, agent, &sdk.IOTransport{Reader: lines, Writer: lines})
 }
 
-// keptOpen is a writer that outlives who closes it.
-type keptOpen struct{ io.Writer }
+// lineClient is a client on standard input and output. Its end comes only once all that it has asked is answered: the library would drop the rest.
+type lineClient struct {
+	in       *bufio.Reader
+	out      io.Writer
+	over     <-chan struct{}
+	answered chan struct{}
 
-// Close does nothing.
-func (keptOpen) Close() error { return nil }
+	mu    sync.Mutex
+	rest  []byte // of the line that is being read
+	asked int    // requests without an answer
+}
+
+// Read reads a line at most.
+func (l *lineClient) Read(into []byte) (int, error) {
+	for len(l.rest) == 0 {
+		line, err := l.in.ReadBytes('\n')
+		if err != nil && len(line) == 0 {
+			l.await()
+			return 0, err
+		}
+		l.count(line, 1)
+		l.rest = line
+	}
+	n := copy(into, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+// count counts a request, or the answer to one.
+func (l *lineClient) count(line []byte, by int) {
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}
+	if json.Unmarshal(line, &m) != nil || len(m.ID) == 0 || (m.Method != "") != (by > 0) {
+		return
+	}
+	l.mu.Lock()
+	l.asked += by
+	l.mu.Unlock()
+	select {
+	case l.answered <- struct{}{}:
+	default:
+	}
+}
+
+// await waits until nothing is left to answer.
+func (l *lineClient) await() {
+	for {
+		l.mu.Lock()
+		left := l.asked
+		l.mu.Unlock()
+		if left <= 0 {
+			return
+		}
+		select {
+		case <-l.answered:
+		case <-l.over:
+			return
+		}
+	}
+}
+
+// Write writes an answer, which the library does in one piece.
+func (l *lineClient) Write(line []byte) (int, error) {
+	n, err := l.out.Write(line)
+	l.count(line, -1)
+	return n, err
+}
+
+// Close leaves both open: they are the process's.
+func (*lineClient) Close() error { return nil }

@@ -39,9 +39,14 @@ func (a *api) besides(ctx context.Context, c *dulyfile.File, st *storage, versio
 		return a, fmt.Errorf("cannot listen for commands: %w", err)
 	}
 	if a == nil {
+		models, err := modelsOf(c, version)
+		if err != nil {
+			_ = socket.Close()
+			return a, err
+		}
 		a = &api{
 			version: version, callers: &callers{}, events: httpadapter.NewEvents(), metrics: metrics.New(metrics.Config{Version: version, Logger: logger}),
-			console: dulyfile.ConsoleOff, share: c.StoreShare, agent: c.Defaults.Agent, stopping: make(chan struct{}),
+			console: dulyfile.ConsoleOff, share: c.StoreShare, agent: c.Defaults.Agent, models: models, stopping: make(chan struct{}),
 		}
 	}
 	a.socket = socket
@@ -65,7 +70,7 @@ func markSocket(ctx context.Context, c net.Conn) context.Context {
 func (a *api) withSocket(s *core.Scheduler, port http.Handler, config httpadapter.Config) http.Handler {
 	socket := httpadapter.New(s, httpadapter.Config{
 		LocalOnly: true, Version: config.Version, Logger: config.Logger, Ready: config.Ready, Events: a.events, Stopping: a.stopping, Grace: config.Grace,
-		Metrics: config.Metrics, Approvals: config.Approvals, Profiles: config.Profiles,
+		Metrics: config.Metrics, Approvals: config.Approvals, Profiles: config.Profiles, MCP: config.MCP,
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if by, _ := r.Context().Value(onSocket{}).(bool); by {

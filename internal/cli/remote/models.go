@@ -44,13 +44,14 @@ type models struct {
 	version string
 }
 
-// Models hands the lines of a client to a server, for an agent, and the server's answers to the client, until the client has no more. Requests do
+// Models hands the lines of a client to a server, for an agent and with no more than some scopes, and the server's answers to the client, until the client has no more. Requests do
 // not wait for each other.
-func Models(ctx context.Context, c *Client, agent string, in io.Reader, out io.Writer) error {
-	m := &models{c: c, endpoint: c.base + "/mcp", out: out}
+func Models(ctx context.Context, c *Client, agent string, scopes []string, in io.Reader, out io.Writer) error {
+	to := url.Values{"scopes": {strings.Join(scopes, ",")}}
 	if agent != "" {
-		m.endpoint += "?" + url.Values{"agent": {agent}}.Encode()
+		to.Set("agent", agent)
 	}
+	m := &models{c: c, endpoint: c.base + "/mcp?" + to.Encode(), out: out}
 	var calls sync.WaitGroup
 	defer calls.Wait()
 	lines := bufio.NewScanner(in)

@@ -49,6 +49,9 @@ var hostGuards = []Guard{
 		Name: "mcp-reply", What: "a model that may only look answers what a task asks", Change: sow.Drop,
 	}, inMCP, "TestATaskAsksAnybody$"},
 	{"50", sow.Fault{
+		Name: "mcp-scopes", What: "a model has all that its credential has, in spite of its address", Change: sow.Never,
+	}, inMCP, "TestTheAddressBoundsTheModel$"},
+	{"50", sow.Fault{
 		Name: "mcp-rights", What: "a model may do more than its credential", Change: sow.Swap("m.may(ctx, t.action)", "error(nil)"),
 	}, inMCP, "TestTheAgentIsThatOfTheCredential$"},
 	{"41", sow.Fault{
