@@ -61,6 +61,14 @@ func (c *claiming) mayGoAhead(t *task) bool {
 		return false
 	}
 	// guard: ahead-of-urgent
-	return t.Level != store.LevelHigh && t.order == nil && t.pulse == nil && t.awaits == "" && len(c.p.bucketsOf(t)) == 0 && len(c.p.bounds[t.Agent]) == 0 &&
+	return t.Level != store.LevelHigh && t.order == nil && t.pulse == nil && t.awaits == "" && !named(c.p, t) && len(c.p.bounds[t.Agent]) == 0 &&
 		slices.Contains(c.r.Kinds, t.Kind) && !c.heldApart(t.Kind)
+}
+
+// named reports whether a limit or a budget names the kind of a task, with any key, or its key: such tasks go by the whole of a claim.
+func named(p *partition, t *task) bool {
+	return slices.ContainsFunc(p.limits, func(r rule) bool {
+		about := r.about()
+		return applies(about, t) || about.Kind != "" && about.Kind == t.Kind
+	})
 }
