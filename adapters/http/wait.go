@@ -7,14 +7,9 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/waits"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
-)
-
-// How often a request that waits looks at its task: soon at first, as most end soon.
-const (
-	firstLook = 100 * time.Millisecond
-	lastLook  = 2 * time.Second
 )
 
 // task answers with a task: with ?wait=30s once it has ended, or after that time at the latest. One that recurs has ended when a
@@ -34,16 +29,13 @@ func (a *api) task(r *http.Request, q operation.Wait) (core.TaskInfo, error) {
 		return core.TaskInfo{}, err
 	}
 	defer leave()
-	runs, end := task.RunCount, a.config.Clock.Now().Add(longest)
-	for pause := firstLook; ; pause = min(2*pause, lastLook) {
-		left := end.Sub(a.config.Clock.Now())
-		if left <= 0 || !a.sleep(r, min(pause, left)) {
-			return task, nil
-		}
-		if task, err = a.scheduler.Task(r.Context(), agent, id); err != nil || task.Status.Finished() || task.Recurring() && task.RunCount > runs {
-			return task, err
-		}
-	}
+	runs := task.RunCount
+	// A server about to shut down answers: another one does for a client that asks again.
+	waits.Until(r.Context(), a.config.Clock, a.config.Stopping, longest, func() bool {
+		task, err = a.scheduler.Task(r.Context(), agent, id)
+		return err != nil || task.Status.Finished() || task.Recurring() && task.RunCount > runs
+	})
+	return task, err
 }
 
 // waitOf is how long a request is ready to wait; zero for not at all.
@@ -56,19 +48,4 @@ func (a *api) waitOf(text string) (time.Duration, error) {
 		return 0, &core.InvalidError{Field: "wait", Reason: "must be a duration up to " + a.config.MaxTimeout.String() + ", such as 30s"}
 	}
 	return d, nil
-}
-
-// sleep waits; false if the request is over, or the server about to shut down: another server answers a client that asks again.
-func (a *api) sleep(r *http.Request, d time.Duration) bool {
-	done := make(chan struct{})
-	stop := a.config.Clock.AfterFunc(d, func() { close(done) })
-	defer stop()
-	select {
-	case <-done:
-		return true
-	case <-a.config.Stopping:
-		return false
-	case <-r.Context().Done():
-		return false
-	}
 }

@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/waits"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
@@ -150,12 +150,6 @@ func (m *Server) task(ctx context.Context, id string) (*core.TaskInfo, error) {
 	return &info, err
 }
 
-// Pauses between two looks at a task that a call waits for: each twice as long as the one before.
-const (
-	firstLook = 100 * time.Millisecond
-	lastLook  = 2 * time.Second
-)
-
 // ended waits for the end of a task, or until it asks something that the client can ask its user, but not for ever.
 func (m *Server) ended(ctx context.Context, info *core.TaskInfo, asks bool) *core.TaskInfo {
 	if info.Status.Finished() {
@@ -166,35 +160,15 @@ func (m *Server) ended(ctx context.Context, info *core.TaskInfo, asks bool) *cor
 		return info // it is stored: the client gets the id, and asks again
 	}
 	defer leave()
-	end := m.config.Clock.Now().Add(m.config.Wait)
-	for pause := firstLook; ; pause = min(2*pause, lastLook) {
-		left := end.Sub(m.config.Clock.Now())
-		if left <= 0 || !m.sleep(ctx, min(pause, left)) {
-			return info
-		}
+	waits.Until(ctx, m.config.Clock, m.config.Stopping, m.config.Wait, func() bool {
 		next, err := m.scheduler.Task(ctx, info.Agent, info.ID)
 		if err != nil {
-			return info // likewise
+			return true // likewise
 		}
-		if info = &next; info.Status.Finished() || asks && info.Awaiting != nil {
-			return info
-		}
-	}
-}
-
-// sleep waits, and reports whether there is reason to go on.
-func (m *Server) sleep(ctx context.Context, d time.Duration) bool {
-	done := make(chan struct{})
-	stop := m.config.Clock.AfterFunc(d, func() { close(done) })
-	defer stop()
-	select {
-	case <-done:
-		return true
-	case <-m.config.Stopping:
-		return false
-	case <-ctx.Done():
-		return false
-	}
+		info = &next
+		return info.Status.Finished() || asks && info.Awaiting != nil
+	})
+	return info
 }
 
 // resultOf is how a task ended, as the result of a tool.
