@@ -75,11 +75,9 @@ func (m *Server) submit(ctx context.Context, k *kind, arguments json.RawMessage)
 	if err != nil {
 		return nil, err
 	}
-	p := &placed[0]
-	if info, err := m.scheduler.Task(ctx, p.Agent, p.ID); err == nil {
-		return &info, nil
-	}
-	now := m.config.Clock.Now()
+	// It is new, so that there is nothing to read that is not known; the time is the store's.
+	p, now := &placed[0], m.config.Clock.Now()
+	now = now.Add(-m.scheduler.Until(now))
 	return &core.TaskInfo{Agent: p.Agent, ID: p.ID, Kind: p.Kind, Status: p.Status, NextRun: p.Due, Submitted: now, UpdatedAt: now}, nil
 }
 

@@ -35,7 +35,7 @@ func (m *Server) schedule(ctx context.Context, agent string, in *scheduleArgs) (
 	if err != nil {
 		return "", err
 	}
-	return m.placed(ctx, &placed[0], zone), nil
+	return m.placed(ctx, &t, in.planArgs, &placed[0], zone), nil
 }
 
 // task is the task of the arguments, by the one reader of tasks.
@@ -82,8 +82,8 @@ func (m *Server) known(kind string) error {
 	return invalid("kind", "%q is not known: use one of %s", kind, strings.Join(all, ", "))
 }
 
-// placed says what was stored. The task is read again: what counts is what the store has.
-func (m *Server) placed(ctx context.Context, p *core.Submitted, zone string) string {
+// placed says what was stored. One that is new is as it was given, but for when the store has it due; any other is read.
+func (m *Server) placed(ctx context.Context, t *core.NewTask, in planArgs, p *core.Submitted, zone string) string {
 	what := "is scheduled"
 	switch {
 	case p.Differs:
@@ -94,7 +94,17 @@ func (m *Server) placed(ctx context.Context, p *core.Submitted, zone string) str
 		what = "existed already, just so"
 	}
 	text := fmt.Sprintf("Task %q %s", p.ID, what)
-	info, err := m.scheduler.Task(ctx, p.Agent, p.ID)
+	if p.Created && in == (planArgs{Zone: in.Zone}) {
+		return text + ", and is due now."
+	}
+	var info core.TaskInfo
+	var err error
+	if p.Created && !p.Due.IsZero() {
+		info, err = m.scheduler.Plan(ctx, t)
+		info.NextRun = p.Due
+	} else {
+		info, err = m.scheduler.Task(ctx, p.Agent, p.ID)
+	}
 	if err != nil {
 		return text + "." // it is stored all the same
 	}
