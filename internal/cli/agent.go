@@ -3,6 +3,7 @@ package cli
 // The command agent; its commands set, show, list and unset, for the profiles of agents, and forget.
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 
@@ -43,30 +44,34 @@ func (p *process) agentSetCommand(o *options) *cobra.Command {
 	var set core.Profile
 	var quiet, labels, limits, budgets []string
 	var quota string
-	cmd := command("set AGENT", "Set the profile of an agent; its waiting tasks are planned by it",
+	cmd := command("set AGENT", "Change what is given of the profile of an agent; its waiting tasks are planned by it",
 		`  duly agent set ada --zone Europe/Berlin --quiet 22:00-07:00
   duly agent set ada --quiet "22:00-07:00" --quiet "00:00-24:00 sat-sun" --urgent
   duly agent set ada --zone Asia/Tokyo --label tier=gold
   duly agent set ada --limit concurrency=2 --budget "unit=tokens,amount=100000,per=day"
-  duly agent set ada --quota "live=200,recurring=20,interval=5m,submits=60,kinds=digest+report-*"`,
+  duly agent set ada --quota "live=200,recurring=20,interval=5m,submits=60,kinds=digest+report-*"
+  duly agent set ada --quiet none --budget none`,
 		func(cmd *cobra.Command, args []string) error {
 			var err error
 			if set.Agent, err = oneAgent(args); err == nil {
-				set.Quiet, err = quietHours(quiet)
+				set.Quiet, err = quietHours(unlessNone(quiet))
 			}
 			if err == nil {
-				set.Labels, err = labelsOf(labels)
+				set.Labels, err = labelsOf(unlessNone(labels))
 			}
 			if err == nil {
-				err = bounded(&set, limits, budgets)
+				err = bounded(&set, unlessNone(limits), unlessNone(budgets))
 			}
-			if err == nil && quota != "" {
+			if err == nil && quota != "" && quota != none {
 				set.Quota, err = quotaOf(quota)
 			}
 			if err != nil {
 				return err
 			}
 			return o.onStore(cmd.Context(), func(s scheduler) error {
+				if err := keepRest(cmd, s, &set); err != nil {
+					return err
+				}
 				stored, err := s.SetProfile(cmd.Context(), set)
 				if err != nil {
 					return err
@@ -77,13 +82,48 @@ func (p *process) agentSetCommand(o *options) *cobra.Command {
 	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say what it needs
 	flags := cmd.Flags()
 	flags.StringVar(&set.Zone, "zone", "", "IANA zone of the quiet hours, and of tasks with --zone agent (default the file's zone, or UTC)")
-	flags.StringArrayVar(&quiet, "quiet", nil, `when no task starts, such as "22:00-07:00" or "00:00-24:00 sat-sun,wed"; can be given several times`)
+	flags.StringArrayVar(&quiet, "quiet", nil, `when no task starts, such as "22:00-07:00" or "00:00-24:00 sat-sun,wed"; can be given several times; none takes them off`)
 	flags.BoolVar(&set.Urgent, "urgent", false, "tasks of level 1, and urgent ones, start in quiet hours too")
-	flags.StringArrayVar(&labels, "label", nil, "name=value of your own; can be given several times")
-	flags.StringArrayVar(&limits, "limit", nil, `bounds runs of this agent, such as "kind=digest,concurrency=2" or "limit_key=openai:*,rate=60/1m"; can be given several times`)
-	flags.StringArrayVar(&budgets, "budget", nil, `what runs of this agent may use, such as "unit=tokens,amount=100000,per=day,then=pause"; can be given several times`)
-	flags.StringVar(&quota, "quota", "", `what callers of this agent, and runs, may store for it: live, recurring, bytes, submits, interval, horizon, kinds, depth and spawned, such as "live=200,interval=5m,kinds=digest+report-*"`)
+	flags.StringArrayVar(&labels, "label", nil, "name=value of your own; can be given several times; none takes them off")
+	flags.StringArrayVar(&limits, "limit", nil, `bounds runs of this agent, such as "kind=digest,concurrency=2" or "limit_key=openai:*,rate=60/1m"; can be given several times; none takes them off`)
+	flags.StringArrayVar(&budgets, "budget", nil, `what runs of this agent may use, such as "unit=tokens,amount=100000,per=day,then=pause"; can be given several times; none takes them off`)
+	flags.StringVar(&quota, "quota", "", `what callers of this agent, and runs, may store for it: live, recurring, bytes, submits, interval, horizon, kinds, depth and spawned, such as "live=200,interval=5m,kinds=digest+report-*"; none takes it off`)
 	return o.withJSON(cmd)
+}
+
+// none as the value of a flag takes off what a profile has.
+const none = "none"
+
+// unlessNone are the values of a flag; nothing if it is to take off what there is.
+func unlessNone(values []string) []string {
+	if len(values) == 1 && values[0] == none {
+		return nil
+	}
+	return values
+}
+
+// keepRest adds to a profile what no flag is about, as it is now: a change of the zone must not lift a quota. If another caller changes the profile meanwhile
+// the command fails.
+func keepRest(cmd *cobra.Command, s scheduler, set *core.Profile) error {
+	was, err := s.Profile(cmd.Context(), set.Agent)
+	if errors.Is(err, core.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	given := cmd.Flags().Changed
+	for flag, keep := range map[string]func(){
+		"zone": func() { set.Zone = was.Zone }, "quiet": func() { set.Quiet = was.Quiet }, "urgent": func() { set.Urgent = was.Urgent },
+		"label": func() { set.Labels = was.Labels }, "limit": func() { set.Limits = was.Limits }, "budget": func() { set.Budgets = was.Budgets },
+		"quota": func() { set.Quota = was.Quota },
+	} {
+		if !given(flag) {
+			keep()
+		}
+	}
+	set.Revision = was.Revision
+	return nil
 }
 
 // quietHours reads the flags of quiet hours.

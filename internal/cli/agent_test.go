@@ -163,4 +163,11 @@ func TestQuotaOfAnAgent(t *testing.T) {
 	} {
 		oneLine(t, w.duly(t, "agent", "set", "ada", "--quota", flag), 2, want)
 	}
+	w.ok(t, "agent", "set", "ada", "--zone", "Asia/Tokyo", "--limit", "kind=note,concurrency=2")
+	kept := w.ok(t, "agent", "set", "ada", "--urgent")
+	for _, line := range []string{`zone +Asia/Tokyo`, `urgent passes +true`, `quota live +2`, `limit .+2.*`} {
+		assert.Regexp(t, `(?m)^`+line+`$`, kept, "what is not given stays")
+	}
+	assert.NotContains(t, w.ok(t, "agent", "set", "ada", "--quota", "none", "--limit", "none"), "quota")
+	assert.Regexp(t, `(?m)^zone +Asia/Tokyo$`, w.ok(t, "agent", "show", "ada"))
 }

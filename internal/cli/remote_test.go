@@ -83,7 +83,7 @@ func fill(t *testing.T, w *world) {
 		{"limit", "set", "--kind", "note", "--concurrency", "5", "--rate", "60/1m"},
 		{"limit", "set", "--key", "openai:*", "--each", "key", "--rate", "10/1h", "--burst", "0"},
 		{"budget", "set", "--each", "agent", "--unit", "tokens", "--per", "day", "--amount", "1000.25", "--zone", "Europe/Berlin"},
-		{"agent", "set", "ada", "--zone", "Europe/Berlin", "--quiet", "22:00-07:00 mon-fri", "--label", "tier=gold", "--limit", "rate=60/1m,burst=0", "--limit", "kind=note,rate=5/1s", "--budget", "unit=usd,amount=0.5,per=day"},
+		{"agent", "set", "ada", "--quota", "live=200,interval=5m,kinds=note+report-*", "--zone", "Europe/Berlin", "--quiet", "22:00-07:00 mon-fri", "--label", "tier=gold", "--limit", "rate=60/1m,burst=0", "--limit", "kind=note,rate=5/1s", "--budget", "unit=usd,amount=0.5,per=day"},
 	} {
 		r := w.duly(t, args...)
 		require.Contains(t, []int{0, 4}, r.code, "%q: %s", args, r.stderr)
@@ -238,6 +238,11 @@ func TestChangingAServerIsTheSame(t *testing.T) {
 		{"budget", "set", "--all", "--unit", "usd", "--per", "month", "--amount", "2.5", "--then", "notify"},
 		{"budget", "unset", "--all", "--unit", "usd", "--per", "month"},
 		{"agent", "set", "eve", "--zone", "Asia/Tokyo"},
+		{"agent", "set", "eve", "--quota", "live=200,interval=5m,kinds=note+report-*", "--limit", "kind=note,concurrency=2", "--quiet", "22:00-07:00"},
+		{"agent", "set", "eve", "--zone", "Europe/Berlin"},
+		{"agent", "show", "eve"},
+		{"agent", "set", "eve", "--quota", "none", "--quiet", "none"},
+		{"agent", "show", "eve"},
 		{"agent", "unset", "eve"},
 		{"signal", "ada", "key", "--payload", `{"a":1}`},
 		{"signal", "ada", "key"},
