@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -60,6 +61,9 @@ func mcpCommand(p *process, o *options) *cobra.Command {
 				return err
 			}
 			if err := scopesOf(scopes); err != nil {
+				return err
+			}
+			if err := (&core.List{Agent: agent}).Check(); err != nil {
 				return err
 			}
 			if at.server.URL != "" {
@@ -127,12 +131,14 @@ type lineClient struct {
 	over     <-chan struct{}
 	answered chan struct{}
 
+	rest    []byte     // of the line that is being read
+	writing sync.Mutex // the library writes, and so does Read
+
 	mu    sync.Mutex
-	rest  []byte // of the line that is being read
 	asked int    // requests without an answer
 }
 
-// Read reads a line at most.
+// Read reads a line at most. What is no message is answered here, for the library would end the connection.
 func (l *lineClient) Read(into []byte) (int, error) {
 	for len(l.rest) == 0 {
 		line, err := l.in.ReadBytes('\n')
@@ -140,6 +146,16 @@ func (l *lineClient) Read(into []byte) (int, error) {
 			l.await()
 			return 0, err
 		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if no := remote.NoMessage(line); no != nil {
+			if _, err := l.write(no); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		line = append(line, '\n')
 		l.count(line, 1)
 		l.rest = line
 	}
@@ -185,9 +201,16 @@ func (l *lineClient) await() {
 
 // Write writes an answer, which the library does in one piece.
 func (l *lineClient) Write(line []byte) (int, error) {
-	n, err := l.out.Write(line)
+	n, err := l.write(line)
 	l.count(line, -1)
 	return n, err
+}
+
+// write writes a line, one at a time.
+func (l *lineClient) write(line []byte) (int, error) {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	return l.out.Write(line)
 }
 
 // Close leaves both open: they are the process's.

@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // Models: a client of the Model Context Protocol that speaks lines, on a server that speaks HTTP. Each line is a request of its own, so that nothing
@@ -61,8 +63,12 @@ func Models(ctx context.Context, c *Client, agent string, scopes []string, in io
 		if len(line) == 0 {
 			continue
 		}
+		if no := NoMessage(line); no != nil {
+			m.write(no)
+			continue
+		}
 		var said message
-		_ = json.Unmarshal(line, &said) // the server says what is wrong with it
+		_ = json.Unmarshal(line, &said) // the server says what is wrong with its fields
 		if said.Method == "initialize" {
 			m.pass(ctx, line, &said) // what comes next is in the version that this agrees upon
 			continue
@@ -82,12 +88,35 @@ func (m *models) pass(ctx context.Context, line []byte, said *message) {
 		why, _ := json.Marshal(err.Error()) // a text always has a JSON
 		answer = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":%s}}`, said.ID, why)
 	}
-	if answer = bytes.TrimSpace(answer); len(answer) == 0 {
-		return
+	if answer = bytes.TrimSpace(answer); len(answer) > 0 {
+		m.write(append(answer, '\n'))
 	}
+}
+
+// write writes a line of answer.
+func (m *models) write(line []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, _ = m.out.Write(append(answer, '\n')) // a client that has gone away reads no answers, and ends its lines
+	_, _ = m.out.Write(line) // a client that has gone away reads no answers, and ends its lines
+}
+
+// NoMessage is the line that answers one that is no message of the protocol; nil for one that is. It must not end the connection: what was asked before and behind it is good.
+func NoMessage(line []byte) []byte {
+	var batch []json.RawMessage
+	if json.Unmarshal(line, &batch) != nil || len(batch) == 0 {
+		batch = []json.RawMessage{line}
+	}
+	for _, one := range batch {
+		if _, err := jsonrpc.DecodeMessage(one); err == nil {
+			continue
+		}
+		code, text := jsonrpc.CodeInvalidRequest, "not a message of JSON-RPC 2.0: send an object with jsonrpc, id, method and params"
+		if !json.Valid(line) {
+			code, text = jsonrpc.CodeParseError, "not JSON: send each message as one line of JSON"
+		}
+		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}`+"\n", code, text)
+	}
+	return nil
 }
 
 // send sends a line. The answer is empty if there is none.
