@@ -135,7 +135,7 @@ type lineClient struct {
 	writing sync.Mutex // the library writes, and so does Read
 
 	mu    sync.Mutex
-	asked int    // requests without an answer
+	asked int // requests without an answer
 }
 
 // Read reads a line at most. What is no message is answered here, for the library would end the connection.
