@@ -16,7 +16,7 @@ import (
 // run since runs again.
 func TestABackupIsRestored(t *testing.T) {
 	t.Parallel()
-	r := newReader(t, "README.md")
+	r := newReader(t, tour)
 	dir := t.TempDir()
 	backedUp := redistest.StartTCP(t, "--dir", dir)
 	r.env = append(r.env, "DULY_REDIS_URL="+backedUp.URL)

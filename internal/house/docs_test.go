@@ -21,13 +21,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
-// blocks are the fenced blocks of the README in one language.
-func blocks(t *testing.T, language string) []string {
-	t.Helper()
-	return blocksOf(t, "README.md", language)
-}
-
-// blocksOf are those of a file.
+// blocksOf are the fenced blocks of a file in one language.
 func blocksOf(t *testing.T, file, language string) []string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -44,23 +38,38 @@ func blocksOf(t *testing.T, file, language string) []string {
 // follows it; targets of make must exist, and `make run` must show something within seconds.
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
+	assert.Equal(t, 5, followed(t, "README.md").ran) // and its file
+}
+
+// Every command of the tour is run in the same way.
+func TestTourCommands(t *testing.T) {
+	t.Parallel()
+	assert.GreaterOrEqual(t, followed(t, tour).ran, 24, "the tour has more commands than that")
+}
+
+// tour is the page whose first file has the handlers that other pages use.
+const tour = "docs/tour.md"
+
+// followed follows a page, and runs what is due by each of its files.
+func followed(t *testing.T, page string) *reader {
+	t.Helper()
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("no make")
 	}
-	r := newReader(t, "README.md")
-	r.follow("README.md")
-	for i, text := range blocks(t, "yaml") {
-		config := fmt.Sprintf("readme-%d.yaml", i)
+	r := newReader(t, page)
+	r.follow(page)
+	for i, text := range blocksOf(t, page, "yaml") {
+		config := fmt.Sprintf("page-%d.yaml", i)
 		require.NoError(t, os.WriteFile(filepath.Join(r.dir, config), []byte(text), 0o600))
 		r.run("DULY_REDIS_URL= duly run-due --all -c " + config)
 	}
-	assert.GreaterOrEqual(t, r.ran, 24, "the README has more commands than that")
+	return r
 }
 
 // Every command of the guide for operators is run, in order; a finding of the doctor is no mistake of the guide.
 func TestOperationsCommands(t *testing.T) {
 	t.Parallel()
-	r := newReader(t, "README.md")
+	r := newReader(t, tour)
 	r.follow("docs/operations.md")
 	assert.GreaterOrEqual(t, r.ran, 19)
 }
@@ -77,7 +86,7 @@ func TestWorkersCommands(t *testing.T) {
 // Every command that agents are taught is run, in order.
 func TestSkillCommands(t *testing.T) {
 	t.Parallel()
-	r := newReader(t, "README.md")
+	r := newReader(t, tour)
 	r.follow("docs/skill/SKILL.md")
 	assert.GreaterOrEqual(t, r.ran, 11)
 }
@@ -223,13 +232,35 @@ func (r *reader) start(cmd *exec.Cmd, text string) (stop func()) {
 	return stop
 }
 
-// The Go program of the README compiles.
+// The Go program of the tour compiles, and the lines of the README do in a function that has what they use.
 func TestReadmeProgram(t *testing.T) {
 	t.Parallel()
+	const frame = `package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+type Digest struct{ Topic string }
+
+func main() { _ = run }
+
+func run(ctx context.Context, store core.Store) error {
+	LINES
+	return err
+}
+`
 	dir := t.TempDir()
-	for i, block := range blocks(t, "go") {
+	programs := blocksOf(t, tour, "go")
+	for _, lines := range blocksOf(t, "README.md", "go") {
+		programs = append(programs, strings.Replace(frame, "LINES", lines, 1))
+	}
+	for i, program := range programs {
 		file := filepath.Join(dir, fmt.Sprintf("%d.go", i))
-		require.NoError(t, os.WriteFile(file, []byte(block+"\n"), 0o600))
+		require.NoError(t, os.WriteFile(file, []byte(program+"\n"), 0o600))
 		root, err := os.Getwd()
 		require.NoError(t, err)
 		overlay, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, "internal/readme/main.go"): file}})

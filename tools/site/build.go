@@ -28,7 +28,7 @@ var rooms = []struct {
 	prefix string // of the pages of the group
 	first  []string
 }{
-	{"Start", "", []string{"README.md", "docs/start.md", "docs/concepts.md", "docs/why.md", "docs/faq.md"}},
+	{"Start", "", []string{"README.md", "docs/start.md", "docs/tour.md", "docs/concepts.md", "docs/why.md", "docs/faq.md"}},
 	{"Coming from", "docs/coming-from/", []string{"docs/coming-from/README.md"}},
 	{"Hosts", "docs/hosts/", []string{"docs/hosts/daemon.md", "docs/hosts/http.md", "docs/hosts/cron.md"}},
 	{"Reference", "docs/reference/", []string{"docs/reference/cli.md", "docs/reference/file.md"}},
