@@ -152,9 +152,9 @@ func TestQuotaOfAnAgent(t *testing.T) {
 	assert.Equal(t, map[string]any{"live": 2., "recurring": 1., "bytes": 0., "submits": 0.}, w.object(t, "agent", "show", "ada")["quota_used"])
 	in := *w
 	in.env = append(slices.Clone(w.env), "DULY_PARENT=ada/1")
-	oneLine(t, in.duly(t, "submit", "--agent", "ada", "--kind", "note"), 1, `the quota live of agent "ada": 2 of 2 live tasks are there`)
-	oneLine(t, in.duly(t, "submit", "--agent", "ada", "--kind", "note", "--every", "1m"), 1, `the quota interval of agent "ada": every may run again after 1m`)
-	oneLine(t, in.duly(t, "submit", "--agent", "ada", "--kind", "other"), 1, `the quota kinds of agent "ada": kind "other" is not allowed: submit one of note, report-*`)
+	oneLine(t, in.duly(t, "submit", "--agent", "ada", "--kind", "note"), 5, `the quota live of agent "ada": 2 of 2 live tasks are there`)
+	oneLine(t, in.duly(t, "submit", "--agent", "ada", "--kind", "note", "--every", "1m"), 6, `the quota interval of agent "ada": every may run again after 1m`)
+	oneLine(t, in.duly(t, "submit", "--agent", "ada", "--kind", "other"), 6, `the quota kinds of agent "ada": kind "other" is not allowed: submit one of note, report-*`)
 	w.ok(t, "submit", "--agent", "ada", "--kind", "other", "--delay", "1h") // an operator
 	assert.Contains(t, w.duly(t, "doctor").stdout, `nearly used up: live of agent "ada" (3 of 2)`)
 	for flag, want := range map[string]string{

@@ -245,7 +245,7 @@ func TestUnreachableRedis(t *testing.T) {
 				begun := time.Now()
 				r := w.duly(t, append(strings.Split(args, " "), "--redis", "redis://user:hunter2@"+addr+"/0")...)
 				assert.Less(t, time.Since(begun), 5*time.Second)
-				oneLine(t, r, 1, "cannot reach Redis at redis://"+addr, "--redis")
+				oneLine(t, r, 5, "cannot reach Redis at redis://"+addr, "--redis")
 				assert.NotContains(t, r.stderr, "hunter2")
 			})
 		}
@@ -299,7 +299,7 @@ tasks:
 	assert.Equal(t, []any{map[string]any{"agent_id": "eve", "id": "b", "kind": "bad", "error": "exit status 3: broken"}}, report["failures"])
 	assert.Contains(t, r.stderr, "duly: run-due: 1 run(s) failed: b of agent \"eve\" (bad): exit status 3: broken")
 
-	oneLine(t, w.duly(t, "replay", "ada", "n1"), 1, "only failed tasks")
+	oneLine(t, w.duly(t, "replay", "ada", "n1"), 7, "only failed tasks")
 	assert.Equal(t, "waiting", parse[taskJSON](t, w.ok(t, "replay", "eve", "b", "--json")).Status)
 	r = w.duly(t, "run-due", "-c", config, "--agents", "eve,ada", "--max", "1")
 	assert.Equal(t, 4, r.code)

@@ -42,8 +42,8 @@ func TestContextsAreKept(t *testing.T) {
 
 	w.ok(t, "context", "use", "here")
 	assert.Contains(t, w.ok(t, "context", "show"), "named by  the current context here")
-	oneLine(t, w.duly(t, "stats"), 1, "127.0.0.1:1", "start it, or name another with --redis")
-	oneLine(t, w.duly(t, "stats", "--context", "near"), 1, "no duly answers at http://127.0.0.1:1")
+	oneLine(t, w.duly(t, "stats"), 5, "127.0.0.1:1", "start it, or name another with --redis")
+	oneLine(t, w.duly(t, "stats", "--context", "near"), 5, "no duly answers at http://127.0.0.1:1")
 	oneLine(t, w.duly(t, "stats", "--context", "prod"), 2, "context prod takes its token from $PROD_TOKEN, which is not set")
 	w.ok(t, "context", "delete", "here")
 	assert.Contains(t, w.ok(t, "context", "show"), "no server and no Redis")
@@ -118,5 +118,5 @@ func TestWhatNamesAPlace(t *testing.T) {
 	d := w.start(t, "daemon")
 	d.line(t, "store=memory")
 	oneLine(t, w.duly(t, "serve", "--context", "c"), 2, "--context c cannot be used here")
-	oneLine(t, w.duly(t, "serve", "--context", "r", "--http", "127.0.0.1:0"), 1, "127.0.0.1:4")
+	oneLine(t, w.duly(t, "serve", "--context", "r", "--http", "127.0.0.1:0"), 5, "127.0.0.1:4")
 }

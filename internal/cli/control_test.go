@@ -53,7 +53,7 @@ func TestTheStoryOfAFailingJob(t *testing.T) {
 	assert.Equal(t, "cancelled", again["status"], "cancelling twice is fine")
 	assert.Equal(t, "cancelled by ann: hopeless", again["reason"])
 	assert.Contains(t, w.ok(t, "explain", "ada", "job"), "it was cancelled at ")
-	oneLine(t, w.duly(t, "run", "ada", "job"), 1, "is cancelled", "see duly status ada job")
+	oneLine(t, w.duly(t, "run", "ada", "job"), 7, "is cancelled", "see duly status ada job")
 	oneLine(t, w.duly(t, "pause", "ada", "job"), 3, `agent "ada" has no live task "job"; see duly status ada job`)
 	assert.Equal(t, "deleted: task job of agent ada\n", w.ok(t, "delete", "ada", "job"))
 	oneLine(t, w.duly(t, "status", "ada", "job"), 3, "has no task")
@@ -114,7 +114,7 @@ func TestDeleteAndReplaySeveral(t *testing.T) {
 	assert.Equal(t, 4, w.duly(t, "run-due", "-c", config, "--all").code)
 	assert.Contains(t, w.ok(t, "explain", "eve", "1"), "to run it again: duly replay eve 1")
 	r := w.duly(t, "replay", "eve", "1", "ok", "nothing")
-	assert.Equal(t, 1, r.code, "the first one that was refused is a conflict")
+	assert.Equal(t, 7, r.code, "the first one that was refused is a conflict")
 	assert.Equal(t, "task 1 of agent eve will be retried now\n", r.stdout)
 	assert.Equal(t, 1, strings.Count(r.stderr, "\n"), r.stderr)
 	assert.Contains(t, r.stderr, "only failed tasks can be replayed, and 1 more were refused; see duly status eve ok")
@@ -196,8 +196,8 @@ handlers:
 	assert.Equal(t, "1h0m0s", task["min_interval"])
 	oneLine(t, w.duly(t, "activity", "summary", "-c", config), 2, "--user is required")
 	oneLine(t, w.duly(t, "activity", "summary", "-c", config, "--user", "ann", "--device", "\x01"), 2, "--device has the control character")
-	oneLine(t, w.duly(t, "activity", "off", "-c", config, "--user", "ann"), 1, `the kind "off" is disabled here`, "remove disabled: true from the file")
-	oneLine(t, w.duly(t, "submit", "-c", config, "--agent", "a", "--kind", "off"), 1, `the kind "off" is disabled here`)
+	oneLine(t, w.duly(t, "activity", "off", "-c", config, "--user", "ann"), 7, `the kind "off" is disabled here`, "remove disabled: true from the file")
+	oneLine(t, w.duly(t, "submit", "-c", config, "--agent", "a", "--kind", "off"), 7, `the kind "off" is disabled here`)
 
 	presets := noRedis().objects(t, "presets", "presets")
 	assert.Equal(t, map[string]any{
@@ -210,7 +210,7 @@ handlers:
 	assert.Equal(t, first.ID, second.ID)
 	assert.False(t, second.Created)
 	assert.Contains(t, w.ok(t, "submit", "--agent", "ada", "--kind", "note", "--unique-key", "u", "--on-conflict", "replace"), "  replaced\n")
-	oneLine(t, w.duly(t, "submit", "--agent", "ada", "--kind", "note", "--unique-key", "u", "--on-conflict", "fail"), 1, "already exists", "see duly status ada unique-")
+	oneLine(t, w.duly(t, "submit", "--agent", "ada", "--kind", "note", "--unique-key", "u", "--on-conflict", "fail"), 7, "already exists", "see duly status ada unique-")
 }
 
 // An activity task that waits for activity, and one that failed too often.
@@ -241,7 +241,7 @@ func TestWhatATaskWaitsFor(t *testing.T) {
 	w := newWorld(t)
 	d, s, pid := sleeping(t, w, "300", "--grace", "100ms")
 	assert.Contains(t, w.ok(t, "explain", "a", "i"), "its lease (fence ")
-	oneLine(t, w.duly(t, "run", "a", "i"), 1, `task "i" of agent "a" is running; see duly status a i`)
+	oneLine(t, w.duly(t, "run", "a", "i"), 7, `task "i" of agent "a" is running; see duly status a i`)
 	assert.Equal(t, "paused: task i of agent a\nthe run in progress continues\n", w.ok(t, "pause", "a", "i"))
 	w.ok(t, "submit", "--agent", "b", "--id", "lost", "--kind", "nobody")
 	d.line(t, "duly is running")
@@ -331,6 +331,6 @@ func TestNothingRunsByHandWhileEverythingIsPaused(t *testing.T) {
 	assert.Contains(t, why, "to resume: duly resume --all")
 	assert.NotContains(t, why, "duly run")
 	r := w.duly(t, "run", "ann", "n")
-	assert.Equal(t, 1, r.code)
+	assert.Equal(t, 7, r.code)
 	assert.Contains(t, r.stderr, "as everything is paused: resume that first")
 }

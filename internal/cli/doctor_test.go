@@ -136,7 +136,7 @@ func TestDoctorTellsWhatIsWrong(t *testing.T) {
 	oneLine(t, noRedis().duly(t, "doctor"), 2, "no Redis is configured")
 	lost := noRedis()
 	lost.env = append(lost.env, "DULY_REDIS_URL=unix:///nowhere")
-	oneLine(t, lost.duly(t, "doctor"), 1, "cannot reach Redis", "start it, or name another with --redis")
+	oneLine(t, lost.duly(t, "doctor"), 5, "cannot reach Redis", "start it, or name another with --redis")
 }
 
 // A kind that workers outside are to pull and that none asks for is no kind that has a handler, although the file has it.

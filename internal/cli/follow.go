@@ -19,7 +19,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
@@ -106,7 +108,7 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 	if err != nil {
 		return &failure{
-			why: fmt.Errorf("%s does not answer", r.URL.Host), code: exitFailed,
+			why: fmt.Errorf("%s does not answer", r.URL.Host), code: exitAway,
 			todo: "start duly daemon --http there, or name another with --server",
 		}
 	}
@@ -160,11 +162,11 @@ func (f *follower) read(stream io.Reader, giveUp func()) error {
 	case isFailure:
 		return known
 	case silent.Load():
-		return &failure{why: errSilent, todo: f.again("check the server, then try again"), code: exitFailed}
+		return &failure{why: errSilent, todo: f.again("check the server, then try again"), code: exitAway}
 	case errors.Is(err, bufio.ErrTooLong):
 		return &failure{why: errors.New("the server sent a line that is longer than any event"), todo: "check that it is duly, of the same version", code: exitFailed}
 	default:
-		return &failure{why: errors.New("the server ended the stream"), todo: f.again("try again once it is back"), code: exitFailed}
+		return &failure{why: errors.New("the server ended the stream"), todo: f.again("try again once it is back"), code: exitAway}
 	}
 }
 
@@ -215,9 +217,12 @@ func (f *follower) request(ctx context.Context) (*http.Request, error) {
 // The body is read only in part: it may be a page of a proxy.
 func refusal(res *http.Response) error {
 	const most = 4096
-	var problem struct{ Code, Detail string }
+	var problem struct {
+		Code   core.Code
+		Detail string
+	}
 	_ = json.NewDecoder(io.LimitReader(res.Body, most)).Decode(&problem) // if it is none, the status says enough
-	f := &failure{why: fmt.Errorf("the server says %s %s", res.Status, problem.Detail), code: exitFailed}
+	f := &failure{why: fmt.Errorf("the server says %s %s", res.Status, problem.Detail), code: exit.OfStatus(res.StatusCode), kind: problem.Code}
 	switch {
 	case res.StatusCode == http.StatusUnauthorized:
 		f.todo = "set $" + tokenEnv + " to one of its tokens"

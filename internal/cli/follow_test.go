@@ -37,21 +37,22 @@ func TestEventsAreFollowed(t *testing.T) {
 	code, _ = d.stop(t, syscall.SIGTERM)
 	assert.Equal(t, 0, code)
 	<-all.ended
-	assert.Equal(t, 1, all.cmd.ProcessState.ExitCode())
+	assert.Equal(t, 5, all.cmd.ProcessState.ExitCode())
 	assert.Contains(t, all.log(), "duly: events: the server ended the stream; try again once it is back, with --since-id ")
 }
 
 func TestEventsSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	w := noRedis()
+	exits := map[int]int{401: 6, 404: 1, 503: 5}
 	for status, want := range map[int]string{401: "set $DULY_TOKEN to one of its tokens", 404: "it has no event stream: name a duly daemon --http or duly serve with --server", 503: "100 clients are already listening"} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(status)
 			_, _ = fmt.Fprint(w, `{"code":"x","detail":"100 clients are already listening; retry later"}`)
 		}))
-		oneLine(t, w.duly(t, "events", "--server", server.URL), 1, want)
+		oneLine(t, w.duly(t, "events", "--server", server.URL), exits[status], want)
 		server.Close()
-		oneLine(t, w.duly(t, "events", "--server", server.URL), 1, " does not answer", "start duly daemon --http there")
+		oneLine(t, w.duly(t, "events", "--server", server.URL), 5, " does not answer", "start duly daemon --http there")
 	}
 	oneLine(t, w.duly(t, "events", "--server", "127.0.0.1:8080"), 2, "--server must be a URL")
 }
@@ -78,7 +79,7 @@ func TestEventsAreOnlyEvents(t *testing.T) {
 		r := w.duly(t, "events", "--server", url, format)
 		assert.Contains(t, r.stderr, "7 events were missed: the store does not keep them any more, or nobody listened\n")
 		assert.Contains(t, r.stderr, "the server ended the stream")
-		assert.Equal(t, 1, r.code)
+		assert.Equal(t, 5, r.code)
 		assert.Equal(t, 1, strings.Count(r.stdout, "\n"), r.stdout)
 		assert.NotContains(t, r.stdout, "\x1b")
 		assert.NotContains(t, r.stdout, "\u009b")
@@ -102,7 +103,11 @@ func TestEventsAreOnlyEvents(t *testing.T) {
 			r := w.duly(t, "events", "--server", url, format)
 			assert.Equal(t, 1, r.code)
 			assert.Empty(t, r.stdout)
-			assert.Contains(t, r.stderr, "duly: events: ")
+			if format == "--json" {
+				assert.Equal(t, "failed", parse[said](t, r.stderr[strings.Index(r.stderr, "{"):]).Code, "after the line that says who is followed")
+			} else {
+				assert.Contains(t, r.stderr, "duly: events: ")
+			}
 			assert.Contains(t, r.stderr, want)
 			for _, inner := range []string{"bufio", "json:", "unmarshal", "character", "\x1b"} {
 				assert.NotContains(t, r.stderr, inner)

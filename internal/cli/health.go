@@ -42,7 +42,7 @@ func (*process) healthCommand(o *options) *cobra.Command {
 	return cmd
 }
 
-// health fails unless a URL answers 200.
+// health fails unless a URL answers 200. Its exit code is 1 in any case, as probes of Docker give others a meaning.
 func health(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, healthIn)
 	defer cancel()

@@ -34,7 +34,7 @@ func (f *follower) listen(ctx context.Context, c *dulyfile.File) error {
 		return nil
 	})
 	if core.CodeOf(err) == core.CodeUnavailable {
-		return &failure{why: err, code: exitFailed, todo: f.again("try again once it is back")}
+		return &failure{why: err, todo: f.again("try again once it is back")}
 	}
 	return err
 }

@@ -109,7 +109,7 @@ func TestEventsOfAStoreSayWhatIsWrong(t *testing.T) {
 	l.line(t, "following")
 	require.NoError(t, c.Do(t.Context(), "ACL", "SETUSER", "default", "-xrevrange").Err())
 	<-l.ended
-	assert.Equal(t, 1, l.cmd.ProcessState.ExitCode())
+	assert.Equal(t, 5, l.cmd.ProcessState.ExitCode())
 	assert.Contains(t, l.log(), "the Redis user lacks a permission that events need")
 	assert.Contains(t, l.log(), "try again once it is back, with --since-id ")
 }

@@ -3,12 +3,14 @@ package cli
 // The process: its exit codes, failures and signals.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -16,6 +18,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/handlers/exec"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
@@ -31,14 +34,13 @@ type process struct {
 	children exec.Children
 }
 
-// The exit codes.
-// They are part of the contract of the command line, and named in its help.
+// The exit codes, as the commands call them.
 const (
-	exitOK         = 0
-	exitFailed     = 1
-	exitUsage      = 2 // the command line, the file or a task makes no sense; nothing was written
-	exitNotFound   = 3
-	exitRunsFailed = 4 // the pull worked, but some handlers failed
+	exitOK       = exit.OK
+	exitFailed   = exit.Failed
+	exitUsage    = exit.Usage
+	exitNotFound = exit.NotFound
+	exitAway     = exit.Away
 )
 
 // failure is an error as a user at a terminal needs it: what failed, why, and what to do.
@@ -47,7 +49,10 @@ type failure struct {
 	what string
 	why  error
 	todo string
-	code int
+	code int // the exit code; by default that of why
+	// kind is the code for programs, and field what is wrong in their input, by its name over HTTP.
+	kind  core.Code
+	field string
 }
 
 // Error is one line.
@@ -62,6 +67,12 @@ func (f *failure) Error() string {
 
 // Unwrap is the reason.
 func (f *failure) Unwrap() error { return f.why }
+
+// complete gives a failure that a command has made what it left out: the exit code of its error, and the code that programs act on.
+func (f *failure) complete() {
+	f.code = cmp.Or(f.code, exit.Of(f.why))
+	f.kind = cmp.Or(f.kind, exit.Kind(f.code, f.why))
+}
 
 // usage is the failure of input that makes no sense.
 // Nothing has been written when it is returned: it comes before the store
@@ -84,11 +95,12 @@ func explain(cmd *cobra.Command, err error) error {
 func failureOf(cmd *cobra.Command, err error) *failure {
 	// A failure that a command made itself knows best.
 	if known, ok := errors.AsType[*failure](err); ok {
+		known.complete()
 		return known
 	}
-	f := &failure{why: err, code: exitFailed}
+	f := &failure{why: err, kind: exit.CodeOf(err), code: exit.Of(err)}
 	if _, ok := errors.AsType[*dulyfile.Error](err); ok { // it says where in the file
-		f.code = exitUsage
+		f.code, f.kind = exitUsage, core.CodeInvalid
 		return f
 	}
 	if refused, ok := errors.AsType[*remote.Error](err); ok && (refused.Away || refused.Credential) {
@@ -97,13 +109,12 @@ func failureOf(cmd *cobra.Command, err error) *failure {
 		}
 		return f
 	}
-	switch core.CodeOf(err) {
+	if invalid, ok := errors.AsType[*core.InvalidError](err); ok {
+		f.field = invalid.Field
+	}
+	switch f.kind {
 	case core.CodeInvalid:
-		f.why, f.code, f.todo = asFlag(cmd, err), exitUsage, "see "+cmd.CommandPath()+" --help"
-	case core.CodeNotFound:
-		f.code = exitNotFound
-	case core.CodeRunsFailed:
-		f.code = exitRunsFailed
+		f.why, f.todo = asFlag(cmd, err), "see "+cmd.CommandPath()+" --help"
 	case core.CodeConflict:
 		if c, ok := errors.AsType[*core.ConflictError](err); ok {
 			f.todo = "see duly status " + table.ShellWord(c.Agent) + " " + table.ShellWord(c.ID)
@@ -163,8 +174,26 @@ func (p *process) run(ctx context.Context, args []string) int {
 			f.todo = "did you mean " + name + "? " + f.todo
 		}
 	}
-	p.say("duly: " + strings.TrimPrefix(f.Error(), "duly: "))
+	f.complete()
+	if !wantsJSON(cmd, args) {
+		p.say("duly: " + strings.TrimPrefix(f.Error(), "duly: "))
+		return f.code
+	}
+	one := func(text string) string { return strings.Join(strings.Fields(text), " ") }
+	problem := exit.Problem{Code: f.kind, Field: f.field, Detail: one(f.why.Error()), Hint: one(f.todo), Exit: f.code}
+	_, _ = io.WriteString(p.stderr, problem.JSON())
 	return f.code
+}
+
+// wantsJSON reports whether a command line asks for JSON. One that cannot be parsed is looked at as it was typed.
+func wantsJSON(cmd *cobra.Command, args []string) bool {
+	if flag := cmd.Flags().Lookup("json"); flag != nil && flag.Changed {
+		return flag.Value.String() == "true"
+	}
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "--json")
 }
 
 // say tells people something that is no answer.

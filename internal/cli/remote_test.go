@@ -289,14 +289,14 @@ func TestAServerThatIsAwaySaysWhatToDo(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())
 	gone := "http://" + closed.Addr().String()
-	oneLine(t, w.duly(t, "stats", "--server", gone, "--token", serverToken), 1,
+	oneLine(t, w.duly(t, "stats", "--server", gone, "--token", serverToken), 5,
 		"duly: stats: no duly answers at "+gone+": the connection was refused; check that duly daemon --http or duly serve is running there")
 
 	_, far := served(t, "")
 	server := strings.TrimPrefix(far.env[len(far.env)-2], "DULY_SERVER=")
-	oneLine(t, w.duly(t, "stats", "--server", server), 1, "asks for a token; pass --token, set $DULY_TOKEN")
+	oneLine(t, w.duly(t, "stats", "--server", server), 6, "asks for a token; pass --token, set $DULY_TOKEN")
 	r := w.duly(t, "stats", "--server", server, "--token", "wr0ng")
-	oneLine(t, r, 1, "does not accept the token; pass --token")
+	oneLine(t, r, 6, "does not accept the token; pass --token")
 	assert.NotContains(t, r.stderr, "wr0ng")
 	assert.Equal(t, 0, w.duly(t, "stats", "--server", server+"/", "--token", serverToken).code)
 	oneLine(t, w.duly(t, "stats", "--server", strings.Replace(server, "http:", "https:", 1), "--token", serverToken), 1, "it speaks http://, not https://")
@@ -326,8 +326,8 @@ func TestATokenIsNotSentInTheClear(t *testing.T) {
 		oneLine(t, r, 2, "--server must begin with https:// when a token is sent to another machine", "--insecure-http")
 		assert.NotContains(t, r.stderr, serverToken)
 	}
-	oneLine(t, w.duly(t, "stats", "--server", "http://duly.invalid:1", "--token", serverToken, "--insecure-http"), 1, "no duly answers at http://duly.invalid:1")
-	oneLine(t, w.duly(t, "stats", "--server", "http://duly.invalid:1"), 1, "no duly answers at http://duly.invalid:1")
+	oneLine(t, w.duly(t, "stats", "--server", "http://duly.invalid:1", "--token", serverToken, "--insecure-http"), 5, "no duly answers at http://duly.invalid:1")
+	oneLine(t, w.duly(t, "stats", "--server", "http://duly.invalid:1"), 5, "no duly answers at http://duly.invalid:1")
 	oneLine(t, w.duly(t, "stats", "--server", "http://me:pw@127.0.0.1:1"), 2, "--server must have no name and no password")
 	oneLine(t, w.duly(t, "stats", "--server", "127.0.0.1:8080"), 2, "--server must be a URL")
 	oneLine(t, w.duly(t, "stats", "--server", "http://127.0.0.1:1", "--token", "a\nb"), 2, "--token must be one line")

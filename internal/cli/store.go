@@ -144,14 +144,14 @@ const inUseEvery = 20 * time.Millisecond
 
 // storeFailure is the failure for a Redis whose configuration makes it unusable.
 func storeFailure(err error) *failure {
-	f := &failure{why: err, code: exitFailed}
+	f := &failure{why: err}
 	// A mistake in a setting is the user's to mend; one of the server is not a matter of usage.
 	if wrong, ok := errors.AsType[*core.ConfigError](err); ok { // a setting, not the server
 		// The user has set a flag, a variable or a key of the file, not a field of Go.
 		setting := cmp.Or(redisSettings[wrong.Field], wrong.Field)
 		f.code, f.why, f.todo = exitUsage, &core.ConfigError{Field: setting, Reason: wrong.Reason}, "see duly --help"
 	}
-	if _, ok := errors.AsType[*redisstore.UnreachableError](err); ok {
+	if errors.As(err, new(*redisstore.UnreachableError)) {
 		f.todo = "start it, or name another with --redis"
 	}
 	return f

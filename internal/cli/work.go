@@ -89,7 +89,7 @@ func (w *workOptions) run(ctx context.Context, p *process, at *place, c *remote.
 	defer p.children.Wait()
 	err = worker.Run(ctx, w.Config)
 	if core.CodeOf(err) == core.CodeForbidden {
-		return &failure{why: err, todo: "use a token with the right work that covers these kinds, and name agents that it covers with --agent", code: exitFailed}
+		return &failure{why: err, todo: "use a token with the right work that covers these kinds, and name agents that it covers with --agent"}
 	}
 	return err
 }

@@ -248,7 +248,7 @@ func TestWorkIsRefused(t *testing.T) {
 			assert.Contains(t, lines[len(lines)-1], part)
 		}
 	}
-	refused(work("--kind", "x", "--token", "wrong"), 1, "does not accept the token", "pass --token")
+	refused(work("--kind", "x", "--token", "wrong"), 6, "does not accept the token", "pass --token")
 	refused(work("--kind", "x!"), 2, `"x!"`, "duly work --help")
 	refused(work(), 2, "--kind is required")
 	refused(work("--kind", "x", "--concurrency", "-1"), 2, "--concurrency must be between")
@@ -261,8 +261,8 @@ func TestWorkIsRefused(t *testing.T) {
 	narrow.env = append(narrow.env, "GPU=only-x-only-x-only-x-only-x-only")
 	url := narrow.start(t, "serve", "--http", "127.0.0.1:0", "-c", file(t, "tokens:\n  - { env: GPU, scopes: [work], kinds: [x], agents: [ada, 'team-*'] }\n")).url(t)
 	at.far.env = append(at.far.env, "DULY_SERVER="+url, "DULY_TOKEN=only-x-only-x-only-x-only-x-only")
-	refused(work("--kind", "y", "--agent", "ada"), 1, "does not cover the kind y", "--agent")
-	refused(work("--kind", "x"), 1, "covers agents by a pattern", "--agent")
+	refused(work("--kind", "y", "--agent", "ada"), 6, "does not cover the kind y", "--agent")
+	refused(work("--kind", "x"), 6, "covers agents by a pattern", "--agent")
 	r := work("--kind", "x", "--agent", "ada", "--once")
 	assert.Equal(t, 0, r.code, r.stderr)
 }

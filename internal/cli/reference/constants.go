@@ -12,6 +12,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 )
 
 // constant is one of a type, with what is said of it.
@@ -120,13 +123,18 @@ func Codes(ofCore, ofHosts string) (string, error) {
 	var b strings.Builder
 	b.WriteString("# Errors\n\n" + generated + `
 Programs act on codes, never on texts. Over HTTP an error is a problem (RFC 9457) with ` + "`code`" + `, ` + "`detail`" + ` and, if the request is wrong, ` + "`field`" + `. In Go
-` + "`core.CodeOf(err)`" + ` is the code of any error. The command line exits with 2 for ` + "`invalid`" + `, 3 for ` + "`not_found`" + `, 4 for ` + "`runs_failed`" + `, and with 1 for all others.
+` + "`core.CodeOf(err)`" + ` is the code of any error. With ` + "`--json`" + ` the command line writes an error as an object to standard error,
+with ` + "`code`, `field`, `detail`, `hint` and `exit_code`" + `; without, as a line.
 
-| code | HTTP | what it means | what to do |
-|---|---|---|---|
+The exit codes of the command line follow HTTP: 0 ok; 1 failed for good; 2 usage or invalid input, nothing was written; 3 not found; 4 some runs failed; 5 the store or the server is away, busy or
+full, or took too long: the same command may succeed later; 6 not allowed; 7 it conflicts with the state of what it is about. A command that has found something wrong by itself, such as ` + "`duly doctor`" + `,
+exits with 1 and the code ` + "`failed`" + `. A quota exits with 6 for what it never allows.
+
+| code | HTTP | exit | what it means | what to do |
+|---|---|---|---|---|
 `)
 	for _, c := range append(all, more...) {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.value, statusText(status[c.name]), cell(c.comment), cell(todo[c.value]))
+		fmt.Fprintf(&b, "| `%s` | %s | %d | %s | %s |\n", c.value, statusText(status[c.name]), exit.OfCode(core.Code(c.value)), cell(c.comment), cell(todo[c.value]))
 	}
 	return b.String(), nil
 }

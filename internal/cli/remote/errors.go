@@ -24,6 +24,7 @@ import (
 type Error struct {
 	Code   core.Code
 	Detail string // one line, for people
+	Status int    // of the answer; zero if there was none
 	// Away says that the server did not answer, or not in time.
 	Away bool
 	// Credential says that the server wants another token.
@@ -94,9 +95,13 @@ func (c *Client) refusal(res *http.Response) error {
 		if c.token == "" {
 			detail = c.host + " asks for a token"
 		}
-		return &Error{Code: "unauthorized", Detail: detail, Credential: true}
+		return &Error{Code: "unauthorized", Detail: detail, Status: res.StatusCode, Credential: true}
 	case err != nil || problem.Code == "":
-		return &Error{Code: core.CodeInternal, Detail: fmt.Sprintf("%s answered %s, and not as duly does: is it another program, or a proxy before a duly that is away?", c.host, res.Status)}
+		code := core.CodeInternal
+		if res.StatusCode == http.StatusBadGateway || res.StatusCode == http.StatusServiceUnavailable || res.StatusCode == http.StatusGatewayTimeout {
+			code = core.CodeUnavailable // a proxy found no server behind it
+		}
+		return &Error{Code: code, Status: res.StatusCode, Detail: fmt.Sprintf("%s answered %s, and not as duly does: is it another program, or a proxy before a duly that is away?", c.host, res.Status)}
 	case problem.Code == "no_route" || problem.Code == "method_not_allowed":
 		return &Error{Code: core.CodeInternal, Detail: c.host + " does not know this call: is it an older version of duly, or is the API below another path?"}
 	case problem.Code == core.CodeInvalid && problem.Field != "":
@@ -104,7 +109,7 @@ func (c *Client) refusal(res *http.Response) error {
 	case problem.Code == core.CodeInvalid:
 		return &Error{Code: problem.Code, Detail: problem.Detail, like: &core.InvalidError{}}
 	default:
-		return &Error{Code: problem.Code, Detail: problem.Detail, like: alike(problem.Code, problem.Detail)}
+		return &Error{Code: problem.Code, Detail: problem.Detail, Status: res.StatusCode, like: alike(problem.Code, problem.Detail)}
 	}
 }
 
@@ -116,6 +121,7 @@ func (c *Client) unreachable(err error) error {
 	why := err.Error()
 	_, unknown := errors.AsType[*net.DNSError](err)
 	_, notTLS := errors.AsType[tls.RecordHeaderError](err)
+	code := core.CodeUnavailable
 	_, untrusted := errors.AsType[x509.UnknownAuthorityError](err)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -123,11 +129,13 @@ func (c *Client) unreachable(err error) error {
 	case unknown:
 		why = "the name of its host is unknown"
 	case untrusted:
+		code = core.CodeInternal // it does so again
 		why = "its certificate was signed by an authority that this machine does not know"
 	case notTLS || strings.Contains(why, "server gave HTTP response to HTTPS client"): // which net/http has no type for
+		code = core.CodeInternal
 		why = "it speaks http://, not https://"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		why = "the connection was cut off; the request may have been carried out"
 	}
-	return &Error{Code: core.CodeUnavailable, Detail: "no duly answers at " + c.host + ": " + why, Away: true}
+	return &Error{Code: code, Detail: "no duly answers at " + c.host + ": " + why, Away: true}
 }
