@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -236,7 +237,42 @@ func TestSteps(t *testing.T) {
 		done := s.becomes("story", is(core.StatusCompleted))
 		assert.JSONEq(s, `{"plan":["plan","ada/story/`+done.Due.UTC().Format("20060102T150405.000Z")+`/plan"],"answer":"yes"}`, string(done.Result))
 		assert.Equal(s, []string{"plan", "end"}, s.written())
+		assert.EqualValues(s, 3, done.RunCount, "one before the sleep, one before the wait, one behind it")
 	})
+}
+
+// What a run reports that is no JSON fails that run, and keeps no other from its signs of life.
+func TestAReportThatIsNoJSON(t *testing.T) {
+	each(t, func(s *stage) {
+		s.work("w1", "STORY_FREEZE=3") // longer than a lease
+		s.submit("odd", "1", nil)
+		failed := s.becomes("1", func(t *core.TaskInfo) bool { return t.LastError != "" })
+		assert.Contains(s, failed.LastError, "serializ")
+		s.submit("frozen", "2", nil)
+		assert.EqualValues(s, 1, s.becomes("2", is(core.StatusCompleted)).RunCount)
+	})
+}
+
+// The clients are to be read, and copied into programs.
+func TestTheClientsAreSmall(t *testing.T) {
+	t.Parallel()
+	const most = 400 // lines of code
+	for file, comment := range map[string]*regexp.Regexp{
+		"python/duly.py":     regexp.MustCompile(`(?ms)^ *""".*?"""$|^ *#.*?$`),
+		"typescript/duly.js": regexp.MustCompile(`(?m)^ *(//|/\*\*).*$`),
+	} {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		lines := 0
+		for line := range strings.Lines(string(comment.ReplaceAll(data, nil))) {
+			if strings.TrimSpace(line) != "" {
+				lines++
+			}
+		}
+		assert.LessOrEqual(t, lines, most, file)
+		assert.Greater(t, lines, most/2, file)
+		t.Log("figure:", file, lines, "lines of code")
+	}
 }
 
 // A worker that dies leaves its checkpoint to the next.

@@ -98,6 +98,12 @@ def large(run):
     run.save("x" * (300 << 10))
 
 
+@worker.handles("odd")
+def odd(run):
+    run.progress({"no": object()})
+    time.sleep(1)
+
+
 logging.basicConfig(stream=sys.stderr, level=logging.INFO)
 worker.run()
 write("stopped")

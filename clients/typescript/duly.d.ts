@@ -1,7 +1,8 @@
-/** An answer of the server that is no success. Its code is stable: see the reference of the HTTP API. */
+/** An answer of the server that is no success. Its code is stable: see the reference of the HTTP API. A final one is the same when the call is repeated. */
 export class DulyError extends Error {
   readonly status: number;
   readonly code: string;
+  readonly final: boolean;
 }
 
 /** The run has to end: let it pass. */

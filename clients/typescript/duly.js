@@ -15,31 +15,26 @@
 
 const environment = globalThis.process?.env ?? {};
 export const version = "0.0.0";
+const stopped = "the worker stops";
 
-/** An answer of the server that is no success. Its code is stable: see the reference of the HTTP API. */
+/** An answer of the server that is no success. Its code is stable: see the reference of the HTTP API. A final one is the same when the call is repeated. */
 export class DulyError extends Error {
   constructor(status, code, message) {
     super(message);
-    this.name = "DulyError";
-    this.status = status;
-    this.code = code;
+    Object.assign(this, { name: "DulyError", status, code, final: status < 500 && ![401, 403, 408, 429].includes(status) });
   }
 }
 
 /** The run has to end: let it pass. */
 export class Ended extends Error {
-  constructor(why) {
-    super(why);
-    this.name = "Ended";
-  }
+  name = "Ended";
 }
 
 /** How a run ends, other than by success or by an error. It is thrown. */
 export class Outcome extends Error {
   constructor(said) {
     super(JSON.stringify(said));
-    this.name = "Outcome";
-    this.said = said;
+    Object.assign(this, { name: "Outcome", said });
   }
 }
 
@@ -58,8 +53,29 @@ const pause = (ms, signal) =>
     signal?.addEventListener("abort", over);
   });
 const segment = (text) => (/^\.*$/.test(text) ? text.replaceAll(".", "%2E") : encodeURIComponent(text));
-const isAnswer = (e) => e instanceof DulyError && e.status < 500 && e.status !== 429;
+const reasonOf = (error) => error.cause?.message ?? error.message;
+const json = (value) => JSON.parse(JSON.stringify(value ?? null)); // a copy, and an error for what is no JSON
 const at = (later = 0) => new Date(Date.now() + later).toISOString();
+
+/** Something that is waited for. */
+class Bell {
+  #waiting = new Set();
+  #rung = false; // while nothing waited
+
+  ring() {
+    this.#rung = !this.#waiting.size;
+    for (const wake of this.#waiting) wake(true);
+  }
+
+  /** Resolves when it rings, to true, or after a time. */
+  wait(ms) {
+    return new Promise((resolve) => {
+      const wake = (rung) => (clearTimeout(timer), this.#waiting.delete(wake), (this.#rung = false), resolve(rung));
+      const timer = setTimeout(wake, this.#rung ? 0 : ms, this.#rung);
+      this.#waiting.add(wake);
+    });
+  }
+}
 
 /** Calls of the HTTP API. url and token are those of DULY_SERVER and DULY_TOKEN if left out. */
 export class Client {
@@ -80,12 +96,7 @@ export class Client {
     });
     const text = await response.text();
     if (response.ok) return text ? JSON.parse(text) : undefined;
-    let problem = {};
-    try {
-      problem = JSON.parse(text);
-    } catch {
-      // some proxy's answer
-    }
+    const problem = response.headers.get("Content-Type")?.includes("json") ? JSON.parse(text) : {};
     throw new DulyError(response.status, problem.code ?? "", problem.detail ?? `${response.status} ${response.statusText}`);
   }
 
@@ -128,16 +139,15 @@ export class Run {
   #ending = new AbortController();
   #usage = {};
   #named = new Set();
+  #refusal; // of news
   #log;
 
   constructor(worker, given) {
     Object.assign(this, given);
     this.#worker = worker;
     this.#log = Array.isArray(given.checkpoint?.steps) ? structuredClone(given.checkpoint) : { steps: [] };
-    /** What is not stored yet, for the worker. */
-    this.news = {};
-    this.number = 0;
-    this.sending = Promise.resolve();
+    /** For the worker: what is not stored yet, the number of the last sign of life that had news, and the end of that under way. */
+    Object.assign(this, { news: {}, number: 0, sending: Promise.resolve() });
   }
 
   /** Aborted when the run has to end. */
@@ -158,8 +168,8 @@ export class Run {
   /** Reports how far the run has come; it is stored with the next sign of life, soon. */
   progress(progress) {
     this.check();
-    this.news.progress = progress;
-    this.#worker.hurry();
+    this.news.progress = json(progress);
+    this.#worker.news.ring();
   }
 
   /** Submits a task in the name of this run, so that the limits of what tasks submit hold: how deep below their root, and how many. */
@@ -183,13 +193,25 @@ export class Run {
   /** Resolves when the checkpoint is stored: the next run of this occurrence finds it, however this one ends. */
   async save(checkpoint) {
     this.check();
-    this.news.checkpoint = structuredClone(checkpoint);
-    for (let ms = 100; "checkpoint" in this.news; ms = Math.min(ms * 2, 5000)) {
-      await this.#worker.keep([this], true);
-      this.check();
-      if ("checkpoint" in this.news) await pause(ms, this.signal);
-    }
+    this.#refusal = undefined;
+    this.news.checkpoint = json(checkpoint);
+    await this.#worker.until(() => this.signal.aborted || !("checkpoint" in this.news), () => this.#worker.keep([this]), "save", true);
     this.check();
+    if (this.#refusal) throw fail(`it cannot be stored: ${this.#refusal}`);
+  }
+
+  /** For the worker: its sign of life, with its news. */
+  sign() {
+    return { ticket: this.ticket, ...this.news, ...(Object.keys(this.news).length && { number: ++this.number }) };
+  }
+
+  /** For the worker: the answer to a sign of life. What was stored is no news any more, nor is what would be refused again. */
+  answered(sent, { kept, end, reason, error }) {
+    if (error && kept) return;
+    for (const name of Object.keys(this.news)) if (this.news[name] === sent[name]) delete this.news[name];
+    if (error) this.#refusal = error;
+    else if (!kept) this.end("the run is lost");
+    else if (end) this.end(reason ? `${end}: ${reason}` : end);
   }
 
   /** The idempotency key of a step: the same whenever it is repeated, and of no other. */
@@ -257,10 +279,10 @@ export class Worker {
   #back = []; // what has ended and is not returned
   #dry = true; // the last claim had less than it asked for: one is to wait
   #asking = false; // a claim is under way
-  #returning = false;
+  #due = 0; // when all runs are to be kept
   #stopping = new AbortController();
-  #waiting = []; // for something to change
-  #soon = () => {};
+  #changed = new Bell(); // a run has ended, or was returned, or the worker stops
+  news = new Bell(); // for runs, which have something to store soon
 
   constructor({ url, token, concurrency = 1, lease = 60_000, grace = 25_000, name, agents, log = console } = {}) {
     this.client = new Client({ url, token });
@@ -278,7 +300,7 @@ export class Worker {
   /** Has run() return. */
   stop() {
     this.#stopping.abort();
-    this.#changed();
+    this.#changed.ring();
   }
 
   /** Works until stop(), SIGTERM or SIGINT. Runs have the grace to end then; those that have not are given back, uncharged. */
@@ -286,66 +308,68 @@ export class Worker {
     if (!this.#handlers.size) throw new Error("the worker has no handlers");
     const stop = () => this.stop();
     for (const s of ["SIGTERM", "SIGINT"]) globalThis.process?.once?.(s, stop);
-    const beats = this.#beats();
-    await this.#claims();
-    const end = Date.now() + this.grace;
-    while (this.#runs.size && Date.now() < end) await this.#change(end - Date.now());
-    for (const run of this.#runs.values()) run.end("the worker stops");
+    const stops = () => this.#stopping.signal.aborted;
+    const over = () => stops() && !this.#runs.size;
+    const beats = this.until(over, () => this.#beat(), "keep its runs");
+    this.until(over, () => this.#giveBack(), "return its runs");
+    await this.until(stops, () => this.#claim(), "claim");
+    await this.#idle(this.grace);
+    for (const run of this.#runs.values()) run.end(stopped);
     for (const run of this.#runs.values()) this.#return(run, { release: true });
-    for (const until = Date.now() + 3000; this.#runs.size && Date.now() < until; ) await this.#change(until - Date.now());
+    await this.#idle(3000);
     this.#runs.clear();
-    this.#changed();
-    this.#soon();
+    this.#changed.ring();
+    this.news.ring();
     await beats;
     for (const s of ["SIGTERM", "SIGINT"]) globalThis.process?.off?.(s, stop);
   }
 
-  #changed() {
-    for (const wake of this.#waiting.splice(0)) wake();
+  /** Waits until it has no runs, or for a time. */
+  async #idle(ms) {
+    for (const end = Date.now() + ms; this.#runs.size && Date.now() < end; ) await this.#changed.wait(end - Date.now());
   }
 
-  /** Waits for an end of a run, or for a while. */
-  async #change(ms) {
-    const over = new AbortController();
-    let wake;
-    await Promise.race([pause(ms, over.signal), new Promise((r) => this.#waiting.push((wake = r)))]);
-    this.#waiting = this.#waiting.filter((other) => other !== wake);
-    over.abort();
-  }
-
-  #ask(free) {
-    return { kinds: [...this.#handlers.keys()], most: Math.min(free, 50), lease: `${this.lease}ms`, worker: this.name, ...(this.agents && { agent_ids: this.agents }) };
-  }
-
-  async #claims() {
-    const { signal } = this.#stopping;
-    for (let ms = 100; !signal.aborted; ) {
-      if (this.#asking || this.#back.length || (this.#runs.size && !this.#dry) || this.#runs.size >= this.concurrency) {
-        await this.#change(1000);
-        continue;
-      }
-      const ask = this.#ask(this.concurrency - this.#runs.size);
-      this.#asking = true;
+  /** For runs: does something again and again until it is over, with growing pauses while it fails. A strict one throws what says that it will fail again. */
+  async until(over, act, what, strict = false) {
+    for (let ms = 100; !over(); ) {
       try {
-        const { runs } = await this.client.call("POST", "/v1/work/claim", { ...ask, wait: "20s" }, { timeout: 50_000, signal });
-        this.#begin(ask, runs);
+        await act();
         ms = 100;
       } catch (why) {
-        this.#asking = false;
-        if (signal.aborted) return;
-        this.log.warn(`duly: cannot claim, tries again in ${ms} ms: ${why.cause?.message ?? why.message}`);
-        await pause(ms, signal);
+        if (strict && why.final) throw why;
+        if (over()) return;
+        this.log.warn(`duly: cannot ${what}, tries again in ${ms} ms: ${reasonOf(why)}`);
+        await pause(this.#stopping.signal.aborted ? 100 : ms, this.#stopping.signal);
         ms = Math.min(ms * 2, 15_000);
       }
     }
   }
 
-  #begin(ask, given) {
+  #ask(free) {
+    return { kinds: [...this.#handlers.keys()], most: Math.min(free, 50), lease: `${this.lease}ms`, worker: this.name, agent_ids: this.agents };
+  }
+
+  async #claim() {
+    if (this.#asking || this.#back.length || (this.#runs.size && !this.#dry) || this.#runs.size >= this.concurrency) {
+      await this.#changed.wait(1000);
+      return;
+    }
+    const ask = this.#ask(this.concurrency - this.#runs.size);
+    let claimed;
+    this.#asking = true;
+    try {
+      claimed = await this.client.call("POST", "/v1/work/claim", { ...ask, wait: "20s" }, { timeout: 50_000, signal: this.#stopping.signal });
+    } finally {
+      this.#begin(ask, claimed);
+    }
+  }
+
+  #begin(ask, { runs: given } = { runs: [] }) {
     this.#dry = given.length < ask.most;
     this.#asking = false;
-    const runs = given.map((one) => new Run(this, one));
-    for (const run of runs) this.#runs.set(run.ticket, run);
-    for (const run of runs) {
+    for (const one of given) {
+      const run = new Run(this, one);
+      this.#runs.set(run.ticket, run);
       if (this.#stopping.signal.aborted) this.#return(run, { release: true });
       else this.#make(run);
     }
@@ -354,134 +378,98 @@ export class Worker {
   async #make(run) {
     let said;
     try {
-      said = { result: await this.#handlers.get(run.kind)(run) };
+      said = done(await this.#handlers.get(run.kind)(run)).said;
     } catch (why) {
-      if (why instanceof Outcome) said = { ...why.said };
-      else if (run.signal.aborted) said = run.signal.reason.message === "the worker stops" ? { release: true } : { error: run.signal.reason.message };
+      if (why instanceof Outcome) said = why.said;
+      else if (run.signal.aborted) said = run.signal.reason.message === stopped ? { release: true } : { error: run.signal.reason.message };
       else {
         this.log.warn(`duly: the run of ${run.agent_id} ${run.id} has failed:`, why);
         said = { error: why instanceof Error ? `${why.name}: ${why.message}` : String(why) };
       }
     }
-    if (!said.release && "progress" in run.news) said.progress = run.news.progress;
     this.#return(run, said);
   }
 
   #return(run, said) {
-    if (run.returned) return;
-    run.returned = true;
-    try {
-      JSON.stringify(said);
-    } catch (why) {
-      said = { error: `its outcome is no JSON: ${why.message}`, no_retry: true };
-    }
-    if (run.used) said.usage = run.used;
-    this.#back.push({ run, said });
-    if (!this.#returning) this.#returns();
+    if (run.said) return;
+    run.said = { ...said, usage: run.used, progress: said.release ? undefined : run.news.progress };
+    this.#back.push(run);
+    this.#changed.ring();
   }
 
   /** Returns what has ended: what ends while a call is under way goes with the next, and so does the claim for what is free then. */
-  async #returns() {
-    this.#returning = true;
-    await null; // what ends at once goes together
-    for (let ms = 100, most = 50; this.#back.length; ) {
-      const batch = this.#back.splice(0, most);
-      const ask = this.#asking || this.#stopping.signal.aborted ? undefined : this.#ask(this.concurrency - this.#runs.size + batch.length);
-      if (ask) this.#asking = true;
-      const { failed, refused } = await this.#send(batch, ask);
-      if (refused) most = batch.length > 1 ? 1 : 50; // one of them is at fault
-      if (failed) {
-        this.log.warn(`duly: cannot return the run of ${batch[0].run.agent_id} ${batch[0].run.id}, tries again in ${ms} ms: ${failed}`);
-        await this.#change(ms);
-      }
-      ms = failed ? Math.min(ms * 2, 15_000) : 100;
+  async #giveBack() {
+    if (!this.#back.length) {
+      await this.#changed.wait(1000);
+      return;
     }
-    this.#returning = false;
+    const batch = this.#back.splice(0, 50);
+    const ask = this.#asking || this.#stopping.signal.aborted ? undefined : this.#ask(this.concurrency - this.#runs.size + batch.length);
+    if (ask) this.#asking = true;
+    await this.#send(batch, ask);
   }
 
-  /** Makes one call, and says why that has failed, or that it was refused as a whole; what is to be sent again is kept. */
+  /** Makes one call. What is to be sent again is kept, also if it fails. */
   async #send(batch, ask) {
-    let answers, claimed, failed, refused;
+    let answers = batch.map(() => ({ ended: "again" }));
+    let claimed;
     try {
-      const runs = batch.map(({ run, said }) => ({ ticket: run.ticket, number: run.number, ...said }));
-      ({ runs: answers, claimed } = await this.client.call("POST", "/v1/work/return", { runs, claim: ask }));
-      if (answers?.length !== batch.length) throw new Error("the server has not answered for all runs");
+      const runs = batch.map((run) => ({ ticket: run.ticket, number: run.number, ...run.said }));
+      const answer = await this.client.call("POST", "/v1/work/return", { runs, claim: ask });
+      if (answer.runs.length !== batch.length) throw new Error("the server has not answered for all runs");
+      ({ runs: answers, claimed } = answer);
     } catch (why) {
-      const error = why.cause?.message ?? why.message;
-      refused = isAnswer(why);
-      failed = refused ? undefined : error;
-      answers = batch.map(() => ({ ended: refused && batch.length === 1 ? "refused" : "again", error }));
+      if (!why.final) throw why;
+      const ended = batch.length === 1 ? "refused" : "unknown"; // one of them is at fault: each is sent by itself
+      answers = batch.map(() => ({ ended, error: why.message }));
+    } finally {
+      this.#back.unshift(...batch.filter((run, i) => this.#answered(run, answers[i])));
+      if (ask) this.#begin(ask, claimed);
+      else this.#dry = true;
+      this.#changed.ring();
     }
-    const again = batch.filter((one, i) => this.#runs.has(one.run.ticket) && this.#answered(one, answers[i]));
-    this.#back.unshift(...again);
-    if (!ask) this.#dry = true;
-    else this.#begin(ask, claimed?.runs ?? []);
-    this.#changed();
-    return { failed, refused };
   }
 
-  /** Whether something is to be sent again with others; a run that is over is taken out. */
-  #answered(one, { ended, error }) {
-    const { run } = one;
+  /** Takes the answer to the end of a run, and returns whether that is to be sent again, with others. */
+  #answered(run, { ended, error }) {
     if (ended === "again") return true;
+    if (ended === "refused" && !run.mended) {
+      run.mended = true;
+      run.said = { error: `its outcome was refused: ${error}`, no_retry: true };
+      return true;
+    }
     if (ended === "unknown") {
       // Its part of the store is away: the others do not wait for it.
-      pause(1000).then(() => this.#send([one])).then(() => this.#returning || this.#returns());
+      pause(1000).then(() => this.#send([run])).catch(() => {});
       return false;
-    }
-    if (ended === "refused" && !one.refused) {
-      one.refused = true;
-      one.said = { error: `its outcome was refused: ${error}`, no_retry: true };
-      return true;
     }
     if (["lost", "refused"].includes(ended)) this.log.warn(`duly: the run of ${run.agent_id} ${run.id} is ${ended}: ${error ?? "another worker may have its task"}`);
     this.#runs.delete(run.ticket);
     return false;
   }
 
-  /** For runs: something is to be stored soon. */
-  hurry() {
-    this.#soon();
+  async #beat() {
+    const hurried = await this.news.wait(this.#runs.size ? Math.max(this.#due - Date.now(), 50) : 500);
+    const due = Date.now() >= this.#due;
+    if (hurried && !due) await pause(500); // what comes at once goes together
+    const runs = [...this.#runs.values()].filter((r) => due || Object.keys(r.news).length);
+    const calls = [];
+    for (let i = 0; i < runs.length; i += 50) calls.push(this.keep(runs.slice(i, i + 50)));
+    await Promise.all(calls);
+    if (due) this.#due = Date.now() + this.lease / 3;
   }
 
-  async #beats() {
-    for (let last = Date.now(); !this.#stopping.signal.aborted || this.#runs.size; ) {
-      let hurried = false;
-      const idle = this.#runs.size ? Math.max(last + this.lease / 3 - Date.now(), 50) : 500;
-      const over = new AbortController();
-      await Promise.race([pause(idle, over.signal), new Promise((r) => (this.#soon = () => r((hurried = true))))]);
-      over.abort();
-      const due = Date.now() - last >= this.lease / 3;
-      if (hurried && !due) await pause(500); // what comes at once goes together
-      const runs = [...this.#runs.values()].filter((r) => due || Object.keys(r.news).length);
-      if (due) last = Date.now();
-      for (let i = 0; i < runs.length; i += 50) await this.keep(runs.slice(i, i + 50));
-    }
-  }
-
-  /** For runs: sends a sign of life of each, with its news; what was stored is no news any more. */
-  async keep(runs, strict = false) {
+  /** For runs: sends a sign of life of each, with its news. */
+  async keep(runs) {
     const before = runs.map((r) => r.sending);
     let release;
     const turn = new Promise((r) => (release = r));
     for (const run of runs) run.sending = turn;
     await Promise.all(before); // of a run one is under way at a time
     try {
-      const sent = runs.map((r) => ({ ticket: r.ticket, ...r.news, ...(Object.keys(r.news).length && { number: ++r.number }) }));
+      const sent = runs.map((r) => r.sign());
       const answers = (await this.client.call("POST", "/v1/work/keep", { runs: sent })).runs;
-      runs.forEach((run, i) => {
-        const { kept, end, reason, error } = answers[i];
-        if (error) {
-          if (strict && !kept) throw fail(`it cannot be stored: ${error}`);
-          return;
-        }
-        for (const name of ["progress", "checkpoint", "usage"]) if (name in sent[i] && run.news[name] === sent[i][name]) delete run.news[name];
-        if (!kept) run.end("the run is lost");
-        else if (end) run.end(reason ? `${end}: ${reason}` : end);
-      });
-    } catch (why) {
-      if (why instanceof Outcome || strict && isAnswer(why)) throw why;
-      this.log.warn(`duly: cannot keep its runs: ${why.cause?.message ?? why.message}`);
+      runs.forEach((run, i) => run.answered(sent[i], answers[i]));
     } finally {
       release();
     }

@@ -53,6 +53,10 @@ worker.handle("breeds", (run) => run.submit({ agent_id: "ada", kind: "breeds", p
 worker.handle("nonsense", () => {
   throw snooze("some time");
 });
+worker.handle("odd", async (run) => {
+  run.progress({ no: 10n });
+  await pause(1000);
+});
 worker.handle("large", (run) => run.save("x".repeat(300 << 10)));
 
 await worker.run();
