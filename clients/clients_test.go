@@ -49,7 +49,8 @@ type stage struct {
 	away    atomic.Bool  // it closes every connection
 	refused atomic.Int64 // that it has closed
 	calls   atomic.Int64
-	puzzled atomic.Int64 // returns that it answers without knowing what has become of their runs
+	late    atomic.Pointer[chan struct{}] // closed when runs are on the way to a worker, which arrive once it is to stop
+	puzzled atomic.Int64                  // returns that it answers without knowing what has become of their runs
 }
 
 // each plays a scene with the workers of each language.
@@ -73,6 +74,10 @@ func each(t *testing.T, scene func(s *stage)) {
 					panic(http.ErrAbortHandler)
 				}
 				on.calls.Add(1)
+				if lent := on.late.Load(); lent != nil && r.URL.Path == "/v1/work/claim" {
+					on.isLate(api, w, r, *lent)
+					return
+				}
 				if r.URL.Path == "/v1/work/return" && on.puzzled.Add(-1) >= 0 {
 					on.isPuzzled(w, r)
 					return
@@ -95,6 +100,20 @@ func (s *stage) isPuzzled(w http.ResponseWriter, r *http.Request) {
 		answer.Runs = append(answer.Runs, map[string]any{"ended": "unknown", "error": "the store did not answer: send it again"})
 	}
 	assert.NoError(s, json.NewEncoder(w).Encode(answer))
+}
+
+// isLate begins an answer with runs, and ends it once the worker has got the signal to stop.
+func (s *stage) isLate(api http.Handler, w http.ResponseWriter, r *http.Request, lent chan struct{}) {
+	answer := httptest.NewRecorder()
+	api.ServeHTTP(answer, r.Clone(context.WithoutCancel(r.Context())))
+	assert.Contains(s, answer.Body.String(), "ticket")
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	assert.NoError(s, http.NewResponseController(w).Flush())
+	s.late.Store(nil)
+	close(lent)
+	assert.Eventually(s, func() bool { return r.Context().Err() != nil || s.written()[0] == "signalled" }, 20*time.Second, time.Millisecond)
+	_, _ = w.Write(answer.Body.Bytes())
 }
 
 // worker is a process of the story.
@@ -342,6 +361,21 @@ func TestAWorkerStops(t *testing.T) {
 		assert.Zero(s, task.ErrorCount+int64(task.Crashes))
 		assert.Equal(s, core.Usage{"tokens": 3}, task.Runs[0].Used, "what it has used counts")
 		assert.Equal(s, []string{"stopped"}, s.written())
+	})
+}
+
+// A run that is on the way to a worker when it has to stop is given back, and not left to its lease.
+func TestALoanThatIsOnTheWay(t *testing.T) {
+	each(t, func(s *stage) {
+		lent := make(chan struct{})
+		s.late.Store(&lent)
+		s.submit("echo", "1", nil)
+		w := s.work("w1", "STORY_SIGNALS=1")
+		<-lent
+		w.signal(s, syscall.SIGTERM)
+		<-w.ended
+		assert.Equal(s, core.StatusWaiting, s.task("1").Status)
+		assert.Zero(s, s.task("1").Crashes)
 	})
 }
 

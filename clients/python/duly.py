@@ -376,7 +376,7 @@ class Worker:
         if threading.current_thread() is threading.main_thread():
             for number in (signals.SIGTERM, signals.SIGINT):
                 signals.signal(number, lambda *_: self._stopping.set())
-        gone = lambda: self._stopping.is_set() and not self._runs
+        gone = lambda: self._stopping.is_set() and not self._asking and not self._runs
         loops = {"claim": (self._stopping.is_set, self._claim), "keep its runs": (gone, self._beat), "return its runs": (gone, self._give_back)}
         claims, _, returns = threads = [threading.Thread(target=self._until, args=(*loop, what), daemon=True) for what, loop in loops.items()]
         for thread in threads:
@@ -386,7 +386,7 @@ class Worker:
             time.sleep(0.1)  # a signal must not come while this thread holds the lock of an event
         end, polling = time.monotonic() + self.grace, self._polls._used and self._polls._used.sock
         if polling:
-            polling.shutdown(socket.SHUT_RDWR)  # the server lends nothing to who has gone
+            socket.socket.shutdown(polling, socket.SHUT_WR)  # the server lends nothing to who has gone; what is on the way is given back
         claims.join(5)
         with self._room:
             self._room.wait_for(lambda: not self._runs, end - time.monotonic())
@@ -433,8 +433,8 @@ class Worker:
     def _begin(self, ask: Fields, given: list[Fields]) -> None:
         runs = [Run(self, one) for one in given]
         with self._room:
-            self._dry, self._asking = len(runs) < ask["most"], False
             self._runs.update((run.ticket, run) for run in runs)
+            self._dry, self._asking = len(runs) < ask["most"], False
         for run in runs:
             if self._stopping.is_set():
                 self._return(run, {"release": True})

@@ -85,15 +85,17 @@ export class Client {
     this.timeout = timeout;
   }
 
-  /** One call. It throws DulyError for an answer that is no success, and what fetch throws if there is none. */
+  /** One call, unless a signal ends it before the answer begins. It throws DulyError for an answer that is no success, and what fetch throws if there is none. */
   async call(method, path, body, { timeout = this.timeout, signal, headers } = {}) {
-    const over = AbortSignal.timeout(timeout);
+    const gone = new AbortController();
+    const leave = () => gone.abort(signal.reason);
+    signal?.addEventListener("abort", leave);
     const response = await fetch(this.url + path, {
       method,
       headers: { Accept: "application/json", ...(body !== undefined && { "Content-Type": "application/json" }), ...(this.token && { Authorization: `Bearer ${this.token}` }), ...headers },
       body: body === undefined ? undefined : JSON.stringify(body),
-      signal: signal ? AbortSignal.any([over, signal]) : over,
-    });
+      signal: AbortSignal.any([AbortSignal.timeout(timeout), gone.signal]),
+    }).finally(() => signal?.removeEventListener("abort", leave));
     const text = await response.text();
     if (response.ok) return text ? JSON.parse(text) : undefined;
     const problem = response.headers.get("Content-Type")?.includes("json") ? JSON.parse(text) : {};
@@ -309,7 +311,7 @@ export class Worker {
     const stop = () => this.stop();
     for (const s of ["SIGTERM", "SIGINT"]) globalThis.process?.once?.(s, stop);
     const stops = () => this.#stopping.signal.aborted;
-    const over = () => stops() && !this.#runs.size;
+    const over = () => stops() && !this.#runs.size && !this.#asking;
     const beats = this.until(over, () => this.#beat(), "keep its runs");
     this.until(over, () => this.#giveBack(), "return its runs");
     await this.until(stops, () => this.#claim(), "claim");

@@ -7,6 +7,7 @@ const worker = new Worker({ concurrency: 5, lease: 2000, grace: 500, name: env.S
 const write = (line) => (appendFileSync(env.STORY_FILE, line + "\n"), line);
 const pause = (ms, signal) => new Promise((resolve, reject) => (setTimeout(resolve, ms), signal?.addEventListener("abort", () => reject(signal.reason))));
 
+if (env.STORY_SIGNALS) process.once("SIGTERM", () => write("signalled"));
 worker.handle("echo", (run) => run.payload);
 worker.handle("dies", async (run) => {
   write(`dies ${run.fence}`);

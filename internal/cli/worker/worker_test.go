@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/worker"
 )
 
@@ -34,8 +38,7 @@ func (s *halfAway) ClaimRuns(ctx context.Context, _ operation.Claim) (lent opera
 		return lent, ctx.Err()
 	}
 	for _, id := range s.lent {
-		lent.Runs = append(lent.Runs, json.RawMessage(fmt.Sprintf(
-			`{"agent_id":"ada","id":%q,"kind":"k","due_at":"2026-01-01T00:00:00Z","occurrence":"2026-01-01T00:00:00Z","submitted_at":"2026-01-01T00:00:00Z","ticket":%[1]q,"call":1}`, id)))
+		lent.Runs = append(lent.Runs, json.RawMessage(lentRun(id)))
 	}
 	s.lent = nil
 	return lent, nil
@@ -76,6 +79,49 @@ func (s *halfAway) ReturnRuns(ctx context.Context, ends operation.Return) (out o
 		out.Runs = append(out.Runs, as)
 	}
 	return out, nil
+}
+
+// A run that the server has lent when the worker stops, and whose answer is on the way, is given back.
+func TestALoanThatIsOnTheWay(t *testing.T) {
+	t.Parallel()
+	asked, back := make(chan struct{}), make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		if r.URL.Path == "/v1/work/return" {
+			back <- string(body)
+			_, _ = io.WriteString(w, `{"runs":[{"ended":"released"}]}`)
+			return
+		}
+		close(asked)
+		<-r.Context().Done() // the worker stops, and this server has decided before
+		_, _ = io.WriteString(w, `{"runs":[`+lentRun("a")+`],"next_due_at":null}`)
+	}))
+	defer server.Close()
+	client, err := remote.New(remote.Config{URL: server.URL})
+	require.NoError(t, err)
+	defer client.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		stop()
+	}()
+	require.NoError(t, worker.Run(ctx, worker.Config{
+		Server: remote.Lending{Client: client}, Kinds: []string{"k"}, Concurrency: 1, Lease: time.Minute, Grace: time.Minute, Name: "w", Logger: slog.New(slog.DiscardHandler),
+		Handler: func(context.Context, *core.Task[json.RawMessage]) error {
+			t.Error("it was started")
+			return nil
+		},
+		OnEvent: func(core.Event) {},
+	}))
+	require.Len(t, back, 1, "it was left to its lease")
+	assert.JSONEq(t, `{"runs":[{"ticket":"a","release":true}],"claim":null}`, <-back)
+}
+
+// lentRun is a run as a server lends it.
+func lentRun(id string) string {
+	return fmt.Sprintf(
+		`{"agent_id":"ada","id":%q,"kind":"k","due_at":"2026-01-01T00:00:00Z","occurrence":"2026-01-01T00:00:00Z","submitted_at":"2026-01-01T00:00:00Z","ticket":%[1]q,"call":1}`, id)
 }
 
 // A run of which the server knows nothing does not hold up another, and an answer that leaves runs out is none.
