@@ -60,10 +60,10 @@ func DecodeLent(data []byte, news func(), save func(ctx context.Context, checkpo
 // End is what is sent of a run that has ended, beside its ticket: what its handler has returned, and why its context was done.
 func End(t *core.RunInfo, err, cause error, now time.Time) map[string]any {
 	fields := core.OutcomeFields(err, cause, now)
-	if fields["release"] != nil {
-		return fields
-	}
 	result, progress := t.Recorded()
+	if fields["release"] != nil { // nothing of it is kept, and what it has used counts
+		result, progress = nil, nil
+	}
 	if fields["error"] != nil || fields["yield"] != nil || fields["await"] != nil {
 		result = nil
 	}
