@@ -169,6 +169,9 @@ func NewLender(s *Scheduler) *Lender {
 	return &Lender{s: s, room: waiting.Room{Clock: s.config.Clock, Waker: s.waker, Until: s.Until}}
 }
 
+// EndWith has the lender listen to nothing any more once a channel is closed, as the process stops. It is called before the first loan.
+func (l *Lender) EndWith(stopping <-chan struct{}) { l.room.Ends = stopping }
+
 // Lend claims due tasks for a worker outside of this process. Everything that a start needs is decided here, as for a handler: what has missed its
 // time, overlaps, is in quiet hours or over a limit is not lent, and the authorizer, bindings and gates are asked. A run without a sign of life ends with
 // its lease, and starts again as one whose process has died. Any process on the same store goes on with the run by its ticket: see
@@ -185,32 +188,46 @@ func (l *Lender) Lend(ctx context.Context, of Loan) (Lent, error) {
 }
 
 // lend is Lend for a loan that makes sense. The first claim takes the ends along that are given.
-func (l *Lender) lend(ctx context.Context, of Loan, with *settler) (Lent, error) {
+func (l *Lender) lend(ctx context.Context, of Loan, with *settler) (lent Lent, err error) {
 	if err := l.s.keepDeclared(ctx); err != nil {
 		return Lent{}, err
 	}
 	l.announce(ctx, &of)
 	until := l.s.config.Clock.Now().Add(of.Wait)
-	lent, err := l.now(ctx, of, with)
+	var w *waiting.Waiter
+	leave := func() {
+		if len(lent.Runs) == of.Most {
+			w.Next() // there may be more
+		}
+		w.Leave(len(lent.Runs) > 0)
+	}
+	if of.Wait > 0 && l.room.Listens() { // what comes behind this claim is heard
+		w = l.room.Enter(of.queue())
+		defer leave()
+	}
+	lent, err = l.now(ctx, of, with)
 	if with != nil { // they wait for nothing else
 		with.flush()
 	}
 	if len(lent.Runs) > 0 || err != nil || of.Wait <= 0 {
 		return lent, err
 	}
-	w := l.room.Enter(strings.Join(of.Kinds, " ") + "\n" + strings.Join(of.Agents, " "))
-	defer w.Leave()
-	for {
-		// Asked again with the ear open: something may have come before.
-		lent, err = l.now(ctx, of, nil)
-		if len(lent.Runs) == of.Most {
-			w.Next() // there may be more
-		}
-		if len(lent.Runs) > 0 || err != nil || !w.Wait(ctx, lent.NextDue, until) {
-			return lent, err
-		}
-		l.announce(ctx, &of)
+	if w == nil {
+		w = l.room.Enter(of.queue())
+		defer leave()
+		w.Listen(ctx, until)
+		lent, err = l.now(ctx, of, nil) // something may have come before
 	}
+	for len(lent.Runs) == 0 && err == nil && w.Wait(ctx, lent.NextDue, until) {
+		l.announce(ctx, &of)
+		lent, err = l.now(ctx, of, nil)
+	}
+	return lent, err
+}
+
+// queue names those that ask for the same.
+func (of *Loan) queue() string {
+	return strings.Join(of.Kinds, " ") + "\n" + strings.Join(of.Agents, " ")
 }
 
 // checked refuses a loan that makes no sense, and sets its defaults.

@@ -123,8 +123,8 @@ func (a *api) routes() []route {
 	for _, verb := range []operate.BulkVerb{operate.BulkReplay, operate.BulkCancel, operate.BulkDelete, operate.BulkRun, operate.BulkPause, operate.BulkResume} {
 		table = append(table, answers(a, operation.BulkOf(verb), a.bulk(verb)))
 	}
-	work := lending{api: a, lender: core.NewLender(s), tickets: newTickets(&a.config)}
-	return slices.Concat(table, work.routes(), a.memos(), a.configured(), a.rpc(&work), models{a}.routes())
+	work := newLending(a, s)
+	return slices.Concat(table, work.routes(), a.memos(), a.configured(), a.rpc(work), models{a}.routes())
 }
 
 // configured are the calls that exist only if the configuration has them.

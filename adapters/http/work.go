@@ -27,6 +27,13 @@ type lending struct {
 	tickets tickets
 }
 
+// newLending lends runs of a scheduler, until the server stops.
+func newLending(a *api, s *core.Scheduler) *lending {
+	l := &lending{api: a, lender: core.NewLender(s), tickets: newTickets(&a.config)}
+	l.lender.EndWith(a.config.Stopping)
+	return l
+}
+
 // routes are the calls of workers.
 func (a *lending) routes() []route {
 	return []route{
