@@ -4,6 +4,7 @@ package core
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -214,6 +215,7 @@ type Outside struct {
 	Checkpoint, Gate json.RawMessage
 	Heard            *Heard // nil if the task has not waited
 	Values           Values
+	MaxResult        int // as in [Config]; zero for the default
 	// News is called when the run has reported progress or use; nil for not at all. It must not block.
 	News func()
 	// Store does what [RunInfo.Save] promises, with a checkpoint that may be stored.
@@ -231,7 +233,7 @@ type made struct {
 // Run is the run as its handler gets it.
 func (o *Outside) Run() *RunInfo {
 	t := o.RunInfo
-	t.made = &made{recorder: recorder{most: model.DefaultMaxResult}, news: o.News, store: o.Store}
+	t.made = &made{recorder: recorder{most: int32(cmp.Or(min(max(o.MaxResult, 0), mostBytes), model.DefaultMaxResult))}, news: o.News, store: o.Store} //nolint:gosec // it is bounded
 	t.made.state.Calls, t.made.state.Checkpoint = o.Calls, o.Checkpoint
 	t.extra = &extra{bound: o.Values, heard: o.Heard}
 	if o.Gate != nil {

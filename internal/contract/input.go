@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -43,9 +44,10 @@ type input struct {
 
 // lent is a run as a worker gets it.
 type lent struct {
-	Ticket  string      `json:"ticket"`            // names the run in all further calls
-	Timeout string      `json:"timeout,omitempty"` // how long it may take, if that is bounded
-	Values  core.Values `json:"values,omitempty"`  // values of bindings, by their names
+	Ticket  string      `json:"ticket"`               // names the run in all further calls
+	Timeout string      `json:"timeout,omitempty"`    // how long it may take, if that is bounded
+	Values  core.Values `json:"values,omitempty"`     // values of bindings, by their names
+	Most    int         `json:"max_result,omitempty"` // how large a result or progress may be, in bytes, if that is not the default
 
 	*input
 }
@@ -56,6 +58,9 @@ func EncodeLent(r *core.LentRun, ticket string) ([]byte, error) {
 	out := lent{Ticket: ticket, Values: r.Bound(), input: in}
 	if r.Timeout > 0 {
 		out.Timeout = r.Timeout.String()
+	}
+	if most := r.MaxResult(); most != model.DefaultMaxResult {
+		out.Most = most
 	}
 	if err != nil {
 		return nil, err

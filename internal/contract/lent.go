@@ -33,7 +33,7 @@ func DecodeLent(data []byte, news func(), save func(ctx context.Context, checkpo
 			Fence: in.Fence, TraceID: in.TraceID, Traceparent: in.Traceparent, SessionID: in.SessionID, UserID: in.UserID, Info: in.Info,
 			Tags: in.Tags, Labels: in.Labels, Crashes: in.Crashes,
 		},
-		Calls: in.Call - 1, Checkpoint: in.Checkpoint, Gate: in.Gate, Values: in.Values, News: news, Store: save,
+		Calls: in.Call - 1, Checkpoint: in.Checkpoint, Gate: in.Gate, Values: in.Values, MaxResult: in.Most, News: news, Store: save,
 	}
 	if h := in.Heard; h != nil {
 		o.Heard = &core.Heard{Key: h.Key, Told: h.Told, Payload: h.Payload, TimedOut: h.TimedOut, How: h.How, By: h.By, Question: h.Question}

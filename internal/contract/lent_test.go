@@ -27,7 +27,7 @@ func TestALentRunIsReadAsItWasLent(t *testing.T) {
 			Submitted: at.Add(-2 * time.Hour), Fence: 7, TraceID: "t", Traceparent: "tp", SessionID: "s", UserID: "u", Info: json.RawMessage(`{"i":1}`),
 			Tags: []string{"x"}, Labels: map[string]string{"l": "v"}, Crashes: 1,
 		},
-		Calls: 2, Checkpoint: json.RawMessage(`{"page":3}`), Gate: json.RawMessage(`[1]`), Values: core.Values{"TENANT": "acme"},
+		Calls: 2, Checkpoint: json.RawMessage(`{"page":3}`), Gate: json.RawMessage(`[1]`), Values: core.Values{"TENANT": "acme"}, MaxResult: 1 << 20,
 		Heard: &core.Heard{Key: "key", Told: true, Payload: json.RawMessage(`"yes"`), How: core.ByPage, By: "ops", Question: "really?"},
 	}
 	task := &core.Task[json.RawMessage]{Payload: json.RawMessage(`{"n":1}`), RunInfo: o.Run()}
@@ -38,6 +38,7 @@ func TestALentRunIsReadAsItWasLent(t *testing.T) {
 	assert.Equal(t, "ticket", got.Ticket)
 	assert.Equal(t, 90*time.Second, got.Timeout)
 	assert.Equal(t, core.Values{"TENANT": "acme"}, got.Task.Bound())
+	assert.Equal(t, 1<<20, got.Task.MaxResult(), "what its server takes is not cut")
 	again, err := contract.EncodeLent(&core.LentRun{Task: got.Task, Timeout: got.Timeout}, got.Ticket)
 	require.NoError(t, err)
 	assert.JSONEq(t, string(data), string(again))
