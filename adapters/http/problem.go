@@ -40,6 +40,9 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	p := problem.Of(err)
+	if p == problem.ErrUnavailable && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		p = problem.ErrUnread
+	}
 	if p.Status >= http.StatusInternalServerError {
 		a.failed(r, err)
 	}

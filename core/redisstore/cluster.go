@@ -142,8 +142,52 @@ func atOnce(n int, f func(i int)) {
 	others.Wait()
 }
 
-// patience bounds a call of a pull to a node of a cluster.
+// patienceKey is the key of how long a caller waits for one answer of Redis.
+type patienceKey struct{}
+
+// WithPatience is a context whose calls of a store fail when Redis has not answered one of them for that long, all its attempts together. A caller who waits for
+// an answer hears so early that Redis is away, however many calls what it asks for takes; pulls and settlements wait for longer, as nothing is gained by giving up.
+func WithPatience(ctx context.Context, d time.Duration) context.Context {
+	return context.WithValue(ctx, patienceKey{}, d)
+}
+
+// patient bounds a call by the patience of its caller, if that has said one.
+func patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	if d, ok := ctx.Value(patienceKey{}).(time.Duration); ok {
+		return context.WithTimeout(ctx, d)
+	}
+	return ctx, func() {}
+}
+
+// impatience bounds each command by the patience of its caller.
+type impatience struct{}
+
+// DialHook does not change dialling, which is part of a command.
+func (impatience) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook bounds a command.
+func (impatience) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		ctx, cancel := patient(ctx)
+		defer cancel()
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook bounds a pipeline.
+func (impatience) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		ctx, cancel := patient(ctx)
+		defer cancel()
+		return next(ctx, cmds)
+	}
+}
+
+// patience bounds a call: of a caller who has said how long it waits, and of a pull to a node of a cluster.
 func (s *Store) patience(ctx context.Context, verb string) (context.Context, context.CancelFunc) {
+	if ctx.Value(patienceKey{}) != nil {
+		return patient(ctx)
+	}
 	if s.cluster == nil {
 		return ctx, func() {}
 	}

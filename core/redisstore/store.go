@@ -287,6 +287,7 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 		renews.use(&to.options)
 	}
 	client := redis.NewUniversalClient(&to.options)
+	hooked(client, impatience{})
 	if renews != nil {
 		hooked(client, renews)
 	}

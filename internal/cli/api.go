@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/rpc"
 	"github.com/seed-6f6f2c11/duly/adapters/mcp"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -155,10 +157,27 @@ func (a *api) server(s *core.Scheduler, ready func(context.Context) error, grace
 		handler = a.withSocket(s, handler, config)
 	}
 	return &http.Server{
-		Protocols: protocols, Handler: handler, ConnContext: markSocket,
+		Protocols: protocols, Handler: impatient(handler), ConnContext: markSocket,
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeader, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
+}
+
+// callPatience is how long a call waits for one answer of Redis: a user who asks hears within five seconds that it is away.
+const callPatience = 4 * time.Second
+
+// unhurried are the calls whose work outlasts an outage of Redis: runs, and streams.
+var unhurried = []string{"/v1/run-due", "/v1/cron", "/v1/work/", "/v1/events"}
+
+// impatient lets calls of the API fail early if Redis does not answer.
+func impatient(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		waits := func(path string) bool { return strings.HasPrefix(r.URL.Path, path) }
+		if strings.HasPrefix(r.URL.Path, "/v1/") && !slices.ContainsFunc(unhurried, waits) {
+			r = r.WithContext(redisstore.WithPatience(r.Context(), callPatience))
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // serve answers requests until ctx is done, then finishes those under way. What they run has the same grace as what the

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -204,5 +205,45 @@ func TestAStopThatIsCutShortLeavesNoSuspects(t *testing.T) {
 		info, err := f.s.Task(t.Context(), fmt.Sprint("endless", i), strconv.Itoa(i))
 		require.NoError(t, err)
 		assert.Zero(t, info.Crashes)
+	}
+}
+
+// While Redis hangs a command answers within five seconds and says what is away, on the store and through a server; one that only reads does not say that
+// anything may have been stored.
+func TestAFrozenRedisIsNamedSoon(t *testing.T) {
+	t.Parallel()
+	for _, process := range []string{"serve", "daemon"} {
+		t.Run(process, func(t *testing.T) {
+			t.Parallel()
+			local := newWorld(t)
+			url := local.start(t, process, "--http", "127.0.0.1:0", "-c", file(t, handlersFile)).url(t)
+			far := noRedis()
+			far.env = append(far.env, "DULY_SERVER="+url)
+			local.ok(t, "submit", "--agent", "a", "--id", "x", "--kind", "note", "--delay", "1h")
+			far.ok(t, "status", "a", "x")
+			require.NoError(t, syscall.Kill(local.redis.Pid(), syscall.SIGSTOP))
+			defer func() { require.NoError(t, syscall.Kill(local.redis.Pid(), syscall.SIGCONT)) }()
+			reads := [][]string{{"stats"}, {"status", "a", "x"}, {"list"}, {"agents"}, {"explain", "a", "x"}, {"limit", "list"}, {"kinds"}, {"agent", "show", "a"}}
+			writes := [][]string{{"submit", "--agent", "a", "--id", "y", "--kind", "note"}, {"pause", "a", "x"}, {"limit", "set", "--kind", "note", "--concurrency", "1"}}
+			var all sync.WaitGroup
+			for i, args := range slices.Concat(reads, writes) {
+				for w, what := range map[*world]string{local: "cannot reach Redis at ", far: "Redis is unavailable; "} {
+					all.Go(func() {
+						begun := time.Now()
+						r := w.duly(t, args...)
+						took := time.Since(begun)
+						assert.Equal(t, 5, r.code, "%q: %s", args, r.stderr)
+						assert.Contains(t, r.stderr, what, "%q", args)
+						if i < len(reads) {
+							assert.NotContains(t, r.stderr, "stored", "%q", args)
+						} else if w == far {
+							assert.Contains(t, r.stderr, "may have been stored", "%q", args)
+						}
+						assert.Less(t, took, 5*time.Second+lateness(t), "%q", args)
+					})
+				}
+			}
+			all.Wait()
+		})
 	}
 }

@@ -147,6 +147,9 @@ var (
 	ErrUnavailable = New(core.CodeUnavailable, "Redis is unavailable; the request may have been stored. Retry it with the same id.")
 )
 
+// ErrUnread is [ErrUnavailable] for a request that only reads: nothing can have been stored.
+var ErrUnread = New(core.CodeUnavailable, "Redis is unavailable; nothing was read. Try again.")
+
 // ErrCutOff is the problem of a request that ended before anything was done for it. It must not read as if nothing were due.
 var ErrCutOff = New(core.CodeUnavailable, "the request was cut off before it ran anything; retry it")
 
