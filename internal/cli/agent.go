@@ -39,11 +39,33 @@ func oneAgent(args []string) (string, error) {
 	return args[0], nil
 }
 
-// agentSetCommand replaces a whole profile: a flag that is omitted clears its field.
+// profileFlags are the texts of a profile as flags give them.
+type profileFlags struct {
+	quiet, labels, limits, budgets []string
+	quota                          string
+}
+
+// into reads them into a profile, and the agent from the arguments.
+func (g *profileFlags) into(set *core.Profile, args []string) (err error) {
+	if set.Agent, err = oneAgent(args); err == nil {
+		set.Quiet, err = quietHours(unlessNone(g.quiet))
+	}
+	if err == nil {
+		set.Labels, err = labelsOf(unlessNone(g.labels))
+	}
+	if err == nil {
+		err = bounded(set, unlessNone(g.limits), unlessNone(g.budgets))
+	}
+	if err == nil && g.quota != "" && g.quota != none {
+		set.Quota, err = quotaOf(g.quota)
+	}
+	return err
+}
+
+// agentSetCommand changes what flags give of a profile.
 func (p *process) agentSetCommand(o *options) *cobra.Command {
 	var set core.Profile
-	var quiet, labels, limits, budgets []string
-	var quota string
+	var given profileFlags
 	cmd := command("set AGENT", "Change what is given of the profile of an agent; its waiting tasks are planned by it",
 		`  duly agent set ada --zone Europe/Berlin --quiet 22:00-07:00
   duly agent set ada --quiet "22:00-07:00" --quiet "00:00-24:00 sat-sun" --urgent
@@ -52,20 +74,7 @@ func (p *process) agentSetCommand(o *options) *cobra.Command {
   duly agent set ada --quota "live=200,recurring=20,interval=5m,submits=60,kinds=digest+report-*"
   duly agent set ada --quiet none --budget none`,
 		func(cmd *cobra.Command, args []string) error {
-			var err error
-			if set.Agent, err = oneAgent(args); err == nil {
-				set.Quiet, err = quietHours(unlessNone(quiet))
-			}
-			if err == nil {
-				set.Labels, err = labelsOf(unlessNone(labels))
-			}
-			if err == nil {
-				err = bounded(&set, unlessNone(limits), unlessNone(budgets))
-			}
-			if err == nil && quota != "" && quota != none {
-				set.Quota, err = quotaOf(quota)
-			}
-			if err != nil {
+			if err := given.into(&set, args); err != nil {
 				return err
 			}
 			return o.onStore(cmd.Context(), func(s scheduler) error {
@@ -82,12 +91,12 @@ func (p *process) agentSetCommand(o *options) *cobra.Command {
 	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say what it needs
 	flags := cmd.Flags()
 	flags.StringVar(&set.Zone, "zone", "", "IANA zone of the quiet hours, and of tasks with --zone agent (default the file's zone, or UTC)")
-	flags.StringArrayVar(&quiet, "quiet", nil, `when no task starts, such as "22:00-07:00" or "00:00-24:00 sat-sun,wed"; can be given several times; none takes them off`)
+	flags.StringArrayVar(&given.quiet, "quiet", nil, `when no task starts, such as "22:00-07:00" or "00:00-24:00 sat-sun,wed"; can be given several times; none takes them off`)
 	flags.BoolVar(&set.Urgent, "urgent", false, "tasks of level 1, and urgent ones, start in quiet hours too")
-	flags.StringArrayVar(&labels, "label", nil, "name=value of your own; can be given several times; none takes them off")
-	flags.StringArrayVar(&limits, "limit", nil, `bounds runs of this agent, such as "kind=digest,concurrency=2" or "limit_key=openai:*,rate=60/1m"; can be given several times; none takes them off`)
-	flags.StringArrayVar(&budgets, "budget", nil, `what runs of this agent may use, such as "unit=tokens,amount=100000,per=day,then=pause"; can be given several times; none takes them off`)
-	flags.StringVar(&quota, "quota", "", `what callers of this agent, and runs, may store for it: live, recurring, bytes, submits, interval, horizon, kinds, depth and spawned, such as "live=200,interval=5m,kinds=digest+report-*"; none takes it off`)
+	flags.StringArrayVar(&given.labels, "label", nil, "name=value of your own; can be given several times; none takes them off")
+	flags.StringArrayVar(&given.limits, "limit", nil, `bounds runs of this agent, such as "kind=digest,concurrency=2" or "limit_key=openai:*,rate=60/1m"; can be given several times; none takes them off`)
+	flags.StringArrayVar(&given.budgets, "budget", nil, `what runs of this agent may use, such as "unit=tokens,amount=100000,per=day,then=pause"; can be given several times; none takes them off`)
+	flags.StringVar(&given.quota, "quota", "", `what callers of this agent, and runs, may store for it: live, recurring, bytes, submits, interval, horizon, kinds, depth and spawned, such as "live=200,interval=5m,kinds=digest+report-*"; none takes it off`)
 	return o.withJSON(cmd)
 }
 
