@@ -12,10 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/late"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/internal/wire"
 	"github.com/seed-6f6f2c11/duly/core/model"
@@ -53,7 +55,11 @@ func (s *Scheduler) handleCallbacks() {
 		}
 		s.register(handler{kind: kind, call: func(ctx context.Context, runs []*run, outcomes []error) {
 			t, err := decodeTask[callbackMessage](runs[0])
-			if err == nil {
+			switch {
+			case err != nil:
+			case t.Payload.Watch != nil:
+				err = looker(s).Look(ctx, t.Payload.Watch)
+			default:
 				err = s.deliver(ctx, t)
 			}
 			outcomes[0] = err
@@ -120,6 +126,10 @@ type callbackMessage struct {
 	ID    string          `json:"id"`              // of the task that ends
 	Fence store.Fence     `json:"fence,omitempty"` // of the run that ends it; zero if none does
 	Task  json.RawMessage `json:"task"`            // the task after its end, without the time of it
+	// Watch is set for a watch, which looks whether a task is late, and Late is the notice of one that is.
+	Watch *late.Watch     `json:"watch,omitempty"`
+	Late  json.RawMessage `json:"late,omitempty"`
+	Agent string          `json:"agent_id,omitempty"` // of that task: what keeps it from running must not stop the notice, so that is no task of its agent
 	// Ended is the progress of a delivery that is known to follow an end, where that could be noted in no other way.
 	Ended json.RawMessage `json:"ended,omitempty"`
 }
@@ -150,6 +160,9 @@ func (s *Scheduler) deliver(ctx context.Context, t *Task[callbackMessage]) error
 		if err := s.config.Callbacks.Check(m.URL); err != nil { // the rules may be others by now
 			return SkipRetry(fmt.Errorf("the callback %w", err))
 		}
+	}
+	if m.Late != nil {
+		return deliverLate(ctx, s, t, key)
 	}
 	known := m.Ended
 	if len(known) == 0 {
@@ -214,6 +227,73 @@ func (s *Scheduler) endOf(ctx context.Context, t *Task[callbackMessage]) (end ti
 		// guard: callback-of-nothing
 		return end, "the process that was about to end the task died before", nil
 	}
+}
+
+// deliverLate notifies that a task is late.
+func deliverLate(ctx context.Context, s *Scheduler, t *Task[callbackMessage], key string) (err error) {
+	m := &t.Payload
+	if key == "" {
+		return s.config.Callbacks.Deliver(ctx, m.URL, messageOf(t.RunInfo), m.Late)
+	}
+	_, err = s.Signal(ctx, m.Agent, key, m.Late)
+	return err
+}
+
+// looker looks for the watches of this process.
+func looker(s *Scheduler) *late.Looker {
+	return &late.Looker{
+		Base: s.base,
+		Why: func(ctx context.Context, agent, id string) (model.Because, error) {
+			e, err := s.Explain(ctx, agent, id)
+			if err != nil {
+				return model.Because{}, err
+			}
+			return e.Reasons[0], nil
+		},
+		Notify: func(ctx context.Context, w *late.Watch, t *store.Stored) error { return notifyLate(ctx, s, w, t) },
+	}
+}
+
+// lateTask is the notice of a task that is late.
+type lateTask struct {
+	Type          string            `json:"type"`
+	Agent         string            `json:"agent_id"`
+	ID            string            `json:"id"`
+	Kind          string            `json:"kind"`
+	Status        Status            `json:"status"`
+	ExpectSuccess wire.Span         `json:"expect_success"`
+	LateSince     wire.Stamp        `json:"late_since"`
+	Because       model.BecauseCode `json:"because"`
+	Text          string            `json:"text"`
+}
+
+// notifyLate stores the notice of a task that is late, if its owner wants one: under an id of this lateness, so that there is one.
+func notifyLate(ctx context.Context, s *Scheduler, w *late.Watch, t *store.Stored) error {
+	if w.Notify == "" {
+		return nil
+	}
+	message, err := json.Marshal(lateTask{
+		string(model.EventLate), w.Agent, w.ID, t.Kind, t.Status, wire.Span(w.Within), wire.Stamp(w.Late.Since.Time()), w.Late.Because, w.Late.Text,
+	})
+	if err != nil {
+		return err
+	}
+	id := codec.CallbackID(w.ID, fmt.Sprint("late", len(w.Agent), w.Agent, w.Late.Since))
+	if kind, is := strings.CutPrefix(w.Notify, check.LateTask); is {
+		_, err := s.Submit(ctx, NewTask{Agent: w.Agent, ID: id, Kind: kind, Payload: json.RawMessage(message)})
+		return err
+	}
+	kind := check.KindTell
+	if key, _ := check.Tells(w.Notify); key == "" {
+		kind = model.KindCallback
+	}
+	payload, err := json.Marshal(callbackMessage{URL: w.Notify, Agent: w.Agent, ID: w.ID, Late: message})
+	if err != nil {
+		return err
+	}
+	body := record.Body{Payload: payload}
+	_, err = s.store.Submit(ctx, []store.Submission{{Agent: late.Agent, ID: id, Kind: kind, Level: t.Level, Body: body.Encode(), Owed: true}})
+	return err
 }
 
 // newEnd names an end that is a command's.

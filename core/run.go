@@ -14,7 +14,9 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/decide"
+	"github.com/seed-6f6f2c11/duly/core/internal/late"
 	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -285,6 +287,7 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 		p.leave(r.claimed.Agent)
 		return true
 	}
+	watchEnded(r)
 	d := decide.Decision{Facts: r.facts()}
 	d.Ran, d.Took, d.Budget = ran, took, p.budget(took)
 	d.Decide(&r.verdict, err)
@@ -294,6 +297,36 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 	p.warn(r)
 	p.settler.add(r)
 	return true
+}
+
+// watchEnded makes sure that the task of a run that has ended is watched, if it is to succeed within a time: a process that knew nothing of its kind may have
+// stored it, or another store. It costs the first end of a run two calls, and the others nothing.
+func watchEnded(r *run) {
+	p, c := r.pull, r.claimed
+	if r.body.Parent != "" {
+		return
+	}
+	if r.state.Watched != nil && r.state.Watched.Armed {
+		p.s.base.Watching.Store(true)
+		return
+	}
+	expects := late.Of(p.s.base, c.Agent, c.Kind, &r.body)
+	if expects == nil {
+		return
+	}
+	if r.state.Watched == nil { // a success counts in any case
+		r.state.Watched = &record.Watched{}
+	}
+	t := late.Task{Agent: c.Agent, ID: c.ID, Expects: expects, From: p.s.base.StoreNow(), Recurs: r.body.Recurs()}
+	arm := []late.Task{}
+	// guard: watched-late
+	arm = append(arm, t)
+	if err := late.Arm(p.ctx, p.s.base, arm, false); err != nil {
+		p.s.config.Logger.WarnContext(p.ctx, "a task is not watched yet that is to succeed within a time: its next run tries again",
+			slog.String("agent", c.Agent), slog.String("task", c.ID), slog.Any("err", err))
+		return
+	}
+	r.state.Watched.Armed = true
 }
 
 // facts are what is known of the run now.

@@ -5,9 +5,11 @@ package core
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/late"
 )
 
 // Scope says whose due tasks a pull runs, and how much of them.
@@ -67,6 +69,10 @@ func (s *Scheduler) RunDue(ctx context.Context, scope Scope) (Report, error) {
 	}
 	if err := s.keepDeclared(ctx); err != nil {
 		return Report{}, err
+	}
+	// guard: watches-of-named
+	if scope.Agents != nil && s.base.Watching.Load() { // a fleet may have no pull that is for all agents
+		scope.Agents = append(slices.Clone(scope.Agents), late.Agent)
 	}
 	p := newPull(ctx, s, scope)
 	defer p.close()

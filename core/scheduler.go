@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/booking"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/late"
 	"github.com/seed-6f6f2c11/duly/core/internal/shared"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/model"
@@ -138,6 +140,12 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 		return nil, err
 	}
 	codec.HoldNew(ctx, tasks, subs)
+	watched := watchedIn(s.base, tasks, subs)
+	// guard: watched-first
+	err = late.Arm(ctx, s.base, watched, false)
+	if err != nil {
+		return nil, err
+	}
 	with := s.planByProfiles(subs)
 	var was []Status
 	start, placed, err := s.submitAndStart(ctx, subs)
@@ -148,6 +156,7 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 		return nil, s.broken(origin, subs, err)
 	}
 	s.replanSubmitted(ctx, subs, placed, with)
+	watchReplaced(ctx, s.base, watched, subs, placed)
 	out := make([]Submitted, len(subs))
 	for i, p := range placed {
 		out[i] = Submitted{
@@ -164,6 +173,34 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 		s.startListed(ctx, subs, placed)
 	}
 	return out, s.describeExisting(ctx, out, subs)
+}
+
+// watchedIn are those of some tasks that are to succeed within a time.
+func watchedIn(b *base.Base, tasks []NewTask, subs []store.Submission) (out []late.Task) {
+	for i := range subs {
+		if tasks[i].ExpectSuccess == 0 && b.Kind(subs[i].Kind).ExpectSuccess == 0 {
+			continue
+		}
+		body, err := codec.DecodeBody(subs[i].Body)
+		if expects := late.Of(b, subs[i].Agent, subs[i].Kind, &body); err == nil && expects != nil {
+			now := b.StoreNow()
+			out = append(out, late.Task{Agent: subs[i].Agent, ID: subs[i].ID, Expects: expects, From: max(now, subs[i].Due.At, now.Add(subs[i].Due.After)), Recurs: body.Recurs()})
+		}
+	}
+	return out
+}
+
+// watchReplaced begins the watches of tasks afresh that have a new definition: what they did before says nothing about it. Where that fails, the watch looks at its
+// time before, and finds the new definition.
+func watchReplaced(ctx context.Context, b *base.Base, watched []late.Task, subs []store.Submission, placed []store.Submitted) {
+	watched = slices.DeleteFunc(watched, func(t late.Task) bool {
+		at := slices.IndexFunc(subs, func(sub store.Submission) bool { return sub.Agent == t.Agent && sub.ID == t.ID })
+		return !placed[at].Replaced
+	})
+	// guard: watched-afresh
+	if err := late.Arm(ctx, b, watched, true); err != nil {
+		b.Config.Logger.WarnContext(ctx, "the watches of tasks with a new definition look as they would have before", slog.Int("tasks", len(watched)), slog.Any("err", err))
+	}
 }
 
 // notTooLarge refuses several tasks that have too many bytes to be stored in one step.

@@ -42,6 +42,7 @@ func (r *run) spawn(ctx context.Context) error {
 	child.Every, child.FromStart, child.Cron, child.Zone, child.MatchAll, child.GapSkip = 0, false, "", r.body.CronZone(), false, false
 	child.Jitter, child.Overlap, child.Misfire, child.PauseAfter, child.MinInterval = 0, "", "", 0, 0
 	child.Callback = nil // it is called when the recurring task ends
+	child.Expects = nil  // it counts for the recurring task
 	child.Parent, child.Occurrence = r.claimed.ID, occurrence
 	if child.MaxAttempts == 0 {
 		child.MaxAttempts = 1 // the next occurrence is the retry
@@ -125,6 +126,9 @@ func (r *run) inherit(child TaskInfo) {
 		run.Outcome = string(model.OutcomeCancelled)
 	default:
 		r.state.Failures = 0
+		if w := r.state.Watched; w != nil {
+			w.Succeeded = max(w.Succeeded, store.MillisOf(child.Finished))
+		}
 	}
 	r.state.Runs.Add(run)
 }

@@ -224,6 +224,9 @@ func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned
 	}
 	kept := old.Carry()
 	kept.Nominal = plan.Nominal
+	if t.Status.Finished() { // what is expected of it begins again
+		kept.Watched = nil
+	}
 	sub.Conflict = store.ConflictReplace
 	if same(sub, t, &b) {
 		sub.Conflict, sub.State, sub.OldLen = store.ConflictKeep, nil, 0

@@ -64,6 +64,7 @@ type settingsJSON struct {
 	Grace          wire.Span   `json:"grace"`
 	Spread         wire.Span   `json:"spread"`
 	CatchUp        int         `json:"catch_up"`
+	ExpectSuccess  wire.Span   `json:"expect_success,omitzero"`
 	Disabled       bool        `json:"disabled"`
 	Active         bool        `json:"activity"` // its tasks are created by activity
 	Batch          int         `json:"batch,omitempty"`

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Bounds of batches.
 const (
 	MaxBatch     = 1000        // tasks
-	MaxBatchWait = time.Minute // a task that waits holds a lease, which other processes respect
+	maxBatchWait = time.Minute // a task that waits holds a lease, which other processes respect
 )
 
 // BatchByAgent is what every [KindConfig].BatchBy must contain: the tasks of a batch belong to one agent. A tick is for one agent, and so is
@@ -26,8 +27,8 @@ func (k KindConfig) validateBatch() *store.ConfigError {
 	switch {
 	case k.Batch < 0 || k.Batch > MaxBatch:
 		return check.Misconfigured("Batch", k.Batch, "must be between 1 and %d, not %d", MaxBatch, k.Batch)
-	case k.BatchWait < 0 || k.BatchWait > MaxBatchWait:
-		return check.Misconfigured("BatchWait", k.BatchWait, "must be at most %s, not %s", MaxBatchWait, k.BatchWait)
+	case k.BatchWait < 0 || k.BatchWait > maxBatchWait:
+		return check.Misconfigured("BatchWait", k.BatchWait, "must be at most %s, not %s", maxBatchWait, k.BatchWait)
 	case k.BatchWait > 0 && k.Batch == 0:
 		return check.Misconfigured("BatchWait", k.BatchWait, "needs the size of a batch: set it too")
 	// The batch that waits holds the only slot, so no more tasks could be claimed for it.
@@ -39,8 +40,8 @@ func (k KindConfig) validateBatch() *store.ConfigError {
 		return check.Misconfigured("BatchBy", k.BatchBy, "must contain %q: all tasks of a batch are of one agent", BatchByAgent)
 	}
 	for _, name := range k.BatchBy {
-		if name == "" || len(name) > maxLabelName {
-			return check.Misconfigured("BatchBy", k.BatchBy, "must name labels of 1 to %d bytes, not %q", maxLabelName, check.Clip(name))
+		if name == "" || len(name) > check.MaxLabelName {
+			return check.Misconfigured("BatchBy", k.BatchBy, "must name labels of 1 to %d bytes, not %q", check.MaxLabelName, check.Clip(name))
 		}
 	}
 	return nil
@@ -103,7 +104,7 @@ type KindConfig struct {
 	// Batch is the most tasks that one call of a handler that was registered with [core.HandleBatch] gets, up to MaxBatch. Such a call takes one
 	// slot, regardless of its size. If zero, it gets the tasks of one claim, and each task takes a slot.
 	Batch int
-	// BatchWait is how long a batch that is not full waits for more tasks in a process that pulls continuously: not at all if zero, up to MaxBatchWait. It
+	// BatchWait is how long a batch that is not full waits for more tasks in a process that pulls continuously: not at all if zero, up to maxBatchWait. It
 	// does not wait if no more tasks can come, as no slot is free to claim them or the pull ends, nor with a task of level 1.
 	BatchWait time.Duration
 	// BatchBy is what the tasks of a batch have in common: BatchByAgent, which is required, and names of labels. BatchByAgent alone if nil.
@@ -111,6 +112,9 @@ type KindConfig struct {
 	// Expect is what a run of this kind is expected to use, by units: budgets reserve that much for each run until the store knows what the last ones have used.
 	// Without it the first run does not start beside another run of unknown usage.
 	Expect Usage
+	// ExpectSuccess and OnLate are those of tasks of this kind that recur and have none of their own, where the schedule leaves less between two runs.
+	ExpectSuccess time.Duration
+	OnLate        string
 	// Disabled refuses new tasks of this kind. Existing ones still run.
 	Disabled bool
 	// Tool, if set, has models call this kind as a tool: see adapters/mcp.
@@ -140,6 +144,9 @@ func (k KindConfig) Or(o KindConfig) KindConfig {
 	if k.Expect == nil {
 		k.Expect = o.Expect
 	}
+	if k.ExpectSuccess == 0 {
+		k.ExpectSuccess, k.OnLate = o.ExpectSuccess, o.OnLate
+	}
 	return k
 }
 
@@ -160,6 +167,10 @@ func (k KindConfig) Validate() *store.ConfigError {
 		return check.Misconfigured("Lease", k.Lease, "must be between %s and %s, not %s", check.MinLease, check.MaxLease, k.Lease)
 	case k.MaxAttempts < 1 || k.MaxAttempts > check.MaxAttempts:
 		return check.Misconfigured("MaxAttempts", k.MaxAttempts, "must be between 1 and %d, not %d", check.MaxAttempts, k.MaxAttempts)
+	case k.ExpectSuccess != 0 && (k.ExpectSuccess < schedule.MinInterval || k.ExpectSuccess > check.MaxDelay):
+		return check.Misconfigured("ExpectSuccess", k.ExpectSuccess, "must be between %s and %s, not %s", schedule.MinInterval, check.MaxDelay, k.ExpectSuccess)
+	case k.OnLate != "" && k.ExpectSuccess == 0:
+		return check.Misconfigured("OnLate", k.OnLate, "needs the time within which a task is to succeed: set ExpectSuccess too")
 	case k.MaxBackoff < 0 || k.MaxBackoff < k.Backoff:
 		return check.Misconfigured("MaxBackoff", k.MaxBackoff, "must be at least the backoff (%s), not %s", max(k.Backoff, 0), k.MaxBackoff)
 	}

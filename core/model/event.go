@@ -40,6 +40,8 @@ const (
 	EventPark     EventType = "park"     // a claim has parked a due task: Reason says why; if there are more than 50 at once, only Count is known
 	EventBreaker  EventType = "breaker"  // a run of the task was kept from submitting Count tasks: it is too deep below its root, or these are too many: see Code
 	EventReset    EventType = "reset"    // the store has lost what this process had stored in it, such as limits: it is stored again before any task starts; Error says why not
+	EventLate     EventType = "late"     // the task has not succeeded within the time that it was to, from Due on: Because and Reason say why, Status what it does
+	EventOnTime   EventType = "on_time"  // a task that was late has succeeded
 	EventRecover  EventType = "recover"  // a claim has put back Count tasks whose lease had ended
 )
 
@@ -68,7 +70,7 @@ type Event struct {
 	From     store.Status    // of the task before, as far as that is known
 	Status   store.Status    // of the task afterwards, as far as that is known; empty for one that is deleted
 	Next     time.Time       // when it is due again: finish of a task that is waiting again
-	Because  BecauseCode     // finish of an activity task: it rests until there is activity, and has no Next; or it cools down until Next
+	Because  BecauseCode     // finish of an activity task: it rests until there is activity, and has no Next; or it cools down until Next. Late: what keeps it
 	Fault    store.FaultCode // fault
 	Key      string          // the limit key of what is paused, resumed or held, and of a task that a command is about
 	By       string          // who asked for it; "duly" for what duly did by itself; in a finish, who cancelled the task

@@ -74,9 +74,12 @@ type TaskInfo struct {
 	Urgent                 bool
 	Manual                 bool // it is due only when it is run by hand
 	LimitKey               string
-	Callback               string  // the URL that is notified of its end; kept for tasks that are live or failed
-	Parent                 string  // the recurring task that this is one occurrence of
-	Origin                 *Origin // by which run it was submitted; nil if by none
+	Callback               string // the URL that is notified of its end; kept for tasks that are live or failed
+	ExpectSuccess          time.Duration
+	OnLate                 string
+	LastSuccess            time.Time // of a task that is to succeed within a time
+	Parent                 string    // the recurring task that this is one occurrence of
+	Origin                 *Origin   // by which run it was submitted; nil if by none
 	MaxAttempts            int
 	Backoff                time.Duration
 	Timeout, Lease         time.Duration

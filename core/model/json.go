@@ -39,6 +39,9 @@ type taskJSON struct {
 	LimitKey    string    `json:"limit_key,omitempty"`
 	Callback    string    `json:"callback,omitempty"`
 
+	ExpectSuccess wire.Span `json:"expect_success,omitzero"`
+	OnLate        string    `json:"on_late,omitempty"`
+
 	Level       store.Level     `json:"level,omitempty"`
 	Group       string          `json:"group,omitempty"`
 	MaxAttempts int             `json:"max_attempts,omitempty"`
@@ -176,6 +179,7 @@ type trackedJSON struct {
 	Submitted           wire.Stamp         `json:"submitted_at,omitzero"`
 	UpdatedAt           wire.Stamp         `json:"updated_at,omitzero"`
 	LastActivity        wire.Stamp         `json:"last_activity,omitzero"`
+	LastSuccess         wire.Stamp         `json:"last_success,omitzero"`
 	Due                 wire.Stamp         `json:"due_at,omitzero"`
 	Started             wire.Stamp         `json:"started_at,omitzero"`
 	Finished            wire.Stamp         `json:"finished_at,omitzero"`

@@ -2,40 +2,8 @@ package model
 
 // Labels hold what a platform, but not duly, wants to know about a task.
 
-import (
-	"maps"
-	"slices"
-
-	"github.com/seed-6f6f2c11/duly/core/internal/check"
-)
-
-// Bounds of labels.
-const (
-	maxLabels    = 32
-	maxLabelName = 64 // bytes
-
-	maxEventLabels = 1 << 10 // bytes of all labels in an event, names and values
-)
-
-// CheckLabels refuses names and values that are not valid text, and too many or too long ones.
-func CheckLabels(labels map[string]string) error {
-	if len(labels) > maxLabels {
-		return check.Invalid("labels", "are %d: the limit is %d", len(labels), maxLabels)
-	}
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		field := "labels." + check.Clip(name)
-		if name == "" || len(name) > maxLabelName {
-			return check.Invalid(field, "has a name of %d bytes: it must have 1 to %d", len(name), maxLabelName)
-		}
-		if err := check.ValidText(field, name, maxLabelName); err != nil {
-			return err
-		}
-		if err := check.ValidText(field, labels[name], check.MaxTextLen); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// maxEventLabels bounds all labels in an event, in bytes of names and values.
+const maxEventLabels = 1 << 10
 
 // labelsOfEvent are the labels that an event has: none if they are long, as a feed keeps many events.
 func labelsOfEvent(labels map[string]string) map[string]string {

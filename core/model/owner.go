@@ -39,15 +39,15 @@ func (t *NewTask) checkOwned() error {
 	owner, has := t.Labels[LabelOwner]
 	switch {
 	case !has:
-		return CheckLabels(t.Labels)
+		return check.ValidLabels(t.Labels)
 	case !t.owned:
 		return check.Invalid("labels."+LabelOwner, "is set by duly apply alone: leave it out")
-	case len(t.Labels) > maxLabels+1:
-		return check.Invalid("labels", "are %d: the limit is %d", len(t.Labels)-1, maxLabels)
+	case len(t.Labels) > check.MaxLabels+1:
+		return check.Invalid("labels", "are %d: the limit is %d", len(t.Labels)-1, check.MaxLabels)
 	}
 	others := NewTask{Labels: t.Labels}
 	others.OwnedBy("")
-	if err := CheckLabels(others.Labels); err != nil {
+	if err := check.ValidLabels(others.Labels); err != nil {
 		return err
 	}
 	return CheckOwner(owner)

@@ -118,5 +118,5 @@ func (p *Profile) Check() error {
 	if err := bound.CheckQuota(&p.Quota); err != nil {
 		return check.Within("quota", err)
 	}
-	return CheckLabels(p.Labels)
+	return check.ValidLabels(p.Labels)
 }

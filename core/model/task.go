@@ -79,6 +79,14 @@ type NewTask struct {
 	// that signal sent to the task's agent in place of it, and "signal-group:" and a key once the task's group has no live task left.
 	Callback string
 
+	// ExpectSuccess is within which time a run succeeds, counted from the last success or, before the first, from when the task is first due. If none does,
+	// the task is late, and an event, a metric, a finding and a row of the console say so, for any reason that keeps it from succeeding. It has to be longer than
+	// the schedule leaves between two runs.
+	ExpectSuccess time.Duration
+	// OnLate is notified once each time that the task becomes late: an https URL as Callback has it, "signal:" and the key of a signal for the agent, or "task:" and the
+	// kind of a task that is submitted for the agent.
+	OnLate string
+
 	Preset string // fills in what is left out from a preset: see Presets
 
 	Level store.Level // 1 (first) to 3; if zero, the kind's, which is LevelLow by default
@@ -254,6 +262,23 @@ func (t *NewTask) checkPolicies() error {
 		return check.Invalid("pause_after_failures", "must be at most %d, not %d", check.MaxPauseAfter, t.PauseAfter)
 	case t.MinInterval < 0 || t.MinInterval > check.MaxDelay:
 		return check.Invalid("min_interval", "must be between 0 and %s, not %s", check.MaxDelay, t.MinInterval)
+	}
+	return t.checkExpectation()
+}
+
+// checkExpectation checks within which time the task is to succeed. Base.Prepare compares it with the times of a cron expression.
+func (t *NewTask) checkExpectation() error {
+	switch {
+	case t.ExpectSuccess == 0 && t.OnLate == "":
+		return nil
+	case t.ExpectSuccess == 0:
+		return check.Invalid("on_late", "needs expect_success: within which time is the task to succeed?")
+	case t.ExpectSuccess < schedule.MinInterval || t.ExpectSuccess > check.MaxDelay:
+		return check.Invalid("expect_success", "must be between %s and %s, not %s", schedule.MinInterval, check.MaxDelay, t.ExpectSuccess)
+	case t.Manual:
+		return check.Invalid("expect_success", "excludes manual: no run of it is expected at any time")
+	case t.Every != 0 && t.Every+t.Jitter >= t.ExpectSuccess:
+		return check.TooShort(t.Every + t.Jitter)
 	}
 	return nil
 }

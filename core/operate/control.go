@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/late"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -265,8 +266,14 @@ func (s *Desk) replay(ctx context.Context, t *store.Stored) (time.Time, error) {
 	if err := s.engine.EnsureDelivery(ctx, t); err != nil {
 		return time.Time{}, err
 	}
+	if expects := late.Of(s.base, t.Agent, rec.Kind, &b); expects != nil {
+		if err := late.Arm(ctx, s.base, []late.Task{{Agent: t.Agent, ID: t.ID, Expects: expects, From: s.base.StoreNow(), Recurs: b.Recurs()}}, true); err != nil {
+			return time.Time{}, err
+		}
+	}
 	kept := old.Carry()
-	kept.Calls++ // a replayed task is to be handled again, also if it was before
+	kept.Watched = nil // what is expected of it begins again
+	kept.Calls++       // a replayed task is to be handled again, also if it was before
 	effects, err := s.base.Store.Replay(ctx, []store.Replay{{
 		Agent: t.Agent, ID: t.ID, Kind: rec.Kind, Group: rec.Group, Key: b.LimitKey, Level: rec.Level, Body: rec.Body, State: kept.First(),
 		Activity: b.Activity != nil, Recurs: b.Recurs() && !b.Manual, Bound: base.BoundReplay(ctx, s.base),

@@ -162,6 +162,7 @@ func printTimes(line func(name, value string), info *core.TaskInfo) {
 	line("submitted", clock(info.Submitted))
 	line("updated", clock(info.UpdatedAt))
 	line("last activity", clock(info.LastActivity))
+	line("last success", clock(info.LastSuccess))
 	line("due", clock(info.Due))
 	line("next run", clock(info.NextRun))
 	line("started", clock(info.Started))
@@ -195,6 +196,10 @@ func printPolicies(line func(name, value string), info *core.TaskInfo) {
 	if info.Urgent {
 		line("urgent", "true")
 	}
+	if info.ExpectSuccess > 0 {
+		line("expect success", info.ExpectSuccess.String())
+	}
+	line("on late", info.OnLate)
 	line("limit key", info.LimitKey)
 	line("callback", info.Callback)
 	line("callback task", info.CallbackTask)

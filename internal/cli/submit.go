@@ -117,6 +117,7 @@ func (s *submitOptions) flags(cmd *cobra.Command) {
 		{"overlap", "when it becomes due while it runs: skip (default), queue_one, allow or cancel_running"},
 		{"misfire", "occurrences missed while no process ran: run once (default), skip or all"},
 		{"callback", "https URL that is told how the task has ended, which needs callbacks in the file; or signal:KEY, or signal-group:KEY"},
+		{"on-late", "with --expect-success, what is notified once it is late: an https URL, which needs callbacks in the file; signal:KEY; or task:KIND"},
 		{"limit-key", "tasks that share a key can be paused together"},
 		{"paused-reason", "why it is paused, with --paused"},
 		{"unique-key", "make the id from this, so that submitting twice makes one task"},
@@ -130,6 +131,7 @@ func (s *submitOptions) flags(cmd *cobra.Command) {
 		{"timeout", "of one run, 0s for none (default: the handler's)"},
 		{"lease", "how long a run may go without a sign of life (default: the handler's)"},
 		{"jitter", "delay each run by a stable time below this; 0s overrides a preset"},
+		{"expect-success", "within which time a run succeeds, such as 26h for a daily task; if none does the task is late: see duly list --late"},
 		{"min-interval", "no run starts sooner than this after the start of the previous one"},
 	})
 	s.numbers(cmd, [][2]string{

@@ -70,7 +70,7 @@ func (h *Handler) read(p place) error {
 		"grace": durationOrNone(&h.Settings.Grace), "spread": durationOrNone(&h.Settings.Spread), "catch_up": orNone(&h.Settings.CatchUp),
 		"disabled": boolean(&h.Settings.Disabled), "activity": h.readActivity, "gate": h.readGate,
 		"batch": integer(&h.Settings.Batch), "batch_wait": duration(&h.Settings.BatchWait), "batch_by": h.readBatchBy,
-		"expect": h.readExpect, "tool": h.readTool,
+		"expect": h.readExpect, "tool": h.readTool, "expect_success": duration(&h.Settings.ExpectSuccess), "on_late": text(&h.Settings.OnLate),
 		"idle_factor": number(&h.Settings.IdleBackoff.Factor), "idle_max": duration(&h.Settings.IdleBackoff.Max),
 	})); err != nil {
 		return err

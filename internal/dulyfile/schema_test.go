@@ -123,7 +123,7 @@ var beside = map[string]object{
 	"task.agent_id": {"agent": nil}, "task.unique_key": {"id": nil}, "task.preset": {"kind": nil},
 	"task.zone": {"cron": "@daily"}, "task.day_match": {"cron": "@daily"}, "task.gap": {"cron": "@daily"}, "task.overlap": {"cron": "@daily"},
 	"task.misfire": {"cron": "@daily"}, "task.jitter": {"cron": "@daily"}, "task.pause_after_failures": {"cron": "@daily"},
-	"task.from": {"every": "1h"}, "task.paused_reason": {"paused": true},
+	"task.from": {"every": "1h"}, "task.paused_reason": {"paused": true}, "task.on_late": {"expect_success": "26h"}, "handler.on_late": {"expect_success": "26h"},
 }
 
 // typed are the least senders of each type.

@@ -44,6 +44,8 @@ type Base struct {
 	Handled func() []string // the kinds that have a handler, not to be changed
 	Self    func() model.Process
 
+	Watching atomic.Bool // it has met a task that is to succeed within a time
+
 	Offset atomic.Int64 // the store's clock minus ours, ms, as of the last answer
 	known  atomic.Bool  // the store has answered
 	queue  EventQueue

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
@@ -15,29 +16,56 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// checkCallback refuses a callback that is not allowed.
-func (s *Base) checkCallback(t *model.NewTask) error {
-	url := t.Callback
+// checkCallback refuses a callback that is not allowed. field is the one of the task that has it.
+func (s *Base) checkCallback(t *model.NewTask, field, url string) error {
 	if url == "" {
 		return nil
 	}
-	if err := check.ValidText("callback", url, model.MaxCallbackLen); err != nil {
+	if err := check.ValidText(field, url, model.MaxCallbackLen); err != nil {
 		return err
 	}
 	if url == check.TellTask || url == check.TellGroup {
-		return check.Invalid("callback", "%s needs the key of a signal behind it", url)
+		return check.Invalid(field, "%s needs the key of a signal behind it", url)
 	}
-	if key, group := check.Tells(t.Callback); key != "" {
+	if key, group := check.Tells(url); key != "" {
 		if group && t.Group == "" {
-			return check.Invalid("callback", "%s%s needs a task that has a group", check.TellGroup, key)
+			return check.Invalid(field, "%s%s needs a task that has a group", check.TellGroup, key)
 		}
-		return check.ValidID("callback", key)
+		return check.ValidID(field, key)
 	}
 	if s.Config.Callbacks == nil {
-		return check.Invalid("callback", "is not enabled: name the URLs that may be called under callbacks in duly.yaml (Config.Callbacks), and pass that file with -c")
+		return check.Invalid(field, "is not enabled: name the URLs that may be called under callbacks in duly.yaml (Config.Callbacks), and pass that file with -c")
 	}
 	if err := s.Config.Callbacks.Check(url); err != nil {
-		return check.Invalid("callback", "%v", err)
+		return check.Invalid(field, "%v", err)
+	}
+	return nil
+}
+
+// checkLate refuses an expectation that the schedule of a task cannot meet, and a notice of lateness that cannot be given.
+func checkLate(s *Base, t *model.NewTask) error {
+	if t.ExpectSuccess != 0 && t.Cron != "" {
+		_, most, err := s.Crons.Gaps(s.Profiles.LastOf(t.Agent).Zoned(codec.CronOf(t), s.Config.Zone), s.StoreNow())
+		if err != nil {
+			return err
+		}
+		// guard: expect-too-short
+		if most+t.Jitter >= t.ExpectSuccess {
+			return check.TooShort(most + t.Jitter)
+		}
+	}
+	kind, is := strings.CutPrefix(t.OnLate, check.LateTask)
+	switch {
+	case !is && strings.HasPrefix(t.OnLate, check.TellGroup):
+		return check.Invalid("on_late", "must be a URL, %sKEY or %sKIND: a group has ended, and is not late", check.TellTask, check.LateTask)
+	case !is:
+		return s.checkCallback(t, "on_late", t.OnLate)
+	}
+	if err := check.ValidKind("on_late", kind); err != nil {
+		return err
+	}
+	if model.NotReserved(kind) != nil {
+		return check.Invalid("on_late", "names the kind %q, which is duly's own", kind)
 	}
 	return nil
 }
@@ -88,7 +116,10 @@ func (s *Base) Prepare(tasks []model.NewTask, origin *model.Origin) ([]store.Sub
 			_, err = s.Crons.Next(none.Zoned(codec.CronOf(&tasks[i]), s.Config.Zone), s.StoreNow())
 		}
 		if err == nil {
-			err = s.checkCallback(&tasks[i])
+			err = s.checkCallback(&tasks[i], "callback", tasks[i].Callback)
+		}
+		if err == nil {
+			err = checkLate(s, &tasks[i])
 		}
 		if err != nil {
 			return nil, inBatch(tasks, i, err)

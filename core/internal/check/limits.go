@@ -2,7 +2,11 @@ package check
 
 // Bounds of input, and the name of duly in what it orders by itself.
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
 
 // How long activity tasks cool down at least, and rest at most.
 const (
@@ -34,3 +38,8 @@ const (
 	MinLease      = 100 * time.Millisecond
 	MaxLease      = time.Hour
 )
+
+// TooShort refuses an expectation that a task cannot meet, as its schedule leaves that much between two runs.
+func TooShort(gap time.Duration) error {
+	return Invalid("expect_success", "must be longer than the %s that the schedule may leave between two runs", store.ShortDuration(gap))
+}

@@ -13,6 +13,9 @@ const (
 	TellGroup = "signal-group:" // when its group has no live task left
 )
 
+// LateTask is what the on_late of a task begins with that has another one submitted, of the kind behind it.
+const LateTask = "task:"
+
 // Tells is the key of the signal that a callback asks for, and whether its group has to have ended; empty for a URL.
 func Tells(callback string) (key string, group bool) {
 	if key, group = strings.CutPrefix(callback, TellGroup); group {

@@ -27,5 +27,5 @@ func CallbackID(id, by string) string {
 func Labelled(info *model.TaskInfo, b *Body) {
 	info.TraceID, info.Traceparent, info.SessionID = b.TraceID, b.Traceparent, b.SessionID
 	info.UserID, info.Labels, info.Info, info.Tags, info.Parent = b.UserID, b.AllLabels(), b.Info, b.Tags, b.Parent
-	info.Payload, info.Checkpoint, info.Callback = nil, nil, ""
+	info.Payload, info.Checkpoint, info.Callback, info.OnLate = nil, nil, "", ""
 }

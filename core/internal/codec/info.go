@@ -128,12 +128,7 @@ func take(info *model.TaskInfo, data, stored []byte) {
 	if len(data) > 0 {
 		info.Schedule = b.Schedule()
 	}
-	if b.Callback != nil {
-		info.Callback = b.Callback.URL
-	}
-	if b.Origin != nil {
-		info.Origin = InformOrigin(b.Origin)
-	}
+	takeFew(info, &b)
 	info.Backoff, info.Timeout, info.Lease = b.Backoff, b.Timeout, b.Lease
 	info.TraceID, info.Traceparent, info.SessionID = b.TraceID, b.Traceparent, b.SessionID
 	info.UserID, info.Labels = b.UserID, b.AllLabels()
@@ -146,6 +141,9 @@ func take(info *model.TaskInfo, data, stored []byte) {
 		info.LastError = err.Error()
 	}
 	info.RunCount, info.SkipCount, info.ErrorCount = st.RunCount, st.SkipCount, st.ErrorCount
+	if st.Watched != nil {
+		info.LastSuccess = st.Watched.Succeeded.Time()
+	}
 	info.CoolingUntil, info.RetryAfters, info.GateClosed = st.Cooling.Time(), st.RetryAfters, st.Idle
 	info.ConsecutiveFailures, info.Result, info.Progress, info.Checkpoint, info.Runs = st.Failures, st.Result, st.Progress, st.Checkpoint, informRuns(st.Runs.All())
 	info.Attempt = attempt(info, st.Attempt)
@@ -166,6 +164,19 @@ func take(info *model.TaskInfo, data, stored []byte) {
 	heard := info.LastOutcome != "" && info.LastOutcome != model.OutcomeAwaiting
 	if a := st.Await; a != nil && info.Status == store.StatusWaiting && !heard {
 		info.Awaiting = awaiting(a)
+	}
+}
+
+// takeFew fills in what few tasks have.
+func takeFew(info *model.TaskInfo, b *Body) {
+	if b.Callback != nil {
+		info.Callback = b.Callback.URL
+	}
+	if b.Expects != nil {
+		info.ExpectSuccess, info.OnLate = b.Expects.Within, b.Expects.Notify
+	}
+	if b.Origin != nil {
+		info.Origin = InformOrigin(b.Origin)
 	}
 }
 

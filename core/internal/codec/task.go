@@ -81,6 +81,9 @@ func Prepare(t *model.NewTask, maxPayload int, origin *model.Origin) (store.Subm
 	if t.Callback != "" {
 		b.Callback = &record.Callback{URL: t.Callback}
 	}
+	if t.ExpectSuccess != 0 {
+		b.Expects = &record.Expectation{Within: t.ExpectSuccess, Notify: t.OnLate}
+	}
 	if t.Manual {
 		b.Manual, b.Every = true, check.MaxDelay // versions without manual tasks treat it as one with this interval
 	}

@@ -218,6 +218,10 @@ func (d *Decision) note(v *Verdict, o model.Outcome, err error) {
 	v.Outcome = o
 	d.crashes(nil)
 	d.State.RunCount++
+	// guard: success-noted
+	if o == model.OutcomeSuccess && d.State.Watched != nil {
+		d.State.Watched.Succeeded = d.Now
+	}
 	d.State.CutOffs = 0 // its time was enough
 	if !IsOf[*outcome.HeldError](err) {
 		d.State.Idle = 0 // its gate was open

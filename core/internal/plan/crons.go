@@ -29,13 +29,24 @@ func (c *Crons) Gaps(spec codec.CronSpec, after store.Millis) (least, most time.
 	}
 	c.mu.Lock()
 	k := c.Kept[spec]
+	if k != nil && k.asked != 0 && after >= k.asked && after.Sub(k.asked) < gapsFor {
+		least, most = k.least, k.most
+		c.mu.Unlock()
+		return least, most, nil
+	}
 	c.mu.Unlock()
 	if k == nil { // the cache was just cleared
 		return c.Gaps(spec, after)
 	}
 	least, most = k.gaps(after)
+	c.mu.Lock()
+	k.asked, k.least, k.most = after, least, most
+	c.mu.Unlock()
 	return least, most, nil
 }
+
+// gapsFor is how long the gaps of a schedule are kept: they take a thousand computations.
+const gapsFor = time.Hour
 
 // gaps are those of Gaps.
 func (k *keptCron) gaps(after store.Millis) (least, most time.Duration) {
@@ -62,6 +73,9 @@ func (k *keptCron) gaps(after store.Millis) (least, most time.Duration) {
 type keptCron struct {
 	cron        *schedule.Cron
 	after, next store.Millis // for every t in [after, next), cron.Next(t) == next
+
+	asked       store.Millis // when its gaps were last computed
+	least, most time.Duration
 }
 
 // MostCrons bounds the cache; when it is reached the cache is cleared, and fills again with use.

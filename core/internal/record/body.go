@@ -43,6 +43,7 @@ type Body struct {
 	Labels                                  []string  // each as its name, a zero byte and its value
 	Origin                                  *Origin   // nil for a task that no run has submitted
 	Callback                                *Callback // nil for a task without a callback
+	Expects                                 *Expectation
 }
 
 // Activity is how an activity task responds to activity.
@@ -55,6 +56,12 @@ type Activity struct {
 
 // Callback is the URL that is notified how a task ended. It is stored in its own row, and takes no room in tasks that have none.
 type Callback struct{ URL string }
+
+// Expectation is within which time a task is to succeed, and what is notified when it has not. It takes no room in tasks that have none.
+type Expectation struct {
+	Within time.Duration
+	Notify string
+}
 
 // FormerLabels are the names of two labels that had fields of their own, in records and in JSON, before there were labels. Only what earlier
 // versions have written is read for them.
@@ -114,7 +121,30 @@ var bodies = tableOf(rows{
 		},
 		read: func(at unsafe.Pointer, _ int64, b []byte) { *(**Callback)(at) = &Callback{URL: string(b)} },
 	},
+	expects(37, func(w *wire, n uint64, e *Expectation) { w.int(n, e.Within.Milliseconds()) },
+		func(e *Expectation, v int64, _ []byte) { e.Within = time.Duration(v) * time.Millisecond }),
+	expects(38, func(w *wire, n uint64, e *Expectation) { w.str(n, e.Notify) },
+		func(e *Expectation, _ int64, b []byte) { e.Notify = string(b) }),
 })
+
+// expects is a row of an expectation.
+func expects(n uint64, write func(w *wire, n uint64, e *Expectation), read func(e *Expectation, v int64, b []byte)) field {
+	return field{
+		number: n, form: formOwn, at: unsafe.Offsetof(Body{}.Expects),
+		write: func(w *wire, n uint64, at unsafe.Pointer) {
+			if e := *(**Expectation)(at); e != nil {
+				write(w, n, e)
+			}
+		},
+		read: func(at unsafe.Pointer, v int64, b []byte) {
+			e := (**Expectation)(at)
+			if *e == nil {
+				*e = &Expectation{}
+			}
+			read(*e, v, b)
+		},
+	}
+}
 
 // formerLabel is a row that is never written: what an earlier version has written there becomes a label.
 func formerLabel(n uint64, name string) field {

@@ -108,18 +108,24 @@ func TestEveryFieldIsStored(t *testing.T) {
 	b := sampleBody()
 	b.Urgent, b.Manual, b.Origin = true, true, &record.Origin{Agent: "a", ID: "1", RootAgent: "r", RootID: "2", Depth: 3}
 	b.Callback = &record.Callback{URL: "https://c"}
+	b.Expects = &record.Expectation{Within: time.Hour, Notify: "signal:late"}
 	got, err := record.DecodeBody(b.Encode())
 	require.NoError(t, err)
 	assert.Equal(t, b, got)
 	s := sampleState()
 	s.GateTag, s.Hand, s.PutOff = `"etag"`, true, &record.PutOff{From: 11, To: 12}
-	s.Calls = 15
+	s.Calls, s.Watched = 15, &record.Watched{Succeeded: moment, Armed: true}
 	s.Await = &record.Await{Key: "k", Until: 13, Then: "fail", Fence: 14, From: "approval", Question: "may it?", Answer: `{"type":"object"}`}
 	gotState, err := record.DecodeState(s.Encode())
 	require.NoError(t, err)
 	assert.Equal(t, s.GateTag, gotState.GateTag)
 	assert.Equal(t, s.PutOff, gotState.PutOff)
 	assert.Equal(t, s.Await, gotState.Await)
+	assert.Equal(t, s.Watched, gotState.Watched)
+	never := record.State{Watched: &record.Watched{Armed: true}}
+	gotNever, err := record.DecodeState(never.Encode())
+	require.NoError(t, err)
+	assert.Equal(t, never.Watched, gotNever.Watched, "a task that is watched and has not succeeded")
 	assert.True(t, gotState.Hand)
 	assert.Equal(t, s.Calls, gotState.Calls)
 	f := sampleFinished()

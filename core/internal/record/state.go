@@ -59,6 +59,8 @@ type State struct {
 	Calls int // how many calls of its handler were answered, so that the next one is no repeat of them
 
 	PutOff *PutOff // what quiet hours have done to its due time; nil for nothing
+
+	Watched *Watched // of a task that is to succeed within a time, once a run of it has ended; nil for all others
 }
 
 var states = tableOf(rows{
@@ -94,7 +96,32 @@ var states = tableOf(rows{
 	// 30 is the store's: in front of all rows it says when the task has changed (core/redisstore/scripts/layout.lua).
 	awaited(31, func(a *Await) any { return &a.Question }),
 	awaited(32, func(a *Await) any { return &a.Answer }),
+	{
+		number: 33, form: formOwn, at: unsafe.Offsetof(State{}.Watched),
+		write: func(w *wire, n uint64, at unsafe.Pointer) {
+			if t := *(**Watched)(at); t != nil {
+				w.int(n, int64(t.Succeeded)<<1|armed(t))
+			}
+		},
+		read: func(at unsafe.Pointer, v int64, _ []byte) {
+			*(**Watched)(at) = &Watched{Succeeded: store.Millis(v >> 1), Armed: v&1 == 1}
+		},
+	},
 })
+
+// Watched is when a task has last succeeded that is to succeed within a time; zero for never.
+type Watched struct {
+	Succeeded store.Millis
+	Armed     bool // it is known to have a watch
+}
+
+// armed is 1 if the task is known to have a watch.
+func armed(w *Watched) int64 {
+	if w.Armed {
+		return 1
+	}
+	return 0
+}
 
 // Await is a signal that a task waits for, until when, and what happens to it then. Few tasks have one.
 type Await struct {
@@ -222,12 +249,13 @@ func (s *State) Decode(data []byte) error {
 	return err
 }
 
-// Carry is what a task keeps of its state when it begins again: its history, its last result and progress, its children and how often it was called.
+// Carry is what a task keeps of its state when it begins again: its history, its last result and progress, its children, how often it was called and when it has
+// last succeeded.
 // Attempts, failures and cooling start from zero.
 func (s *State) Carry() State {
 	return State{
 		// guard: result-kept
 		RunCount: s.RunCount, SkipCount: s.SkipCount, ErrorCount: s.ErrorCount, Runs: s.Runs, Result: s.Result, Progress: s.Progress,
-		Children: s.Children, Calls: s.Calls,
+		Children: s.Children, Calls: s.Calls, Watched: s.Watched,
 	}
 }

@@ -1,0 +1,367 @@
+// Package late finds out which tasks have not succeeded within the time that they were to. Each such task has a watch: a task of duly's own agent, so that no
+// pause, limit or quiet time of the task's agent, kind or key keeps it from looking. A watch sleeps until the next success should have come, so that a task that
+// succeeds in time costs one look in that time, and no write.
+package late
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Agent has the watches of all tasks, and Group those of tasks that are late.
+const (
+	Agent = "duly.late"
+	Group = "late"
+)
+
+// How often the watch of a task that is late looks whether it has succeeded: ten times in the time that it was to take, within these bounds.
+const (
+	soonest = time.Second
+	latest  = 5 * time.Minute
+)
+
+// tryAgain is how soon a watch looks again that could not: it is never given up.
+const tryAgain = 10 * time.Second
+
+// Watch is what a watch knows: its payload.
+type Watch struct {
+	Agent  string        `json:"agent_id"`
+	ID     string        `json:"id"`
+	From   store.Millis  `json:"from"`   // when the task began to be watched, or is first due: it counts until the task has succeeded
+	Within time.Duration `json:"within"` // as the process knew it that armed the watch
+	Notify string        `json:"notify,omitempty"`
+	Late   *Late         `json:"late,omitempty"` // nil while the task is on time
+}
+
+// Late is since when a task has been late, and what kept it from succeeding when that was found.
+type Late struct {
+	Since   store.Millis      `json:"since"`
+	Because model.BecauseCode `json:"because"`
+	Text    string            `json:"text"`
+}
+
+// Task is a task that is to be watched.
+type Task struct {
+	Agent, ID string
+	Expects   *record.Expectation
+	From      store.Millis
+	Recurs    bool // an expectation that has begun goes on when it is edited
+}
+
+// Of is what is expected of a task: what it says itself, or else its kind. It is nil for a task of which nothing is expected.
+func Of(b *base.Base, agent, kind string, body *codec.Body) *record.Expectation {
+	k := b.Kind(kind)
+	switch {
+	case body.Expects != nil:
+		return body.Expects
+	case k.ExpectSuccess == 0 || body.Manual || body.Activity != nil || !body.Recurs():
+		return nil
+	}
+	between := body.Every
+	if body.Cron != "" {
+		spec := b.Profiles.LastOf(agent).Zoned(body.Spec(), b.Config.Zone)
+		_, most, err := b.Crons.Gaps(spec, b.StoreNow())
+		if err != nil {
+			return nil
+		}
+		between = most
+	}
+	// guard: expect-of-kind
+	if between+body.Jitter >= k.ExpectSuccess {
+		return nil
+	}
+	return &record.Expectation{Within: k.ExpectSuccess, Notify: k.OnLate}
+}
+
+// idOf is the id of the watch of a task.
+func idOf(agent, id string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(agent), agent, id))
+	return "watch:" + hex.EncodeToString(sum[:16])
+}
+
+// Arm makes sure that tasks are watched: a watch that lives stays as it is, unless it is to begin afresh, as its task has. It is called before a task is stored,
+// so that a task whose process dies then is watched too; the watch of a task that was not stored ends by itself.
+func Arm(ctx context.Context, b *base.Base, tasks []Task, afresh bool) (err error) {
+	if len(tasks) == 0 {
+		return nil
+	}
+	b.Watching.Store(true)
+	for range base.MostTries {
+		if err = arm(ctx, b, tasks, afresh); !errors.Is(err, store.ErrChanged) {
+			return err
+		}
+	}
+	return err
+}
+
+// arm is one try of Arm.
+func arm(ctx context.Context, b *base.Base, tasks []Task, afresh bool) error {
+	q := store.Get{Agent: Agent}
+	for i := range tasks {
+		q.IDs = append(q.IDs, idOf(tasks[i].Agent, tasks[i].ID))
+	}
+	page, err := b.Store.Get(ctx, q)
+	if err != nil {
+		return err
+	}
+	var subs []store.Submission
+	for i := range tasks {
+		t, was := &tasks[i], &page.Tasks[i]
+		if was.Status != "" && !was.Status.Finished() && !afresh {
+			continue
+		}
+		w := Watch{Agent: t.Agent, ID: t.ID, From: t.From, Within: t.Expects.Within, Notify: t.Expects.Notify}
+		at := t.From.Add(w.Within)
+		if afresh { // the task may have succeeded before, or may have to sooner than it had
+			at = b.StoreNow()
+			if from := fromOf(was); t.Recurs && from != 0 && from < at {
+				w.From = from
+			}
+		}
+		sub := w.submission(at)
+		if was.Status != "" {
+			sub.replaces(was)
+		}
+		subs = append(subs, sub.Submission)
+	}
+	if len(subs) == 0 {
+		return nil
+	}
+	_, err = b.Store.Submit(ctx, subs)
+	return err
+}
+
+// fromOf is since when a watch that lives counts; zero for one that does not.
+func fromOf(was *store.Stored) store.Millis {
+	b, err := record.DecodeBody(was.Body)
+	if err != nil || was.Status.Finished() {
+		return 0
+	}
+	return Read(b.Payload).From
+}
+
+// Read is the watch of a payload; the zero Watch if it has none.
+func Read(payload []byte) Watch {
+	var says struct{ Watch Watch }
+	if json.Unmarshal(payload, &says) != nil {
+		return Watch{}
+	}
+	return says.Watch
+}
+
+// submission is a watch as it is stored.
+type submission struct{ store.Submission }
+
+// submission is the watch as it is stored, to look at a time. Watches of tasks that are late are a group, which the store counts.
+func (w *Watch) submission(at store.Millis) submission {
+	payload, _ := json.Marshal(struct { // strings, numbers and a struct of them always have a JSON
+		Watch *Watch `json:"watch"`
+	}{w})
+	body := record.Body{Payload: payload}
+	if w.Late != nil {
+		body.Group = Group
+	}
+	return submission{store.Submission{
+		Agent: Agent, ID: idOf(w.Agent, w.ID), Kind: check.KindTell, Level: store.LevelHigh, Group: body.Group, Body: body.Encode(),
+		Due: store.When{At: max(at, 1)}, Owed: true,
+	}}
+}
+
+// replaces has it replace a watch as it was read, whose history it keeps.
+func (s *submission) replaces(was *store.Stored) {
+	s.Conflict, s.Version, s.OldLen = store.ConflictReplace, was.Version, len(was.Body)
+	if b, err := record.DecodeBody(was.Body); err == nil {
+		s.OldGroup = b.Group
+	}
+	stored := was.State
+	if rec, err := record.DecodeFinished(was.Record); err == nil && was.Status.Finished() {
+		stored = rec.State
+	}
+	if st, err := record.DecodeState(stored); err == nil {
+		kept := st.Carry()
+		s.State = kept.First()
+	}
+}
+
+// Looker looks at tasks for their watches.
+type Looker struct {
+	Base *base.Base
+	// Why is what keeps a task from running, or from ending.
+	Why func(ctx context.Context, agent, id string) (model.Because, error)
+	// Notify tells once that a task is late.
+	Notify func(ctx context.Context, w *Watch, t *store.Stored) error
+}
+
+// Look is a run of a watch: it says when to look again, as an outcome. Nil ends the watch. If something cannot be read or stored, it is tried again.
+func (l *Looker) Look(ctx context.Context, w *Watch) error {
+	again, err := l.look(ctx, w)
+	if err != nil && ctx.Err() == nil {
+		l.Base.Config.Logger.WarnContext(ctx, "it is not known whether a task is late: it is looked at again",
+			slog.String("agent", w.Agent), slog.String("task", w.ID), slog.Any("err", err))
+	}
+	if err != nil {
+		again = tryAgain
+	}
+	if again == 0 {
+		return nil
+	}
+	return outcome.Snooze(again)
+}
+
+// look is one look, and after how long to look again; zero for never.
+func (l *Looker) look(ctx context.Context, w *Watch) (again time.Duration, err error) {
+	page, err := l.Base.Store.Get(ctx, store.Get{Agent: w.Agent, IDs: []string{w.ID}})
+	if err != nil {
+		return 0, err
+	}
+	t, now := &page.Tasks[0], page.Now
+	if t.Status == "" || t.Status.Finished() { // also of one that was never stored
+		return over(now, w, t), nil
+	}
+	body, err := codec.DecodeBody(t.Body)
+	if err != nil {
+		return 0, err
+	}
+	expects := l.expects(w, t, &body)
+	if expects == nil {
+		return 0, nil
+	}
+	succeeded, err := l.succeeded(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	from := succeeded
+	if from == 0 {
+		from = max(w.From, t.Submitted)
+	}
+	by := from.Add(expects.Within)
+	switch {
+	case now < by && w.Late == nil:
+		return by.Sub(now), nil
+	case now < by:
+		return l.onTime(ctx, w, t, by)
+	// guard: late
+	case w.Late == nil:
+		w.Notify, w.Within = expects.Notify, expects.Within
+		return l.late(ctx, w, t, by)
+	default:
+		return recheck(expects.Within), nil
+	}
+}
+
+// over is when the watch of a task looks again that does not live; zero for never. A task may be about to be stored: Arm comes first.
+func over(now store.Millis, w *Watch, t *store.Stored) time.Duration {
+	if left := w.From.Add(latest).Sub(now); t.Status == "" && left > 0 && w.Late == nil {
+		return left
+	}
+	return 0
+}
+
+// expects is what is expected of a task now. A process that has no handler for its kind does not know what the kind says: what the watch was armed with counts.
+func (l *Looker) expects(w *Watch, t *store.Stored, body *codec.Body) *record.Expectation {
+	if own := Of(l.Base, t.Agent, t.Kind, body); own != nil {
+		return own
+	}
+	if _, known := l.Base.OfKind[t.Kind]; known || slices.Contains(l.Base.Handled(), t.Kind) {
+		return nil
+	}
+	return &record.Expectation{Within: w.Within, Notify: w.Notify}
+}
+
+// succeeded is when a task has last succeeded; zero for never. Occurrences that are tasks of their own are asked themselves: the task hears of them with its next
+// occurrence only.
+func (l *Looker) succeeded(ctx context.Context, t *store.Stored) (last store.Millis, err error) {
+	st, err := record.DecodeState(t.State)
+	if err != nil {
+		return 0, err
+	}
+	if st.Watched != nil {
+		last = st.Watched.Succeeded
+	}
+	if len(st.Children) == 0 {
+		return last, nil
+	}
+	page, err := l.Base.Store.Get(ctx, store.Get{Agent: t.Agent, IDs: st.Children})
+	if err != nil {
+		return 0, err
+	}
+	for i := range page.Tasks {
+		// guard: late-children
+		if page.Tasks[i].Status == store.StatusCompleted {
+			last = max(last, page.Tasks[i].Finished)
+		}
+	}
+	return last, nil
+}
+
+// recheck is how soon a task is looked at again that is late.
+func recheck(within time.Duration) time.Duration { return min(max(within/10, soonest), latest) }
+
+// late tells that a task is late, and has the watch know that.
+func (l *Looker) late(ctx context.Context, w *Watch, t *store.Stored, since store.Millis) (time.Duration, error) {
+	why, err := l.Why(ctx, w.Agent, w.ID)
+	if err != nil {
+		return 0, err
+	}
+	w.Late = &Late{Since: since, Because: why.Code, Text: check.Clip(why.Text)}
+	// guard: late-notified
+	if err := l.Notify(ctx, w, t); err != nil {
+		return 0, err
+	}
+	again := recheck(w.Within)
+	if err := l.become(ctx, w, l.Base.StoreNow().Add(again)); err != nil {
+		return 0, err
+	}
+	l.emit(model.EventLate, w, t)
+	return again, nil
+}
+
+// onTime tells that a task that was late has succeeded.
+func (l *Looker) onTime(ctx context.Context, w *Watch, t *store.Stored, by store.Millis) (time.Duration, error) {
+	was := *w
+	w.Late = nil
+	if err := l.become(ctx, w, by); err != nil {
+		return 0, err
+	}
+	l.emit(model.EventOnTime, &was, t)
+	return by.Sub(l.Base.StoreNow()), nil
+}
+
+// become has the watch, which runs, know something else when its run ends.
+func (l *Looker) become(ctx context.Context, w *Watch, at store.Millis) error {
+	own, err := l.Base.Stored(ctx, Agent, idOf(w.Agent, w.ID))
+	if err != nil {
+		return err
+	}
+	sub := w.submission(at)
+	sub.replaces(&own)
+	_, err = l.Base.Store.Submit(ctx, []store.Submission{sub.Submission})
+	return err
+}
+
+// emit reports what was found about a task.
+func (l *Looker) emit(what model.EventType, w *Watch, t *store.Stored) {
+	e := model.Event{Type: what, Agent: w.Agent, ID: w.ID, Kind: t.Kind, Status: t.Status, Due: w.Late.Since.Time(), By: check.ByDuly, Key: t.Key}
+	if what == model.EventLate {
+		e.Because, e.Reason = w.Late.Because, w.Late.Text
+	}
+	if b, err := codec.DecodeBody(t.Body); err == nil {
+		e.Group, e.TraceID, e.SessionID, e.Labels = b.Group, b.TraceID, b.SessionID, b.AllLabels()
+	}
+	l.Base.Emit(e)
+}
