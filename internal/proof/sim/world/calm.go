@@ -84,7 +84,7 @@ func (w *World) unpauseAll() {
 func (a *auditor) quiet() bool {
 	now := a.now()
 	for _, t := range a.model.tasks {
-		if t.phase == claimed || t.phase == waiting && !t.resting() && len(a.model.held(t, now)) == 0 && (t.due <= now || !t.recurs() && t.due <= now.Add(30*time.Second)) {
+		if t.phase == claimed || t.phase == waiting && !t.resting() && len(a.model.held(t, now)) == 0 && (t.due <= now || !t.recurs() && t.agent != watchAgent && t.due <= now.Add(30*time.Second)) {
 			return false
 		}
 	}

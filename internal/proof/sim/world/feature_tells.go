@@ -1,6 +1,6 @@
 package world
 
-// The rows of signals that an end announces, and those that messages bring: a task that waits until the last of a group has ended, and hooks.
+// The rows of what is announced: the ends of groups, the messages of hooks, and tasks that are late.
 
 import (
 	"context"
@@ -150,4 +150,120 @@ func watchHooks(a *auditor, _ *storeModel) watcher {
 			}
 		}
 	}}
+}
+
+// The row of lateness: tasks that are to succeed within a time, of which some wait for a signal that never comes.
+
+var (
+	lateIsKnown = invariant("late-is-known", "51", "In a kind world a task that has not succeeded within the time that it was to is known to be late.")
+	lateIsTrue  = invariant("late-is-true", "51", "What a task is late by counts from its last success that its watch could see, or later.")
+)
+
+// What has the watches, and the tasks of this row.
+const (
+	watchAgent = "duly.late"
+	lateAgent  = "lena"
+	neverKey   = "never" // a signal that is never sent
+)
+
+var lateness = &feature{
+	name:   "lateness",
+	fields: []string{"ExpectSuccess", "OnLate"},
+	holds:  []held{{lateIsKnown, "late-never"}, {lateIsTrue, "late-in-spite-of-success"}},
+	plan: func(g *generator) {
+		if g.in(75) {
+			return
+		}
+		for range 1 + g.IntN(3) {
+			id, at := g.id(), g.span(0, g.plan.Horizon/3)
+			for range 1 + g.IntN(2) {
+				g.numbers++
+				def := &Definition{Number: g.numbers}
+				def.Agent, def.ID, def.Kind, def.Payload, def.OnConflict = lateAgent, id, "plain", payload{def.Number}, core.OnConflictReplace
+				def.Every, def.ExpectSuccess = g.span(time.Second, 4*time.Second), g.span(6*time.Second, 12*time.Second)
+				def.OnLate = one(g.dice, "", "", "signal:late")
+				for range 1 + g.IntN(4) {
+					def.Scripts = append(def.Scripts, Script{Work: g.span(0, time.Second), Heed: true, Then: one(g.dice, Succeed, Succeed, Succeed, Fail, Snooze), For: g.span(0, 3*time.Second)})
+				}
+				if g.in(60) {
+					def.Scripts = append(def.Scripts, Script{Then: Await, Signal: core.Signal{Key: neverKey}})
+				}
+				g.plan.Requests = append(g.plan.Requests, Request{At: at, Process: g.IntN(4), Kind: AskSubmit, Agent: lateAgent, ID: id, Tasks: []*Definition{def}})
+				at += g.span(0, 15*time.Second)
+			}
+		}
+	},
+	watch: watchLateness,
+}
+
+// watchOf is what a watch says of a task, and since when that is late; zero if it is not.
+func watchOf(body []byte) (of ref, within time.Duration, since store.Millis) {
+	var says struct {
+		Watch struct {
+			Agent  string        `json:"agent_id"`
+			ID     string        `json:"id"`
+			Within time.Duration `json:"within"`
+			Late   struct {
+				Since store.Millis `json:"since"`
+			} `json:"late"`
+		} `json:"watch"`
+	}
+	_, text, _ := strings.Cut(string(body), `{"watch":`)
+	_ = json.NewDecoder(strings.NewReader(`{"watch":` + text)).Decode(&says)
+	return ref{says.Watch.Agent, says.Watch.ID}, says.Watch.Within, says.Watch.Late.Since
+}
+
+// watchLateness keeps when tasks have succeeded, and which are known to be late.
+func watchLateness(a *auditor, m *storeModel) watcher {
+	succeeded, seen, late, begun := map[ref]store.Millis{}, map[ref]store.Millis{}, map[ref]bool{}, map[ref]store.Millis{}
+	return watcher{
+		submitted: func(sub *store.Submission, placed *store.Submitted) {
+			switch {
+			case !placed.Created && !placed.Replaced:
+			case sub.Agent == lateAgent && sub.Kind == "plain":
+				begun[ref{sub.Agent, sub.ID}] = max(placed.Due, a.now())
+			case sub.Agent == watchAgent && sub.Group != "":
+				of, within, since := watchOf(sub.Body)
+				a.must(lateIsTrue, since.Add(-within) >= seen[of] || a.w.restored, "%s is late since %s, and has succeeded at %s", of, ms(since), ms(seen[of]))
+				late[of] = true
+			case sub.Agent == watchAgent && sub.Kind == tellKind:
+				of, _, _ := watchOf(sub.Body)
+				late[of] = false
+			}
+		},
+		took: func(t *task, _ *store.Claimed) {
+			if t.agent == watchAgent {
+				of, _, _ := watchOf(t.body)
+				seen[of] = succeeded[of]
+			}
+		},
+		decided: func(o *outcome) bool {
+			last, _ := lastRun(&o.after)
+			if o.t.agent == lateAgent && o.run != nil && o.said() == Succeed && last.Outcome == model.OutcomeSuccess {
+				succeeded[o.t.ref] = store.MillisOf(last.Started)
+			}
+			return false
+		},
+		rest: func() {
+			for _, t := range m.sorted() {
+				if t.agent != lateAgent || t.phase == ended || t.def == nil || a.w.restored {
+					continue
+				}
+				by := max(succeeded[t.ref], begun[t.ref]).Add(t.def.ExpectSuccess + soon + 5*time.Second)
+				a.must(lateIsKnown, a.now() <= by || late[t.ref] || m.watchIsHeld(a, t.ref), "%s was to succeed by %s, and its watch does not know that it has not", t.ref, ms(by))
+			}
+		},
+	}
+}
+
+// watchIsHeld reports whether an operator has paused the watch of a task, or everything.
+func (m *storeModel) watchIsHeld(a *auditor, of ref) bool {
+	for _, t := range m.sorted() {
+		if t.agent == watchAgent && t.phase != ended {
+			if at, _, _ := watchOf(t.body); at == of {
+				return len(m.held(t, a.now())) > 0
+			}
+		}
+	}
+	return false
 }

@@ -146,4 +146,28 @@ var keptGuards = []Guard{
 	{"48", sow.Fault{
 		Name: "signal-once", What: "a message that is carried out again sends its signal again", Change: sow.Never,
 	}, onRedis, "TestContract$/a_message_sends"},
+	{"51", sow.Fault{
+		Name: "watched-first", What: "a task is watched only once it has run", Change: sow.Drop,
+	}, inCore, "TestATaskThatNeverRanIsTold$"},
+	{"51", sow.Fault{
+		Name: "watched-afresh", What: "what is expected of a task and is edited counts from the next look on", Change: sow.Swap("watched, true", "nil, true"),
+	}, inCore, "TestAnExpectationIsEdited$"},
+	{"51", sow.Fault{
+		Name: "watched-late", What: "a task is not watched that was stored by a process without the settings of its kind", Change: sow.Drop,
+	}, inCore, "TestAMissingWorkerIsTold$"},
+	{"51", sow.Fault{
+		Name: "watches-of-named", What: "a fleet that pulls for named agents runs no watches", Change: sow.Never,
+	}, inCore, "TestATaskThatNeverRanIsTold$"},
+	{"51", sow.Fault{
+		Name: "expect-of-kind", What: "a kind expects more often a success than a task of it runs", Change: sow.Never,
+	}, inCore, "TestAnExpectationIsPossible$"},
+	{"51", sow.Fault{
+		Name: "expect-too-short", What: "a task may be expected to succeed more often than it runs", Change: sow.Never,
+	}, inCore, "TestAnExpectationIsPossible$"},
+	{"51", sow.Fault{
+		Name: "late-children", What: "the success of an occurrence that is a task of its own counts with the next occurrence only", Change: sow.Never,
+	}, inCore, "TestNothingIsToldFalselyInAYear$"},
+	{"51", sow.Fault{
+		Name: "late-notified", What: "nothing is notified of a task that is late", Change: sow.Swap("l.Notify(ctx, w, t)", "ctx.Err()"),
+	}, inCore, "TestASilentFailureIsTold$"},
 }

@@ -24,6 +24,14 @@ var OfRows = []sow.Fault{
 		At: "charged", Change: sow.Swap("spent[at].Amount-before[budget.About.Unit]", "spent[at].Amount"),
 	},
 	{
+		Name: "late-never", What: "No task is ever late.",
+		At: "late", Change: sow.Swap("w.Late == nil", "false"),
+	},
+	{
+		Name: "late-in-spite-of-success", What: "A success does not count for what is expected of a task.",
+		At: "success-noted", Change: sow.Never,
+	},
+	{
 		Name: "tell-lost", What: "The end of a group is not told if one of its tasks has failed.",
 		At: "tell", Change: sow.Swap("s.Signal(ctx, t.Agent, key, payload)", "model.Signalled{}, error(nil)\n\tif end.Failed == 0 { _, err = s.Signal(ctx, t.Agent, key, payload) }"),
 	},
