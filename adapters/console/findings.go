@@ -31,7 +31,7 @@ var (
 // findings are all that is wrong, the gravest first.
 func (f *facts) findings(steers bool) []finding {
 	var all []finding
-	for _, check := range []func() []finding{f.own, f.work, f.handlers, f.paused, f.failures, f.bounds, f.records} {
+	for _, check := range []func() []finding{f.own, f.work, f.late, f.handlers, f.paused, f.failures, f.bounds, f.records} {
 		all = append(all, check()...)
 	}
 	for i := range all {
@@ -70,6 +70,14 @@ func (f *facts) work() []finding {
 	default:
 		return []finding{{State: isBad, Text: text + " A pause of everything, a limit or a budget may hold it back.", Label: "Pauses", To: Path + "/pauses"}}
 	}
+}
+
+// late looks for tasks that have not succeeded in time.
+func (f *facts) late() []finding {
+	if of := f.Late.Finding(); of.Severity != inspect.SeverityOK {
+		return []finding{{State: isBad, Text: sentence(of.Message), Command: "duly list --late"}}
+	}
+	return nil
 }
 
 // handlers looks for kinds that no process runs.

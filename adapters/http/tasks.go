@@ -50,7 +50,7 @@ func submitStatus(submitted []core.Submitted) int {
 // list answers with a page of an agent's tasks, or of those of all agents to a caller that may see these.
 // The cursor is the store's, and opaque to the client.
 func (a *api) list(r *http.Request, q operation.List) (operation.Tasks, error) {
-	l := core.List{Agent: q.Agent, Kind: q.Kind, Key: q.Key, Group: q.Group, Overdue: q.Overdue, Held: q.Held, Limit: q.Limit, Cursor: q.Cursor}
+	l := core.List{Agent: q.Agent, Kind: q.Kind, Key: q.Key, Group: q.Group, Overdue: q.Overdue, Held: q.Held, Late: q.Late, Limit: q.Limit, Cursor: q.Cursor}
 	if err := a.ended(r.Context(), &l, q.Since, q.Until); err != nil {
 		return operation.Tasks{}, err
 	}

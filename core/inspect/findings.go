@@ -73,7 +73,7 @@ func (s *View) Diagnose(ctx context.Context) []Finding {
 	if quotas, err := s.QuotasLeft(ctx); err == nil && quotas.Check != "" {
 		all = append(all, quotas)
 	}
-	return append(all, h.Work(), h.handlers(), h.ProcessesSeen(), h.Stats.Pauses(), h.Stats.Failures(), h.failing(), h.limits(), h.BudgetsLeft(), h.Stats.History())
+	return append(all, h.Work(), h.Late.Finding(), h.handlers(), h.ProcessesSeen(), h.Stats.Pauses(), h.Stats.Failures(), h.failing(), h.limits(), h.BudgetsLeft(), h.Stats.History())
 }
 
 // Bounds of the search for agents that have nearly used their quotas up, and how many of them are named.

@@ -35,9 +35,11 @@ func (l *List) checkTimes() error {
 		return check.Invalid("overdue", "is about tasks that wait: leave the status out")
 	case l.Held && (l.Overdue || l.Jobs || l.Status != nil && !l.only(store.StatusWaiting)):
 		return check.Invalid("held", "is about tasks that wait and cannot start: leave the status, overdue and jobs out")
+	case l.Late && (l.Held || l.Overdue || l.Jobs || l.Brief || slices.ContainsFunc(l.Status, store.Status.Finished)):
+		return check.Invalid("late", "is about live tasks, for any reason: leave held, overdue, jobs, brief and ended ones out")
 	case l.Since.IsZero() && l.Until.IsZero():
 		return nil
-	case l.Overdue || l.Jobs || len(l.Status) == 0 || slices.ContainsFunc(l.Status, live):
+	case l.Overdue || l.Late || l.Jobs || len(l.Status) == 0 || slices.ContainsFunc(l.Status, live):
 		return check.Invalid("since", "and until are about when tasks ended: give a status such as failed")
 	case !l.Until.IsZero() && !l.Until.After(l.Since):
 		return check.Invalid("until", "must be later than since")

@@ -19,13 +19,14 @@ type Health struct {
 	Processes []model.Process
 	Limits    []store.LimitUse
 	Budgets   []store.BudgetUse
+	Late      Lateness
 	Hour      Window // what ran in the last hour
 	Windows   bool   // whether that is counted
 }
 
 // Bounds of what counts as healthy.
 const (
-	late       = time.Minute        // of due work: more than any healthy process needs, also right after a restart
+	lateAfter  = time.Minute        // of due work: more than any healthy process needs, also right after a restart
 	lately     = 7 * 24 * time.Hour // as long as records are kept by default
 	fewestRuns = 10                 // of a kind within an hour, for its failures to mean something
 	mostFailed = 0.5                // of these
@@ -51,6 +52,9 @@ func (s *View) Health(ctx context.Context) (*Health, error) {
 	if h.Budgets, err = s.base.Store.Budgets(ctx); err != nil {
 		return h, err
 	}
+	if h.Late, err = s.Lateness(ctx); err != nil {
+		return h, err
+	}
 	h.Hour, err = s.Window(ctx, time.Hour)
 	h.Windows = err == nil
 	if err != nil && model.CodeOf(err) != model.CodeInvalid { // invalid is a program without counters of the last hours
@@ -62,7 +66,7 @@ func (s *View) Health(ctx context.Context) (*Health, error) {
 // Overdue is for how long work has been due that a process should have claimed; zero if there is none.
 func (h *Health) Overdue() time.Duration {
 	behind := h.Stats.Now.Sub(h.Stats.NextDue)
-	if h.Stats.NextDue.IsZero() || behind < late {
+	if h.Stats.NextDue.IsZero() || behind < lateAfter {
 		return 0
 	}
 	return behind

@@ -17,7 +17,7 @@ import (
 // Narrows reports whether a list has a filter.
 func (l *List) Narrows() bool {
 	return l.Agent != "" || l.Status != nil || l.Kind != "" || l.Key != "" || l.Group != "" || len(l.Labels) > 0 ||
-		!l.Since.IsZero() || !l.Until.IsZero() || l.Overdue || l.Held || l.Jobs
+		!l.Since.IsZero() || !l.Until.IsZero() || l.Overdue || l.Held || l.Late || l.Jobs
 }
 
 // List asks for tasks of one agent, or of all. All fields are optional.
@@ -32,6 +32,7 @@ type List struct {
 	Since, Until time.Time
 	Overdue      bool   // only those that are due and could start, if a process had room for them
 	Held         bool   // only those that are due and held: paused, without a handler, or behind a limit or a budget. HeldBy says by what
+	Late         bool   // only those that have not succeeded within the time of ExpectSuccess. HeldBy says since when, and what keeps each from it
 	Jobs         bool   // only live tasks that recur: the registry
 	Brief        bool   // only Agent, ID and Status of each task of an agent, which costs the store little; no other filter but Status
 	Limit        int    // DefaultPage if zero, at most MaxPage
@@ -62,8 +63,11 @@ func (s *View) Tasks(ctx context.Context, l List) ([]model.TaskInfo, string, err
 	if err := l.Check(); err != nil {
 		return nil, "", err
 	}
-	if l.Held {
+	switch {
+	case l.Held:
 		return s.heldTasks(ctx, l)
+	case l.Late:
+		return s.lateTasks(ctx, l)
 	}
 	return s.page(ctx, l)
 }
@@ -181,7 +185,7 @@ func (l *List) Check() error {
 	} else if err := check.ValidID("agent_id", l.Agent); err != nil {
 		return err
 	}
-	if err := cmp.Or(l.checkTimes(), l.checkNames(), check.ValidText("cursor", l.Cursor, longest), model.CheckLabels(l.Labels)); err != nil {
+	if err := cmp.Or(l.checkTimes(), l.checkNames(), check.ValidText("cursor", l.Cursor, longest), check.ValidLabels(l.Labels)); err != nil {
 		return err
 	}
 	if l.Brief && l.searches() {

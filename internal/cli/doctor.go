@@ -198,6 +198,9 @@ func examine(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.Fi
 	if quotas, err := s.QuotasLeft(ctx); err == nil && quotas.Check != "" {
 		checks = append(checks, quotas)
 	}
+	if late, err := s.Lateness(ctx); err == nil {
+		checks = append(checks, late.Finding())
+	}
 	if unseen == nil {
 		h := inspect.Health{Processes: processes}
 		checks = append(checks, h.ProcessesSeen())

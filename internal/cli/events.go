@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -46,6 +47,11 @@ func logEvents(ctx context.Context, c *dulyfile.File, logger *slog.Logger) func(
 		case e.Type == model.EventBreaker:
 			logger.LogAttrs(ctx, slog.LevelWarn, "a run may not submit tasks", slog.String("agent", e.Agent), slog.String("task", e.ID),
 				slog.Int("refused", e.Count), slog.String("err", e.Error))
+		case e.Type == model.EventLate:
+			logger.LogAttrs(ctx, slog.LevelError, "late: it has not succeeded within the time that it was to", slog.String("kind", e.Kind), slog.String("agent", e.Agent),
+				slog.String("task", e.ID), slog.Time("since", e.Due), slog.String("because", string(e.Because)), slog.String("reason", e.Reason))
+		case e.Type == model.EventOnTime:
+			logger.LogAttrs(ctx, slog.LevelInfo, "on time again", slog.String("kind", e.Kind), slog.String("agent", e.Agent), slog.String("task", e.ID))
 		case e.Type == model.EventSignal:
 			logger.LogAttrs(ctx, slog.LevelInfo, "signalled", slog.String("agent", e.Agent), slog.String("signal", e.Key), slog.Int("tasks", e.Count))
 		case commands[e.Type] != "":
@@ -62,6 +68,7 @@ func logEvents(ctx context.Context, c *dulyfile.File, logger *slog.Logger) func(
 			logger.LogAttrs(ctx, slog.LevelWarn, "cancelled", attributes(e)...)
 		case e.Outcome == model.OutcomeAwaiting:
 			logger.LogAttrs(ctx, slog.LevelInfo, "waits for a signal", attributes(e)...)
+		case e.Error == "" && e.Agent == inspect.LateAgent: // it looks whether a task is late, and says so by other events
 		// No error and no success: the handler asked to be called again later.
 		case e.Error == "":
 			logger.LogAttrs(ctx, slog.LevelInfo, "postponed", attributes(e)...)

@@ -37,6 +37,7 @@ func (p *process) listCommand(o *options) *cobra.Command {
 		})
 	c.flags(cmd)
 	cmd.Flags().BoolVar(&c.list.Held, "held", false, "only those that are due and cannot start, and what holds each: a pause, no handler, a limit, a budget")
+	cmd.Flags().BoolVar(&c.list.Late, "late", false, "only those that have not succeeded within the time of expect_success, and what keeps each from it")
 	cmd.Flags().IntVar(&c.list.Limit, "limit", 0, "maximum number of tasks, up to 1000 (default 100)")
 	return o.withWatch(o.withJSON(cmd))
 }
@@ -102,7 +103,7 @@ func printRunning(w *table.Page, tasks []core.TaskInfo, next string) {
 
 // printHeld writes a page of tasks that cannot start, and why.
 func printHeld(w *table.Page, tasks []core.TaskInfo, next string) {
-	t := table.New(w, "AGENT", "ID", "KIND", "DUE", "HELD BY")
+	t := table.New(w, "AGENT", "ID", "KIND", "DUE", "BECAUSE")
 	for i := range tasks {
 		info, why := &tasks[i], ""
 		if info.HeldBy != nil {

@@ -34,6 +34,7 @@ type answer struct {
 	stats     inspect.Stats
 	limits    []store.LimitUse
 	budgets   []store.BudgetUse
+	late      inspect.Lateness
 	processes []model.Process
 }
 
@@ -68,6 +69,9 @@ func (f *figures) read(ctx context.Context) (answer, error) {
 		said.budgets, err = f.scheduler.Budgets(limited)
 	}
 	if err == nil {
+		said.late, err = f.scheduler.Lateness(limited)
+	}
+	if err == nil {
 		said.processes, err = f.scheduler.Processes(limited)
 	}
 	if ctx.Err() == nil { // a scraper that went away says nothing of the store
@@ -98,6 +102,8 @@ var (
 	budgetAmountDesc  = prometheus.NewDesc("duly_budget_amount", "How much a budget allows in its period, for each agent, key or task if it has each.", budgetLabels, nil)
 	budgetUsedDesc    = prometheus.NewDesc("duly_budget_used", "How much of a budget is used in the period that is now, by all together.", budgetLabels, nil)
 	budgetUsedUpDesc  = prometheus.NewDesc("duly_budget_used_up", "How many agents, keys or tasks have used their budget up; 1 at most if all count together.", budgetLabels, nil)
+	lateDesc          = prometheus.NewDesc("duly_late_tasks", "Tasks that have not succeeded within the time of expect_success.", nil, nil)
+	lateUnknownDesc   = prometheus.NewDesc("duly_late_unknown_seconds", "For how long no process has looked whether tasks are late; 0 if less than a minute.", nil, nil)
 	budgetWaitingDesc = prometheus.NewDesc("duly_budget_waiting", "Due tasks that a budget holds back.", budgetLabels, nil)
 )
 
@@ -113,7 +119,7 @@ type storeCollector struct {
 func (storeCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		upDesc, tasksDesc, parkedDesc, droppedDesc, overdueDesc, reportedDesc, concurrencyDesc, limitRunningDesc, limitWaitingDesc,
-		budgetAmountDesc, budgetUsedDesc, budgetUsedUpDesc, budgetWaitingDesc,
+		budgetAmountDesc, budgetUsedDesc, budgetUsedUpDesc, budgetWaitingDesc, lateDesc, lateUnknownDesc,
 	} {
 		descs <- d
 	}
@@ -144,6 +150,8 @@ func (c storeCollector) Collect(out chan<- prometheus.Metric) {
 		overdue = max(st.Now.Sub(st.NextDue), 0)
 	}
 	gauge(out, overdueDesc, overdue.Seconds())
+	gauge(out, lateDesc, float64(c.late.Tasks))
+	gauge(out, lateUnknownDesc, c.late.Behind.Seconds())
 	collectProcesses(out, c.processes)
 	for i := range c.limits {
 		collectLimit(out, &c.limits[i])

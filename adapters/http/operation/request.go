@@ -44,6 +44,7 @@ type List struct {
 	Until   string   `json:"until,omitempty"`
 	Overdue bool     `json:"overdue,omitempty"`
 	Held    bool     `json:"held,omitempty"`
+	Late    bool     `json:"late,omitempty"`
 	Page
 }
 

@@ -39,6 +39,8 @@ var rows = []struct {
 		{"duly_audit_faults_total", "Faults found by audits"},
 		{"duly_breaker_total", "Submits refused"},
 		{"duly_store_reset_total", "Stores lost"},
+		{"duly_late_tasks", "Late tasks"},
+		{"duly_late_unknown_seconds", "Lateness unknown for"},
 		{"duly_key_holds_total", "Keys held"},
 		{"duly_dropped_records", "Records dropped"},
 	}},

@@ -81,7 +81,7 @@ func (c *Client) Tasks(ctx context.Context, l core.List) ([]core.TaskInfo, strin
 	}
 	page, err := send(ctx, c, operation.ListTasks, operation.List{
 		Agent: l.Agent, Status: strings.Join(status, ","), Kind: l.Kind, Key: l.Key, Group: l.Group, Labels: labels,
-		Since: timeText(l.Since), Until: timeText(l.Until), Overdue: l.Overdue, Held: l.Held, Page: part,
+		Since: timeText(l.Since), Until: timeText(l.Until), Overdue: l.Overdue, Held: l.Held, Late: l.Late, Page: part,
 	})
 	return page.Tasks, page.Next, err
 }
