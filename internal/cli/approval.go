@@ -1,6 +1,6 @@
 package cli
 
-// The command approval, and what answers its addresses.
+// The commands approval and approvals, and what answers their addresses.
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -84,4 +85,89 @@ func asked(ctx context.Context, s scheduler, q *core.Question) error {
 	}
 	q.Key, q.Fence, q.Text = t.Awaiting.Key, t.Awaiting.Fence, cmp.Or(q.Text, t.Awaiting.Question)
 	return nil
+}
+
+// question is a task that waits for a person.
+type question struct {
+	Agent    string `json:"agent_id"`
+	ID       string `json:"id"`
+	Kind     string `json:"kind"`
+	Question string `json:"question,omitempty"`
+	Key      string `json:"key"`            // of the signal
+	From     string `json:"from,omitempty"` // approval if nothing else counts
+	Since    string `json:"since"`
+	Until    string `json:"until,omitempty"` // left out for ever
+}
+
+// approvalsCommand lists what waits for a person. Nothing but the tasks themselves says so: it looks at all that are live.
+func approvalsCommand(p *process, o *options) *cobra.Command {
+	l := core.List{Status: []core.Status{core.StatusWaiting}, Limit: inspect.MaxPage}
+	var most int
+	cmd := command("approvals", "List the tasks that wait for a person: for an approval, or for the answer to a question",
+		"  duly approvals\n  duly approvals --agent ada --json\n  duly signal ada approval --payload '{\"decision\":\"approve\"}'     # answers, with a credential that may",
+		func(cmd *cobra.Command, _ []string) error {
+			return o.onStore(cmd.Context(), func(s scheduler) error {
+				found, next, err := questions(cmd.Context(), s, l, most)
+				if err != nil {
+					return err
+				}
+				answer := struct {
+					Approvals []question `json:"approvals"`
+					Next      string     `json:"next_cursor,omitempty"`
+				}{found, next}
+				return o.print(p.stdout, answer, func(w *table.Page) { printQuestions(w, found, next) })
+			})
+		})
+	flags := cmd.Flags()
+	flags.StringVar(&l.Agent, "agent", "", "only those of this agent")
+	flags.StringVar(&l.Kind, "kind", "", "only those of this kind")
+	flags.StringVar(&l.Cursor, "cursor", "", "continue after the previous page (its cursor)")
+	flags.IntVar(&most, "limit", 100, "stop at the page on which there are so many")
+	return o.withWatch(o.withJSON(cmd))
+}
+
+// questions are the tasks of a list that wait for a person, page by page, until there are enough.
+func questions(ctx context.Context, s scheduler, l core.List, most int) ([]question, string, error) {
+	found := []question{}
+	for {
+		tasks, next, err := s.Tasks(ctx, l)
+		if err != nil {
+			return nil, "", err
+		}
+		for i := range tasks {
+			if q, ok := questionOf(&tasks[i]); ok {
+				found = append(found, q)
+			}
+		}
+		if l.Cursor = next; next == "" || len(found) >= most {
+			return found, next, nil
+		}
+	}
+}
+
+// questionOf is what a task asks; false if it waits for no person.
+func questionOf(t *core.TaskInfo) (question, bool) {
+	w := t.Awaiting
+	if w == nil || w.From != core.FromApproval && w.Question == "" {
+		return question{}, false
+	}
+	q := question{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Question: w.Question, Key: w.Key, From: w.From, Since: clock(t.UpdatedAt)}
+	if !w.Until.IsZero() {
+		q.Until = clock(w.Until)
+	}
+	return q, true
+}
+
+// printQuestions writes a page of what waits for a person.
+func printQuestions(w *table.Page, found []question, next string) {
+	if len(found) == 0 {
+		w.Line("no task waits for a person")
+		return
+	}
+	t := table.New(w, "AGENT", "ID", "QUESTION", "KEY", "SINCE", "UNTIL")
+	for _, q := range found {
+		t.Row(q.Agent, q.ID, cmp.Or(table.First(q.Question), "-"), q.Key, q.Since, cmp.Or(q.Until, "-"))
+	}
+	t.End()
+	printNext(w, next)
 }

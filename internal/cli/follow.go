@@ -35,19 +35,21 @@ func (p *process) eventsCommand(o *options) *cobra.Command {
 	f := &follower{p: p, o: o}
 	cmd := command("events", "Stream the task events of all processes, from the store or from a server",
 		"  duly events --redis redis://127.0.0.1:6379/0\n  duly events --server https://duly.example --agent ada --json     # with its token in $DULY_TOKEN\n"+
-			"  duly events --since-id 1767366245000-7     # go on behind an event",
+			"  duly events --since-id 1767366245000-7     # go on behind an event\n  duly events --count 5 --for 10s --json     # five events, or those of ten seconds",
 		func(cmd *cobra.Command, _ []string) error {
-			at, err := o.place(cmd.Context())
+			ctx, cancel := f.bounded(cmd.Context())
+			defer cancel()
+			at, err := o.place(ctx)
 			if err != nil {
 				return err
 			}
 			if at.server.URL == "" {
-				c, err := loadFile(cmd.Context(), o)
+				c, err := loadFile(ctx, o)
 				if err != nil {
 					return err
 				}
 				if c.Redis.URL != "" {
-					return f.listen(cmd.Context(), c)
+					return f.listen(ctx, c)
 				}
 				if dir, in := strings.CutPrefix(c.Store, folder.Scheme); in { // a command that opens it keeps daemons out
 					return usage("start duly daemon, or name a server with --server", "no daemon has %s open, so that nothing happens there", dir)
@@ -56,13 +58,26 @@ func (p *process) eventsCommand(o *options) *cobra.Command {
 				at.useToken(o)
 			}
 			f.at = at
-			return f.follow(cmd.Context())
+			return f.follow(ctx)
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&f.agent, "agent", "", "only events of this agent")
 	flags.StringVar(&f.kind, "kind", "", "only events of this kind")
 	flags.StringVar(&f.since, "since-id", "", "begin behind this event, its event_id in --json; events are kept for an hour, while somebody listens")
+	durationVar(flags, &f.within, "for", 0, "end after this long (default: with Ctrl-C)")
+	flags.IntVar(&f.count, "count", 0, "end after so many events")
 	return o.withJSON(cmd)
+}
+
+// errEnough ends the stream of a follower that has printed as many events as it is to.
+var errEnough = errors.New("enough events")
+
+// bounded is the context of a follower, which ends after its time if it has one.
+func (f *follower) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if f.within > 0 {
+		return context.WithTimeout(ctx, f.within)
+	}
+	return context.WithCancel(ctx)
 }
 
 // How long a server may take to begin its answer, and may be silent after that: it sends something every 15 s.
@@ -86,6 +101,9 @@ type follower struct {
 	at          place
 	agent, kind string
 	since, last string // the event id to begin after, and the id of the last event received
+	// within is after how long it ends, and count after how many events, printed of which are; zero for never.
+	within         time.Duration
+	count, printed int
 }
 
 // follow prints events until ctx is done; the end of the stream is a failure.
@@ -122,7 +140,7 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 	f.p.say("following " + at)
 	err = f.read(res.Body, giveUp)
-	if ctx.Err() != nil { // the user has asked for the end
+	if ctx.Err() != nil || errors.Is(err, errEnough) { // the user has asked for the end
 		return nil
 	}
 	return err
@@ -161,6 +179,8 @@ func (f *follower) read(stream io.Reader, giveUp func()) error {
 	switch {
 	case isFailure:
 		return known
+	case errors.Is(err, errEnough):
+		return err
 	case silent.Load():
 		return &failure{why: errSilent, todo: f.again("check the server, then try again"), code: exitAway}
 	case errors.Is(err, bufio.ErrTooLong):
@@ -278,12 +298,21 @@ func (f *follower) sayMissed(data string) error {
 	return nil
 }
 
-// printEvent prints one event. Fields that a newer server adds are ignored
+// printEvent prints one event, and counts it. Fields that a newer server adds are ignored
 // here, and shown with --json.
 func (f *follower) printEvent(name, data string) error {
 	if name == "missed" {
 		return f.sayMissed(data)
 	}
+	err := f.printKnown(data)
+	if f.printed++; err == nil && f.printed == f.count {
+		return errEnough
+	}
+	return err
+}
+
+// printKnown prints one event.
+func (f *follower) printKnown(data string) error {
 	var e struct {
 		Event, Kind, ID, Outcome, Error, By, Reason string
 

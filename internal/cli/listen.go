@@ -5,6 +5,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -33,6 +34,9 @@ func (f *follower) listen(ctx context.Context, c *dulyfile.File) error {
 		}
 		return nil
 	})
+	if ctx.Err() != nil || errors.Is(err, errEnough) { // the user has asked for the end
+		return nil
+	}
 	if core.CodeOf(err) == core.CodeUnavailable {
 		return &failure{why: err, todo: f.again("try again once it is back")}
 	}

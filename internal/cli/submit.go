@@ -33,6 +33,7 @@ type submitOptions struct {
 	// It is filled as flags are declared, so that a flag and its field cannot drift apart.
 	fields map[string]string // the JSON field of each flag that is one
 	file   string
+	wait   time.Duration // for the end of what was submitted; zero for not at all
 }
 
 // submitCommand builds the JSON of a task from its flags and has core read it:
@@ -65,14 +66,22 @@ func (p *process) submitCommand(o *options) *cobra.Command {
 				if cmd.Flags().Changed("when") {
 					said = readBack(ctx, on, &placed[0], &tasks[0])
 				}
-				if slices.ContainsFunc(placed, func(s core.Submitted) bool { return s.NotBooked }) {
-					p.say("warning: hosts are called by alarms here, and none could be booked: what was submitted waits for the next call; pass -c FILE with alarm:, or see duly doctor")
+				sayNotBooked(p, placed)
+				if s.wait > 0 {
+					return waitFor(cmd.Context(), p, o, on, placed, s.wait)
 				}
 				return o.print(p.stdout, answer, func(w *table.Page) { printSubmitted(w, placed, said) })
 			})
 		})
 	s.flags(cmd)
 	return o.withJSON(cmd)
+}
+
+// sayNotBooked warns of tasks for which no host is going to be called.
+func sayNotBooked(p *process, placed []core.Submitted) {
+	if slices.ContainsFunc(placed, func(s core.Submitted) bool { return s.NotBooked }) {
+		p.say("warning: hosts are called by alarms here, and none could be booked: what was submitted waits for the next call; pass -c FILE with alarm:, or see duly doctor")
+	}
 }
 
 // envParent names the run of a handler that has started this program.
@@ -95,6 +104,7 @@ func inRun(ctx context.Context, s scheduler) (context.Context, error) {
 func (s *submitOptions) flags(cmd *cobra.Command) {
 	s.fields = map[string]string{}
 	cmd.Flags().StringVarP(&s.file, "file", "f", "", "read tasks from this JSON file; - for standard input")
+	durationVar(cmd.Flags(), &s.wait, "wait", 0, "wait so long for the end, of a task that recurs for its first run, and print that; see duly wait for the exit codes")
 	// The order does not matter: pflag sorts them in the help.
 	s.texts(cmd, [][2]string{
 		{"agent", "owner of the task"},
