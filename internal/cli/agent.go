@@ -291,11 +291,11 @@ func (p *process) agentUnsetCommand(o *options) *cobra.Command {
 	return o.withJSON(cmd)
 }
 
-// agentForgetCommand deletes all that is known of an agent.
+// agentForgetCommand deletes all that is known of an agent, if the caller has agreed.
 func (p *process) agentForgetCommand(o *options) *cobra.Command {
-	var dry bool
-	cmd := command("forget AGENT", "Delete all of an agent: tasks, history, groups, pauses and profile (no confirmation)",
-		"  duly agent forget ada --dry-run\n  duly agent forget ada",
+	var dry, yes bool
+	cmd := command("forget AGENT", "Delete all of an agent: tasks, history, groups, pauses and profile; it is counted first, and deleted with --yes",
+		"  duly agent forget ada\n  duly agent forget ada --yes",
 		func(cmd *cobra.Command, args []string) error {
 			agent, err := oneAgent(args)
 			if err != nil {
@@ -303,6 +303,7 @@ func (p *process) agentForgetCommand(o *options) *cobra.Command {
 			}
 			return o.onStore(cmd.Context(), func(s scheduler) error {
 				var done operate.Forgotten
+				dry = dry || !yes
 				if dry {
 					done, err = s.CountForget(cmd.Context(), agent)
 				} else {
@@ -317,6 +318,7 @@ func (p *process) agentForgetCommand(o *options) *cobra.Command {
 		})
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "count what would be deleted, and delete nothing")
+	cmd.Flags().BoolVar(&yes, "yes", false, "delete it; without it tasks are counted first")
 	return o.withJSON(cmd)
 }
 
@@ -327,7 +329,7 @@ func forgottenText(agent string, done *operate.Forgotten, dry bool) string {
 		what += ", its profile"
 	}
 	if dry {
-		return "would delete of agent " + agent + ": " + what
+		return "would delete of agent " + agent + ": " + what + "; add --yes to do it"
 	}
 	return "deleted of agent " + agent + ": " + what
 }

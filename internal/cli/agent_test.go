@@ -100,9 +100,11 @@ func TestAgentForget(t *testing.T) {
 	w.ok(t, "cancel", "ada", "2")
 	w.ok(t, "submit", "--agent", "bob", "--id", "1", "--kind", "note", "--delay", "1h")
 	w.ok(t, "agent", "set", "ada", "--zone", "UTC")
-	assert.Equal(t, "would delete of agent ada: 1 live task, 1 finished task, its profile\n", w.ok(t, "agent", "forget", "ada", "--dry-run"))
-	assert.Equal(t, map[string]any{"agent_id": "ada", "live": 1., "finished": 1., "profile": true, "dry_run": false}, w.object(t, "agent", "forget", "ada"))
-	assert.Equal(t, "deleted of agent ada: 0 live tasks, 0 finished tasks\n", w.ok(t, "agent", "forget", "ada"))
+	for _, args := range [][]string{{}, {"--dry-run"}, {"--dry-run", "--yes"}} {
+		assert.Equal(t, "would delete of agent ada: 1 live task, 1 finished task, its profile; add --yes to do it\n", w.ok(t, append([]string{"agent", "forget", "ada"}, args...)...))
+	}
+	assert.Equal(t, map[string]any{"agent_id": "ada", "live": 1., "finished": 1., "profile": true, "dry_run": false}, w.object(t, "agent", "forget", "ada", "--yes"))
+	assert.Equal(t, "deleted of agent ada: 0 live tasks, 0 finished tasks\n", w.ok(t, "agent", "forget", "ada", "--yes"))
 	assert.Equal(t, 3, w.duly(t, "agent", "show", "ada").code)
 	assert.Equal(t, 3, w.duly(t, "status", "ada", "2").code)
 	assert.Equal(t, "1", w.object(t, "status", "bob", "1")["id"])

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -79,16 +80,21 @@ func (p *process) printChanged(
 }
 
 // deleteCommand takes several ids, each of which is deleted by itself: a
-// wrong one does not stop the others.
+// wrong one does not stop the others. More than one are counted first, unless the caller has agreed.
 func (p *process) deleteCommand(o *options) *cobra.Command {
 	var agent string
-	cmd := command("delete [AGENT] ID...", "Delete tasks and their history (no confirmation)", "  duly delete ada nightly\n  duly delete ada one two three",
+	var yes bool
+	cmd := command("delete [AGENT] ID...", "Delete tasks and their history; more than one are counted first, and deleted with --yes",
+		"  duly delete ada nightly\n  duly delete ada one two three --yes",
 		func(cmd *cobra.Command, args []string) error {
 			agent, ids, err := tasksNamed(agent, args)
 			if err != nil {
 				return err
 			}
 			return o.onStore(cmd.Context(), func(s scheduler) error {
+				if len(ids) > 1 && !yes {
+					return countDelete(cmd.Context(), p, o, s, agent, ids)
+				}
 				return each(agent, ids, func(id string) error {
 					if err := s.Delete(cmd.Context(), agent, id); err != nil {
 						return err
@@ -98,7 +104,33 @@ func (p *process) deleteCommand(o *options) *cobra.Command {
 				})
 			})
 		})
+	cmd.Flags().BoolVar(&yes, "yes", false, "delete them; without it more than one are counted first")
 	return o.withJSON(named(cmd, &agent))
+}
+
+// countDelete says how many of some tasks of an agent exist, and deletes none. An id that is named twice is one task.
+func countDelete(ctx context.Context, p *process, o *options, s scheduler, agent string, ids []string) error {
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	answer := struct {
+		Agent   string `json:"agent_id"`
+		Matched int    `json:"matched"`
+		Dry     bool   `json:"dry_run"`
+	}{Agent: agent, Dry: true}
+	missed := each(agent, ids, func(id string) error {
+		_, err := s.Task(ctx, agent, id)
+		if err == nil {
+			answer.Matched++
+		}
+		return err
+	})
+	if _, absent := errors.AsType[*failure](missed); missed != nil && !absent {
+		return missed
+	}
+	return errors.Join(o.print(p.stdout, answer, func(w *table.Page) {
+		w.Line("%s of agent %s would be deleted: add --yes to do it", table.Count(answer.Matched, "task"), table.ShellWord(agent))
+	}), missed)
 }
 
 // replayCommand makes failed tasks waiting again, with all their attempts.

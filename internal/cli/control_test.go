@@ -130,7 +130,12 @@ func TestDeleteAndReplaySeveral(t *testing.T) {
 	assert.Equal(t, "agent eve has no failed tasks\n", r.stderr)
 
 	assert.JSONEq(t, `{"agent_id":"eve","id":"1","deleted":true}`, w.ok(t, "delete", "eve", "1", "--json"))
-	r = w.duly(t, "delete", "--agent", "eve", "1", "2", "3", "4")
+	r = w.duly(t, "delete", "--agent", "eve", "1", "2", "3", "3", "4")
+	assert.Equal(t, 3, r.code)
+	assert.Equal(t, "2 tasks of agent eve would be deleted: add --yes to do it\n", r.stdout)
+	assert.Contains(t, r.stderr, `agent "eve" has no task "1", and 1 more were refused`)
+	assert.JSONEq(t, `{"agent_id":"eve","matched":2,"dry_run":true}`, w.ok(t, "delete", "eve", "2", "3", "--json"))
+	r = w.duly(t, "delete", "--agent", "eve", "1", "2", "3", "4", "--yes")
 	assert.Equal(t, 3, r.code)
 	assert.Equal(t, "deleted: task 2 of agent eve\ndeleted: task 3 of agent eve\n", r.stdout)
 	assert.Contains(t, r.stderr, `agent "eve" has no task "1", and 1 more were refused; see duly list --agent eve`)

@@ -68,7 +68,7 @@ tasks: [{ agent: ann, id: news, kind: note, every: 24h, delay: 24h }]
 		{"resume", "ada", "1"},
 		{"cancel", "ada", "2"},
 		{"delete", "ada", "3"},
-		{"agent", "forget", "eve"},
+		{"agent", "forget", "eve", "--yes"},
 		{"run", "ada", "4"},
 		{"pause", "ada", "5"},
 		{"limit", "set", "--kind", "note", "--concurrency", "1"},

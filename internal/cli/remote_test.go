@@ -234,6 +234,7 @@ func TestChangingAServerIsTheSame(t *testing.T) {
 		{"replay", "dead", "--all"},
 		{"delete", "ada", "every"},
 		{"delete", "ada", "none", "cron"},
+		{"delete", "ada", "none", "cron", "--yes"},
 		{"bulk", "cancel", "--agent", "dead", "--yes", "--by", "me", "--reason", "no"},
 		{"limit", "set", "--all", "--concurrency", "200", "--adaptive"},
 		{"limit", "unset", "--all"},
@@ -251,6 +252,7 @@ func TestChangingAServerIsTheSame(t *testing.T) {
 		{"agent", "import", lines, "--as", "copy"},
 		{"agent", "import", lines},
 		{"agent", "forget", "copy"},
+		{"agent", "forget", "copy", "--yes"},
 		{"list", "--agent", "ada"},
 	} {
 		alike(t, local, far, false, args...)

@@ -63,7 +63,7 @@ func TestAgentExportAndImport(t *testing.T) {
 	assert.Equal(t, 301, strings.Count(exported, "\n"))
 	lines := filepath.Join(t.TempDir(), "ada.jsonl")
 	require.NoError(t, os.WriteFile(lines, []byte(exported), 0o600))
-	w.ok(t, "agent", "forget", "ada")
+	w.ok(t, "agent", "forget", "ada", "--yes")
 	assert.Equal(t, 3, w.duly(t, "agent", "export", "ada").code)
 
 	assert.Equal(t, "302 new, 0 same, 0 refused\n", w.ok(t, "agent", "import", lines))
