@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -172,4 +173,32 @@ func TestQuotaOfAnAgent(t *testing.T) {
 	}
 	assert.NotContains(t, w.ok(t, "agent", "set", "ada", "--quota", "none", "--limit", "none"), "quota")
 	assert.Regexp(t, `(?m)^zone +Asia/Tokyo$`, w.ok(t, "agent", "show", "ada"))
+}
+
+// Agents are sorted by how many live tasks they have, and by how long the next of them has been due.
+func TestAgentsAreSorted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for agent, n := range map[string]int{"few": 1, "many": 3, "some": 2} {
+		for i := range n {
+			w.ok(t, "submit", "--agent", agent, "--id", strconv.Itoa(i), "--kind", "note", "--at", map[string]string{"few": "2036-01-03T00:00:00Z", "many": "2036-01-02T00:00:00Z", "some": "2036-01-01T00:00:00Z"}[agent])
+		}
+	}
+	w.ok(t, "submit", "--agent", "never", "--id", "1", "--kind", "note", "--manual")
+	for _, sorted := range []struct {
+		want []string
+		args []string
+	}{
+		{[]string{"many", "some", "few", "never"}, []string{"--sort", "waiting"}},
+		{[]string{"some", "many", "few", "never"}, []string{"--sort", "overdue"}},
+		{[]string{"some", "many"}, []string{"--sort", "overdue", "--limit", "2"}},
+	} {
+		var got []string
+		for _, a := range w.objects(t, "agents", append([]string{"agents"}, sorted.args...)...) {
+			got = append(got, a["agent_id"].(string))
+		}
+		assert.Equal(t, sorted.want, got, "%q", sorted.args)
+	}
+	oneLine(t, w.duly(t, "agents", "--sort", "name"), 2, `--sort "name" is unknown; use waiting or overdue`)
+	oneLine(t, w.duly(t, "agents", "--sort", "waiting", "--cursor", "x"), 2, "has no --cursor")
 }

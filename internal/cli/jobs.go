@@ -4,6 +4,8 @@ package cli
 
 import (
 	"cmp"
+	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
@@ -115,27 +118,70 @@ func scheduleOf(j *core.TaskInfo) string {
 	}
 }
 
-// agentsCommand lists agents in the order in which the store finds them: sorting a
-// million would take all of them at once.
+// How agents may be sorted.
+const (
+	sortWaiting = "waiting" // those with the most live tasks first
+	sortOverdue = "overdue" // those whose next task has been due for the longest time first
+)
+
+// agentsCommand lists agents in the order in which the store finds them, or sorted, which looks at all of them.
 func (p *process) agentsCommand(o *options) *cobra.Command {
 	var limit int
-	var cursor string
-	cmd := command("agents", "List the agents that have live tasks, in no order", "  duly agents\n  duly agents --limit 1000 --json",
+	var cursor, by string
+	cmd := command("agents", "List the agents that have live tasks, in no order or sorted", "  duly agents\n  duly agents --limit 1000 --json\n  duly agents --sort overdue --limit 10     # who waits longest",
 		func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case by != "" && by != sortWaiting && by != sortOverdue:
+				return usage("use waiting or overdue", "--sort %q is unknown", by)
+			case by != "" && (cursor != "" || limit < 0):
+				return usage("leave it out, and pass --limit for more", "--sort looks at all agents, and has no --cursor and no --limit below zero")
+			}
 			return o.onStore(cmd.Context(), func(s scheduler) error {
-				agents, next, err := s.Agents(cmd.Context(), limit, cursor)
+				agents, next, err := agentsBy(cmd.Context(), s, by, limit, cursor)
 				if err != nil {
 					return err
-				}
-				if agents == nil {
-					agents = []model.AgentStats{}
 				}
 				answer := operation.Agents{Agents: agents, Next: next}
 				return o.print(p.stdout, answer, func(w *table.Page) { printAgents(w, agents, next) })
 			})
 		})
 	pageFlags(cmd, &limit, &cursor)
-	return o.withJSON(cmd)
+	cmd.Flags().StringVar(&by, "sort", "", "waiting: those with the most live tasks first; overdue: those whose next task has been due for the longest time")
+	choices(cmd, "sort", sortWaiting, sortOverdue)
+	return o.withWatch(o.withJSON(cmd))
+}
+
+// agentsBy is a page of agents, or those that come first of all. Of the latter it keeps no more at once than are wanted, and a page.
+func agentsBy(ctx context.Context, s scheduler, by string, limit int, cursor string) ([]model.AgentStats, string, error) {
+	agents := []model.AgentStats{}
+	if by == "" {
+		page, next, err := s.Agents(ctx, limit, cursor)
+		return append(agents, page...), next, err
+	}
+	for {
+		page, next, err := s.Agents(ctx, inspect.MaxPage, cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		agents = append(agents, page...)
+		slices.SortFunc(agents, func(a, b model.AgentStats) int { return cmp.Or(inOrder(&a, &b, by), cmp.Compare(a.Agent, b.Agent)) })
+		agents = slices.CompactFunc(agents, func(a, b model.AgentStats) bool { return a.Agent == b.Agent }) // pages may show one twice
+		agents = agents[:min(len(agents), cmp.Or(limit, inspect.DefaultPage))]
+		if cursor = next; next == "" {
+			return agents, "", nil
+		}
+	}
+}
+
+// inOrder compares agents. One of which nothing is due comes last.
+func inOrder(a, b *model.AgentStats, by string) int {
+	if by == sortWaiting {
+		return cmp.Compare(b.Live, a.Live)
+	}
+	if a.Due.IsZero() || b.Due.IsZero() {
+		return b.Due.Compare(a.Due)
+	}
+	return a.Due.Compare(b.Due)
 }
 
 // printAgents writes a page. An empty one may have a successor, so "no agents" is only said at the end.

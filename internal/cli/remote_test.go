@@ -118,6 +118,8 @@ func TestReadingAServerPrintsTheSame(t *testing.T) {
 		{"jobs", "ada", "--kind", "note"},
 		{"agents"},
 		{"agents", "--limit", "2"},
+		{"agents", "--sort", "waiting"},
+		{"agents", "--sort", "overdue", "--limit", "3"},
 		{"approvals"},
 		{"wait", "ada", "n1"},
 		{"pauses"},
