@@ -117,6 +117,9 @@ func (info TaskInfo) MarshalJSON() ([]byte, error) {
 		w.Awaiting = &awaitingJSON{}
 		wire.Copy(w.Awaiting, info.Awaiting)
 	}
+	if w.Cron != "" && w.Zone == "" {
+		w.Zone = "UTC" // in which its times are: a reader need not know what counts where none is named
+	}
 	if !info.LastRun.IsZero() {
 		took := wire.Milliseconds(info.LastDuration)
 		w.Took = &took

@@ -44,6 +44,9 @@ func printExplanation(w *table.Page, e *inspect.Explanation) {
 	w.Line("")
 	t := table.New(w)
 	t.Row("status", statusOf(info))
+	if info.Cron != "" {
+		t.Row("cron", cronText(info))
+	}
 	t.Row("due", clock(info.NextRun))
 	for i := range info.Pauses {
 		t.Row("paused", pauseText(&info.Pauses[i]))

@@ -7,7 +7,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -106,11 +105,14 @@ func jobStatus(j *core.TaskInfo) string {
 	}
 }
 
+// cronText is the expression of a task with the zone of its times, which is UTC where none is named.
+func cronText(j *core.TaskInfo) string { return j.Cron + " " + cmp.Or(j.Zone, "UTC") }
+
 // scheduleOf is the schedule of a task for people.
 func scheduleOf(j *core.TaskInfo) string {
 	switch {
 	case j.Cron != "":
-		return strings.TrimSpace(j.Cron + " " + j.Zone)
+		return cronText(j)
 	case j.Every != 0:
 		return "every " + j.Every.String()
 	default:

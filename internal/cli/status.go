@@ -137,7 +137,9 @@ func printTask(w *table.Page, info *core.TaskInfo) {
 	if info.Every > 0 {
 		line("every", info.Every.String())
 	}
-	line("cron", strings.TrimSpace(info.Cron+" "+info.Zone))
+	if info.Cron != "" {
+		line("cron", cronText(info))
+	}
 	printPolicies(line, info)
 	line("payload", table.Value(info.Payload))
 	printTimes(line, info)

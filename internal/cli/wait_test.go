@@ -1,8 +1,9 @@
 package cli_test
 
-// Waiting for the ends of tasks and for events, and what waits for a person: on the store and through a server alike.
+// What commands wait for, and what waits for a person; the zones of what they show: on the store and through a server alike.
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -128,5 +129,26 @@ func TestEventsEnd(t *testing.T) {
 		require.NoError(t, <-submitted)
 		assert.Zero(t, follower.cmd.ProcessState.ExitCode(), follower.log())
 		assert.Equal(t, 2, strings.Count(follower.log(), `"event":"`), follower.log())
+	}
+}
+
+// The zone of a cron expression is shown, also where none was named: by commands and in JSON.
+func TestTheZoneOfACronIsShown(t *testing.T) {
+	t.Parallel()
+	local, far := served(t, "")
+	local.ok(t, "submit", "--agent", "ada", "--id", "bare", "--kind", "note", "--cron", "0 1 * * *")
+	local.ok(t, "submit", "--agent", "ada", "--id", "there", "--kind", "note", "--cron", "0 2 * * *", "--zone", "Asia/Tokyo")
+	local.ok(t, "submit", "--agent", "ada", "--id", "poll", "--kind", "note", "--every", "1h")
+	for _, w := range []*world{local, far} {
+		for id, cron := range map[string]string{"bare": "0 1 * * * UTC", "there": "0 2 * * * Asia/Tokyo"} {
+			assert.Regexp(t, "(?m)^cron +"+regexp.QuoteMeta(cron)+"$", w.ok(t, "status", "ada", id))
+			assert.Regexp(t, "(?m)^cron +"+regexp.QuoteMeta(cron)+"$", w.ok(t, "explain", "ada", id))
+			assert.Contains(t, w.ok(t, "jobs", "ada"), cron)
+			zone := cron[len("0 1 * * * "):]
+			assert.Equal(t, zone, w.object(t, "status", "ada", id)["zone"])
+			assert.Equal(t, zone, w.object(t, "explain", "ada", id)["task"].(map[string]any)["zone"])
+		}
+		assert.NotContains(t, w.ok(t, "status", "ada", "poll"), "UTC")
+		assert.Nil(t, w.object(t, "status", "ada", "poll")["zone"])
 	}
 }
