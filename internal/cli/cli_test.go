@@ -297,7 +297,7 @@ tasks:
 	assert.EqualValues(t, 1, report["failed"])
 	assert.EqualValues(t, 1, report["parked"])
 	assert.Equal(t, []any{map[string]any{"agent_id": "eve", "id": "b", "kind": "bad", "error": "exit status 3: broken"}}, report["failures"])
-	assert.Contains(t, r.stderr, "duly: run-due: 1 run(s) failed: b of agent \"eve\" (bad): exit status 3: broken")
+	assert.Contains(t, r.stderr, `"code":"runs_failed","detail":"1 run(s) failed: b of agent \"eve\" (bad): exit status 3: broken"`)
 
 	oneLine(t, w.duly(t, "replay", "ada", "n1"), 7, "only failed tasks")
 	assert.Equal(t, "waiting", parse[taskJSON](t, w.ok(t, "replay", "eve", "b", "--json")).Status)
