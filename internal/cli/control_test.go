@@ -164,7 +164,7 @@ func TestQueueJobsAndAgents(t *testing.T) {
 	assert.Contains(t, overlaps, "queue_one")
 	table := w.ok(t, "jobs", "eve", "--kind", "note")
 	assert.Equal(t, 3, strings.Count(table, "\n"), table)
-	assert.Regexp(t, `daily +note +@daily +IDLE +- +- +20`, table)
+	assert.Regexp(t, `daily +note +@daily UTC +IDLE +- +- +20`, table)
 	status := w.ok(t, "status", "eve", "daily")
 	assert.Regexp(t, "overlap +queue_one\nmisfire +all\n", status)
 	assert.Equal(t, "no runs yet\n", w.ok(t, "runs", "eve", "far"))
