@@ -149,18 +149,25 @@ func (s *submitOptions) flags(cmd *cobra.Command) {
 		{"max-attempts", "attempts before the task fails for good (default: the handler's)"},
 		{"pause-after-failures", "pause after so many failed runs in a row; 0 for never (default: the handler's)"},
 	})
-	cmd.Flags().Bool("manual", false, "due only when duly run tells it to run, again and again")
-	s.field("manual")
-	cmd.Flags().Bool("paused", false, "store it paused; duly resume lets it run")
-	s.field("paused")
-	cmd.Flags().Bool("urgent", false, "start in the quiet hours of the agent too, if its profile allows that")
-	s.field("urgent")
+	s.choices(cmd, [][2]string{
+		{"manual", "due only when duly run tells it to run, again and again"},
+		{"paused", "store it paused; duly resume lets it run"},
+		{"urgent", "start in the quiet hours of the agent too, if its profile allows that"},
+	})
 	// Its name is in the singular, as each use adds one.
 	cmd.Flags().StringArray("tag", nil, "a tag; can be given several times")
 	s.fields["tag"] = "tags"
 	cmd.Flags().StringArray("label", nil, "name=value of your own, passed to the handler; can be given several times")
 	s.fields["label"] = "labels"
 	s.complete(cmd)
+}
+
+// choices declares flags that are given or not.
+func (s *submitOptions) choices(cmd *cobra.Command, flags [][2]string) {
+	for _, f := range flags {
+		cmd.Flags().Bool(f[0], false, f[1])
+		s.field(f[0])
+	}
 }
 
 // texts declares flags whose values are strings in JSON.
