@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -347,4 +348,56 @@ func TestAnExpectationIsPossible(t *testing.T) {
 			assert.ErrorContains(w, err, field)
 		}
 	})
+}
+
+// neverRings is a clock outside that takes every alarm.
+type neverRings struct{}
+
+func (neverRings) Set(context.Context, time.Time) error { return nil }
+
+// What keeps the watches themselves from looking is found by what looks at the store: no process runs, the clock outside that is to call one has stopped, a part
+// of the store is away, or everything is paused.
+func TestAStopOfEverythingIsFound(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(w *world, st *partly, end func()) // from when everything stops
+		checks []string                               // that find it
+	}{
+		"no process runs": {func(_ *world, _ *partly, end func()) { end() }, []string{"work", "late"}},
+		"the clock outside never rings": {func(w *world, st *partly, end func()) {
+			end()
+			s, err := core.New(st, core.Config{Alarm: neverRings{}})
+			require.NoError(w, err)
+			core.Handle(s, "k", func(context.Context, *core.Task[any]) error { return nil })
+			_, err = s.RunDue(w.Context(), core.Scope{}) // the last call, which books the next
+			require.NoError(w, err)
+		}, []string{"work", "late"}},
+		"half of the store is away": {func(_ *world, st *partly, _ func()) { st.set(0, 1, 2, 3) }, []string{"process"}},
+		"everything is paused":      {func(w *world, _ *partly, _ func()) { require.NoError(w, w.s.Pause(w.Context(), store.Target{}, model.Pause{})) }, []string{"late"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				st := &partly{Store: memstore.New(memstore.Config{Partitions: 8})}
+				w := newWorldOn(t, st, core.Config{})
+				core.Handle(w.s, "k", func(context.Context, *core.Task[any]) error { return nil })
+				end := w.pulls(w.s)
+				defer end()
+				w.submit(watchedTask())
+				time.Sleep(62 * time.Minute)
+				for _, f := range w.s.Diagnose(w.Context()) {
+					assert.Equal(t, inspect.SeverityOK, f.Severity, f.Message)
+				}
+				c.change(w, st, end)
+				time.Sleep(16*time.Minute + 30*time.Second) // the time of the task, a minute, and the half between two pulls
+				found := map[string]inspect.Severity{}
+				for _, f := range w.s.Diagnose(w.Context()) {
+					found[f.Check] = f.Severity
+				}
+				for _, check := range c.checks {
+					assert.Equal(t, inspect.SeverityFailed, found[check], "%s: %v", check, found)
+				}
+			})
+		})
+	}
 }
