@@ -239,6 +239,7 @@ client-test: ## generate TypeScript clients from openapi.json, check their types
 .PHONY: mcp-test
 mcp-test: ## call a daemon by the official clients of MCP and their conformance kit, if npm can be reached
 	@go build -o bin/duly ./cmd/duly
+	@$(WITH_REDIS) go test -count=1 -tags duly_mcp -run TestModelsReachTheFunction ./sam
 	@$(WITH_REDIS) scripts/mcp-test.sh adapters/mcp/official bin/duly
 
 .PHONY: clients

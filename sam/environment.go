@@ -70,11 +70,21 @@ func (e environment) openStore(ctx context.Context, logger *slog.Logger) (*redis
 
 // api is the HTTP API. A request that AWS found to be signed may do everything, as may one with a token, if there are any;
 // any other may only answer questions whose addresses it has, with any AuthType of the URL.
-func api(s *core.Scheduler, tokens []string, asks *httpadapter.Approvals, logger *slog.Logger) http.Handler {
-	return httpadapter.New(s, httpadapter.Config{
-		Logger: logger, Version: version, Tokens: tokens, Verifiers: []httpadapter.Verifier{&signedForAWS{}}, Approvals: asks,
-	})
+func api(s *core.Scheduler, c *core.Config, tokens []string, asks *httpadapter.Approvals) (http.Handler, error) {
+	config := httpadapter.Config{
+		Logger: c.Logger, Version: version, Tokens: tokens, Verifiers: []httpadapter.Verifier{&signedForAWS{}}, Approvals: asks,
+	}
+	if models != nil {
+		var err error
+		if config.MCP, err = models(s, c, c.Logger); err != nil {
+			return nil, err
+		}
+	}
+	return httpadapter.New(s, config), nil
 }
+
+// models answers models; nil in a function that was not built with MCP=1, as each cold start would load what it links.
+var models func(s *core.Scheduler, c *core.Config, logger *slog.Logger) (httpadapter.MCP, error)
 
 // signedForAWS accepts the requests whose signature AWS has checked (AuthType AWS_IAM). Who may sign is decided there, by a policy.
 type signedForAWS struct{}

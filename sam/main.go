@@ -74,8 +74,12 @@ func build(ctx context.Context, c core.Config, register registrar) (*lambdaadapt
 	if err := register.call(s, get); err != nil {
 		return nil, err
 	}
+	served, err := api(s, &c, e.tokens, asks)
+	if err != nil {
+		return nil, err
+	}
 	return lambdaadapter.New(s, lambdaadapter.Config{
-		HTTP: api(s, e.tokens, asks, c.Logger), RunSubmitted: e.runSubmitted, Logger: c.Logger, Metrics: e.name,
+		HTTP: served, RunSubmitted: e.runSubmitted, Logger: c.Logger, Metrics: e.name,
 		AlarmQueue: queue, Alarm: clock,
 	})
 }
