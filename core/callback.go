@@ -280,7 +280,7 @@ func notifyLate(ctx context.Context, s *Scheduler, w *late.Watch, t *store.Store
 	}
 	id := codec.CallbackID(w.ID, fmt.Sprint("late", len(w.Agent), w.Agent, w.Late.Since))
 	if kind, is := strings.CutPrefix(w.Notify, check.LateTask); is {
-		_, err := s.Submit(ctx, NewTask{Agent: w.Agent, ID: id, Kind: kind, Payload: json.RawMessage(message)})
+		_, err := s.Submit(ctx, NewTask{Agent: w.Agent, ID: "late" + strings.TrimPrefix(id, "callback"), Kind: kind, Payload: json.RawMessage(message)})
 		return err
 	}
 	kind := check.KindTell

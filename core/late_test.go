@@ -327,6 +327,7 @@ func TestAnExpectationIsPossible(t *testing.T) {
 		repairs := 0
 		for _, e := range kinds.seen(model.EventFinish) {
 			if e.Kind == "repair" {
+				assert.Regexp(w, "^late:daily:", e.ID)
 				repairs++
 			}
 		}
@@ -373,7 +374,9 @@ func TestAStopOfEverythingIsFound(t *testing.T) {
 			require.NoError(w, err)
 		}, []string{"work", "late"}},
 		"half of the store is away": {func(_ *world, st *partly, _ func()) { st.set(0, 1, 2, 3) }, []string{"process"}},
-		"everything is paused":      {func(w *world, _ *partly, _ func()) { require.NoError(w, w.s.Pause(w.Context(), store.Target{}, model.Pause{})) }, []string{"late"}},
+		"everything is paused": {func(w *world, _ *partly, _ func()) {
+			require.NoError(w, w.s.Pause(w.Context(), store.Target{}, model.Pause{}))
+		}, []string{"late"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -4,6 +4,7 @@ package core
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -299,6 +300,9 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 	return true
 }
 
+// armWithin is how long the end of a run waits at most until its task is watched.
+const armWithin = time.Second
+
 // watchEnded makes sure that the task of a run that has ended is watched, if it is to succeed within a time: a process that knew nothing of its kind may have
 // stored it, or another store. It costs the first end of a run two calls, and the others nothing.
 func watchEnded(r *run) {
@@ -318,10 +322,12 @@ func watchEnded(r *run) {
 		r.state.Watched = &record.Watched{}
 	}
 	t := late.Task{Agent: c.Agent, ID: c.ID, Expects: expects, From: p.s.base.StoreNow(), Recurs: r.body.Recurs()}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), armWithin) // a pull that ends settles its runs, too
+	defer cancel()
 	arm := []late.Task{}
 	// guard: watched-late
 	arm = append(arm, t)
-	if err := late.Arm(p.ctx, p.s.base, arm, false); err != nil {
+	if err := late.Arm(ctx, p.s.base, arm, false); err != nil {
 		p.s.config.Logger.WarnContext(p.ctx, "a task is not watched yet that is to succeed within a time: its next run tries again",
 			slog.String("agent", c.Agent), slog.String("task", c.ID), slog.Any("err", err))
 		return

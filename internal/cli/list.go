@@ -57,12 +57,12 @@ func printTasks(w *table.Page, tasks []core.TaskInfo, next string, all bool) {
 	if all {
 		of = []string{"AGENT"}
 	}
-	if all && !tasks[0].LeaseUntil.IsZero() {
-		printRunning(w, tasks, next)
+	if tasks[0].HeldBy != nil { // of late tasks some may run
+		printHeld(w, tasks, next)
 		return
 	}
-	if tasks[0].HeldBy != nil {
-		printHeld(w, tasks, next)
+	if all && !tasks[0].LeaseUntil.IsZero() {
+		printRunning(w, tasks, next)
 		return
 	}
 	when := "DUE"
