@@ -47,8 +47,12 @@ func callbackSettings() KindConfig {
 
 // handleCallbacks registers the handler that delivers callbacks, if this process does.
 func (s *Scheduler) handleCallbacks() {
-	for _, kind := range []string{model.KindCallback, check.KindTell} {
-		own := s.config.Kinds[kind].Or(callbackSettings()).Or(s.config.Default).Plain()
+	for _, kind := range append([]string{model.KindCallback}, check.Everywhere...) {
+		settings := callbackSettings()
+		if kind == check.KindWatch { // it is never given up
+			settings.MaxAttempts = check.MaxAttempts
+		}
+		own := s.config.Kinds[kind].Or(settings).Or(s.config.Default).Plain()
 		s.base.OfKind[kind] = &own
 		if kind == model.KindCallback && s.config.Callbacks == nil {
 			continue
@@ -59,6 +63,8 @@ func (s *Scheduler) handleCallbacks() {
 			case err != nil:
 			case t.Payload.Watch != nil:
 				err = looker(s).Look(ctx, t.Payload.Watch)
+			case t.Payload.Late != nil && kind == check.KindWatch:
+				err = signalLate(ctx, s, t)
 			default:
 				err = s.deliver(ctx, t)
 			}
@@ -161,8 +167,8 @@ func (s *Scheduler) deliver(ctx context.Context, t *Task[callbackMessage]) error
 			return SkipRetry(fmt.Errorf("the callback %w", err))
 		}
 	}
-	if m.Late != nil {
-		return deliverLate(ctx, s, t, key)
+	if m.Late != nil { // versions that do not know it deliver the task
+		return s.config.Callbacks.Deliver(ctx, m.URL, messageOf(t.RunInfo), m.Late)
 	}
 	known := m.Ended
 	if len(known) == 0 {
@@ -229,13 +235,13 @@ func (s *Scheduler) endOf(ctx context.Context, t *Task[callbackMessage]) (end ti
 	}
 }
 
-// deliverLate notifies that a task is late.
-func deliverLate(ctx context.Context, s *Scheduler, t *Task[callbackMessage], key string) (err error) {
-	m := &t.Payload
-	if key == "" {
-		return s.config.Callbacks.Deliver(ctx, m.URL, messageOf(t.RunInfo), m.Late)
+// signalLate sends the signal that a task is late. While another one of its key is kept, that says the same.
+func signalLate(ctx context.Context, s *Scheduler, t *Task[callbackMessage]) error {
+	key, _ := check.Tells(t.Payload.URL)
+	_, err := s.Signal(ctx, t.Payload.Agent, key, t.Payload.Late)
+	if _, taken := errors.AsType[*model.SignalTakenError](err); taken {
+		return nil
 	}
-	_, err = s.Signal(ctx, m.Agent, key, m.Late)
 	return err
 }
 
@@ -283,11 +289,11 @@ func notifyLate(ctx context.Context, s *Scheduler, w *late.Watch, t *store.Store
 		_, err := s.Submit(ctx, NewTask{Agent: w.Agent, ID: "late" + strings.TrimPrefix(id, "callback"), Kind: kind, Payload: json.RawMessage(message)})
 		return err
 	}
-	kind := check.KindTell
+	kind, delivery := check.KindWatch, callbackMessage{URL: w.Notify, Agent: w.Agent, ID: w.ID, Late: message}
 	if key, _ := check.Tells(w.Notify); key == "" {
-		kind = model.KindCallback
+		kind, delivery.Task, delivery.Ended = model.KindCallback, message, noted{At: wire.Stamp(w.Late.Since.Time())}.encode()
 	}
-	payload, err := json.Marshal(callbackMessage{URL: w.Notify, Agent: w.Agent, ID: w.ID, Late: message})
+	payload, err := json.Marshal(delivery)
 	if err != nil {
 		return err
 	}

@@ -197,7 +197,7 @@ func (s *Scheduler) register(h handler) {
 	}
 	s.handlers[h.kind] = &h
 	s.slots.Bound(h.kind, s.base.Kind(h.kind).Slots)
-	if h.kind != check.KindTell {
+	if !slices.Contains(check.Everywhere, h.kind) {
 		setHandled(s, append(slices.Clone(s.kinds), h.kind))
 	}
 }
@@ -206,7 +206,7 @@ func (s *Scheduler) register(h handler) {
 func setHandled(s *Scheduler, kinds []string) {
 	s.kinds, s.claims = slices.Sorted(slices.Values(kinds)), nil
 	if len(kinds) > 0 {
-		s.claims = slices.Sorted(slices.Values(append(slices.Clone(kinds), check.KindTell)))
+		s.claims = slices.Sorted(slices.Values(append(slices.Clone(kinds), check.Everywhere...)))
 	}
 }
 
@@ -241,7 +241,7 @@ func (s *Scheduler) ownKind(kind string) *inspect.KindInfo {
 func (s *Scheduler) Unhandle(kind string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.handlers[kind] == nil || kind == check.KindTell {
+	if s.handlers[kind] == nil || slices.Contains(check.Everywhere, kind) {
 		return false
 	}
 	delete(s.handlers, kind)

@@ -404,3 +404,25 @@ func TestAStopOfEverythingIsFound(t *testing.T) {
 		})
 	}
 }
+
+// A URL is notified as often as it takes, with the same id, and the agent of the task being paused changes nothing.
+func TestAURLIsNotifiedOfATaskThatIsLate(t *testing.T) {
+	r := &receiver{fails: 3}
+	virtual(t, core.Config{Callbacks: r}, func(w *world) {
+		core.Handle(w.s, "k", func(context.Context, *core.Task[any]) error { return nil })
+		defer w.pulls(w.s)()
+		task := watchedTask()
+		task.OnLate = hook
+		w.submit(task)
+		require.NoError(w, w.s.Pause(w.Context(), store.Target{Agent: "ada"}, model.Pause{}))
+		time.Sleep(20 * time.Minute)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		require.Len(w, r.got, 1)
+		assert.Equal(w, hook, r.got[0].URL)
+		assert.Equal(w, map[string]any{
+			"type": "late", "agent_id": "ada", "id": "t", "kind": "k", "status": "waiting", "expect_success": "15m0s", "late_since": "2000-01-01T00:15:00.000Z", "because": "paused",
+			"text": r.got[0].Task["text"],
+		}, r.got[0].Task)
+	})
+}

@@ -375,7 +375,7 @@ func handlerOf(p *pull, kind string) *handler {
 // kindsOf are the kinds that a pull claims, not to be changed.
 func kindsOf(p *pull) []string {
 	if o := p.scope.loan; o != nil {
-		return append(slices.Clip(o.Kinds), check.KindTell) // as every process that claims anything
+		return append(slices.Clip(o.Kinds), check.Everywhere...) // as every process that claims anything
 	}
 	return claimed(p.s)
 }

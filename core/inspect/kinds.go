@@ -86,8 +86,10 @@ func countHandling(processes map[string]model.Process, all map[string]*KindInfo,
 		for _, kind := range processes[name].Kinds {
 			of(kind).Processes++
 		}
-		if tells := all[check.KindTell]; tells != nil && len(processes[name].Kinds) > 0 { // each process that runs anything sends these signals
-			tells.Processes++
+		for _, kind := range check.Everywhere {
+			if own := all[kind]; own != nil && len(processes[name].Kinds) > 0 { // each process that runs anything handles it
+				own.Processes++
+			}
 		}
 	}
 }

@@ -56,8 +56,8 @@ const MaxCallbackLen = 2048
 
 // NotReserved refuses the kind that only duly itself uses: a caller that could submit its tasks could have anything signed.
 func NotReserved(kind string) error {
-	if kind == KindCallback || kind == check.KindTell {
-		return check.Invalid("kind", "%q is duly's own: submit a task with callback, and duly makes the task that delivers it", kind)
+	if kind == KindCallback || slices.Contains(check.Everywhere, kind) {
+		return check.Invalid("kind", "%q is duly's own: submit a task with callback, or with expect_success, and duly makes its own", kind)
 	}
 	return nil
 }

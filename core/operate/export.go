@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
@@ -151,7 +152,7 @@ func pausedBy(holds []store.Held, target store.Target) *model.PauseLine {
 // exported is the line of a live task; nil for one that is not exported. One that cannot be read fails the export: a copy must not
 // silently lack a task.
 func exported(t *store.Stored) (*taskLine, error) {
-	if t.Order != nil || t.Resting || t.Kind == model.KindCallback || t.Kind == check.KindTell {
+	if t.Order != nil || t.Resting || t.Kind == model.KindCallback || slices.Contains(check.Everywhere, t.Kind) {
 		return nil, nil //nolint:nilnil // there is no such line
 	}
 	b, err := codec.DecodeBody(t.Body)

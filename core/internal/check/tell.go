@@ -7,6 +7,13 @@ import "strings"
 // KindTell is the kind of the tasks that send a signal when another task has ended. It is reserved, and each process that runs anything handles it.
 const KindTell = "duly.tell"
 
+// KindWatch is the kind of the watches of tasks that are to succeed within a time, and of the signals that say that one has not. It is reserved and handled as
+// KindTell is; it is no KindTell, as versions that know no watches would give them up.
+const KindWatch = "duly.watch"
+
+// Everywhere are the kinds that each process handles that runs anything.
+var Everywhere = []string{KindTell, KindWatch}
+
 // What such a callback begins with: behind it is the key of the signal that the agent of the task gets.
 const (
 	TellTask  = "signal:"       // when the task has ended

@@ -177,7 +177,7 @@ func (w *Watch) submission(at store.Millis) submission {
 		body.Group = Group
 	}
 	return submission{store.Submission{
-		Agent: Agent, ID: idOf(w.Agent, w.ID), Kind: check.KindTell, Level: store.LevelHigh, Group: body.Group, Body: body.Encode(),
+		Agent: Agent, ID: idOf(w.Agent, w.ID), Kind: check.KindWatch, Level: store.LevelHigh, Group: body.Group, Body: body.Encode(),
 		Due: store.When{At: max(at, 1)}, Owed: true,
 	}}
 }

@@ -24,7 +24,7 @@ func (a *auditor) claimed(p *process, requests []store.ClaimRequest, claims []st
 			continue
 		}
 		for _, kind := range r.Leave {
-			a.must(leaveIsEarned, kind == model.KindCallback || kind == tellKind || p.completed[kind] || p.late(), "%s leaves %s", p.name, kind)
+			a.must(leaveIsEarned, kind == model.KindCallback || kind == tellKind || kind == watchKind || p.completed[kind] || p.late(), "%s leaves %s", p.name, kind)
 		}
 		a.leasesOver(r)
 		a.newClaim(p, r, c)

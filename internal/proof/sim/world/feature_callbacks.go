@@ -217,7 +217,7 @@ func (a *auditor) posted(e *ends) {
 
 // delivered checks the outcome of a delivery, which differs from that of other tasks.
 func (a *auditor) delivered(o *outcome) bool {
-	if o.t.kind != model.KindCallback && o.t.kind != tellKind {
+	if o.t.kind != model.KindCallback && o.t.kind != tellKind && o.t.kind != watchKind {
 		return false
 	}
 	if o.s.Verb != store.VerbComplete || !bytes.Contains(o.after.Result, []byte(`"skipped"`)) || a.w.restored {

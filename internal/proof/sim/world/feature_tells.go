@@ -163,6 +163,7 @@ var (
 const (
 	watchAgent = "duly.late"
 	lateAgent  = "lena"
+	watchKind  = "duly.watch"
 	neverKey   = "never" // a signal that is never sent
 )
 
@@ -226,7 +227,7 @@ func watchLateness(a *auditor, m *storeModel) watcher {
 				of, within, since := watchOf(sub.Body)
 				a.must(lateIsTrue, since.Add(-within) >= seen[of] || a.w.restored, "%s is late since %s, and has succeeded at %s", of, ms(since), ms(seen[of]))
 				late[of] = true
-			case sub.Agent == watchAgent && sub.Kind == tellKind:
+			case sub.Agent == watchAgent && sub.Kind == watchKind && strings.HasPrefix(sub.ID, "watch:"):
 				of, _, _ := watchOf(sub.Body)
 				late[of] = false
 			}

@@ -257,5 +257,5 @@ func (w *World) befall(f *Fault) {
 
 // runs reports whether a process has a handler for a kind.
 func (p *process) runs(kind string) bool {
-	return slices.Contains(p.plan.Kinds, kind) || kind == gateKind && p.w.plan.Settings.Gates || kind == tellKind || kind == model.KindCallback && p.w.plan.Settings.Callbacks
+	return slices.Contains(p.plan.Kinds, kind) || kind == gateKind && p.w.plan.Settings.Gates || kind == tellKind || kind == watchKind || kind == model.KindCallback && p.w.plan.Settings.Callbacks
 }
