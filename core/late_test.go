@@ -426,3 +426,17 @@ func TestAURLIsNotifiedOfATaskThatIsLate(t *testing.T) {
 		}, r.got[0].Task)
 	})
 }
+
+// The clock of a process that submits does not count, also if the store has not answered it anything yet.
+func TestAWatchGoesByTheClockOfTheStore(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		ahead, err := core.New(w.store, core.Config{Clock: &late{by: time.Hour}})
+		require.NoError(w, err)
+		_, err = ahead.Submit(w.Context(), core.NewTask{Agent: "ada", ID: "t", Kind: "k", ExpectSuccess: 10 * time.Minute})
+		require.NoError(w, err)
+		watch, _, err := w.s.Tasks(w.Context(), core.List{Agent: watches})
+		require.NoError(w, err)
+		require.Len(w, watch, 1)
+		assert.WithinDuration(w, w.begun.Add(10*time.Minute), watch[0].NextRun, time.Second)
+	})
+}

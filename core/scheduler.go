@@ -140,7 +140,10 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 		return nil, err
 	}
 	codec.HoldNew(ctx, tasks, subs)
-	watched := watchedIn(s.base, tasks, subs)
+	watched, err := watchedIn(ctx, s.base, tasks, subs)
+	if err != nil {
+		return nil, err
+	}
 	// guard: watched-first
 	err = late.Arm(ctx, s.base, watched, false)
 	if err != nil {
@@ -176,18 +179,22 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 }
 
 // watchedIn are those of some tasks that are to succeed within a time.
-func watchedIn(b *base.Base, tasks []NewTask, subs []store.Submission) (out []late.Task) {
+func watchedIn(ctx context.Context, b *base.Base, tasks []NewTask, subs []store.Submission) (out []late.Task, err error) {
 	for i := range subs {
 		if tasks[i].ExpectSuccess == 0 && b.Kind(subs[i].Kind).ExpectSuccess == 0 {
 			continue
 		}
 		body, err := codec.DecodeBody(subs[i].Body)
 		if expects := late.Of(b, subs[i].Agent, subs[i].Kind, &body); err == nil && expects != nil {
-			now := b.StoreNow()
+			// guard: watched-by-the-store
+			now, err := b.AskedNow(ctx)
+			if err != nil {
+				return nil, err
+			}
 			out = append(out, late.Task{Agent: subs[i].Agent, ID: subs[i].ID, Expects: expects, From: max(now, subs[i].Due.At, now.Add(subs[i].Due.After)), Recurs: body.Recurs()})
 		}
 	}
-	return out
+	return out, nil
 }
 
 // watchReplaced begins the watches of tasks afresh that have a new definition: what they did before says nothing about it. Where that fails, the watch looks at its

@@ -267,6 +267,9 @@ func (s *Desk) replay(ctx context.Context, t *store.Stored) (time.Time, error) {
 		return time.Time{}, err
 	}
 	if expects := late.Of(s.base, t.Agent, rec.Kind, &b); expects != nil {
+		if _, err := s.base.AskedNow(ctx); err != nil {
+			return time.Time{}, err
+		}
 		if err := late.Arm(ctx, s.base, []late.Task{{Agent: t.Agent, ID: t.ID, Expects: expects, From: s.base.StoreNow(), Recurs: b.Recurs()}}, true); err != nil {
 			return time.Time{}, err
 		}

@@ -128,7 +128,7 @@ func arm(ctx context.Context, b *base.Base, tasks []Task, afresh bool) error {
 		w := Watch{Agent: t.Agent, ID: t.ID, From: t.From, Within: t.Expects.Within, Notify: t.Expects.Notify}
 		at := t.From.Add(w.Within)
 		if afresh { // the task may have succeeded before, or may have to sooner than it had
-			at = b.StoreNow()
+			at = page.Now
 			if from := fromOf(was); t.Recurs && from != 0 && from < at {
 				w.From = from
 			}

@@ -217,6 +217,15 @@ func watchOf(body []byte) (of ref, within time.Duration, since store.Millis) {
 // watchLateness keeps when tasks have succeeded, and which are known to be late.
 func watchLateness(a *auditor, m *storeModel) watcher {
 	succeeded, seen, late, begun := map[ref]store.Millis{}, map[ref]store.Millis{}, map[ref]bool{}, map[ref]store.Millis{}
+	known := func() { // that a task is late
+		for _, t := range m.sorted() {
+			if t.agent != lateAgent || t.phase == ended || t.def == nil || a.w.restored {
+				continue
+			}
+			by := max(succeeded[t.ref], begun[t.ref]).Add(t.def.ExpectSuccess + soon + 5*time.Second)
+			a.must(lateIsKnown, a.now() <= by || late[t.ref] || m.watchIsHeld(a, t.ref), "%s was to succeed by %s, and its watch does not know that it has not", t.ref, ms(by))
+		}
+	}
 	return watcher{
 		submitted: func(sub *store.Submission, placed *store.Submitted) {
 			switch {
@@ -245,15 +254,8 @@ func watchLateness(a *auditor, m *storeModel) watcher {
 			}
 			return false
 		},
-		rest: func() {
-			for _, t := range m.sorted() {
-				if t.agent != lateAgent || t.phase == ended || t.def == nil || a.w.restored {
-					continue
-				}
-				by := max(succeeded[t.ref], begun[t.ref]).Add(t.def.ExpectSuccess + soon + 5*time.Second)
-				a.must(lateIsKnown, a.now() <= by || late[t.ref] || m.watchIsHeld(a, t.ref), "%s was to succeed by %s, and its watch does not know that it has not", t.ref, ms(by))
-			}
-		},
+		kind: known, // tasks that wait for a signal get it then
+		rest: known,
 	}
 }
 

@@ -170,4 +170,7 @@ var keptGuards = []Guard{
 	{"51", sow.Fault{
 		Name: "late-notified", What: "nothing is notified of a task that is late", Change: sow.Swap("l.Notify(ctx, w, t)", "ctx.Err()"),
 	}, inCore, "TestASilentFailureIsTold$"},
+	{"51", sow.Fault{
+		Name: "watched-by-the-store", What: "a watch is due by the clock of the process that submits a task", Change: sow.Swap("b.AskedNow(ctx)", "b.StoreNow(), error(nil)"),
+	}, inCore, "TestAWatchGoesByTheClockOfTheStore$"},
 }
