@@ -140,12 +140,7 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 		return nil, err
 	}
 	codec.HoldNew(ctx, tasks, subs)
-	watched, err := watchedIn(ctx, s.base, tasks, subs)
-	if err != nil {
-		return nil, err
-	}
-	// guard: watched-first
-	err = late.Arm(ctx, s.base, watched, false)
+	watched, err := watchFirst(ctx, s.base, tasks, subs)
 	if err != nil {
 		return nil, err
 	}
@@ -178,8 +173,8 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 	return out, s.describeExisting(ctx, out, subs)
 }
 
-// watchedIn are those of some tasks that are to succeed within a time.
-func watchedIn(ctx context.Context, b *base.Base, tasks []NewTask, subs []store.Submission) (out []late.Task, err error) {
+// watchFirst makes sure that those of some tasks are watched that are to succeed within a time, and returns them.
+func watchFirst(ctx context.Context, b *base.Base, tasks []NewTask, subs []store.Submission) (out []late.Task, err error) {
 	for i := range subs {
 		if tasks[i].ExpectSuccess == 0 && b.Kind(subs[i].Kind).ExpectSuccess == 0 {
 			continue
@@ -194,7 +189,9 @@ func watchedIn(ctx context.Context, b *base.Base, tasks []NewTask, subs []store.
 			out = append(out, late.Task{Agent: subs[i].Agent, ID: subs[i].ID, Expects: expects, From: max(now, subs[i].Due.At, now.Add(subs[i].Due.After)), Recurs: body.Recurs()})
 		}
 	}
-	return out, nil
+	// guard: watched-first
+	err = late.Arm(ctx, b, out, false)
+	return out, err
 }
 
 // watchReplaced begins the watches of tasks afresh that have a new definition: what they did before says nothing about it. Where that fails, the watch looks at its
