@@ -267,7 +267,7 @@ func (l *Looker) look(ctx context.Context, w *Watch) (again time.Duration, err e
 // over is when the watch of a task looks again that does not live; zero for never. A task may be about to be stored: Arm comes first.
 func over(now store.Millis, w *Watch, t *store.Stored) time.Duration {
 	if left := w.From.Add(latest).Sub(now); t.Status == "" && left > 0 && w.Late == nil {
-		return left
+		return min(left, recheck(w.Within))
 	}
 	return 0
 }

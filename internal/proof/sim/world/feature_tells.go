@@ -222,7 +222,8 @@ func watchLateness(a *auditor, m *storeModel) watcher {
 			if t.agent != lateAgent || t.phase == ended || t.def == nil || a.w.restored {
 				continue
 			}
-			by := max(succeeded[t.ref], begun[t.ref]).Add(t.def.ExpectSuccess + soon + 5*time.Second)
+			// A watch that a store was too full for tries again in ten seconds.
+			by := max(succeeded[t.ref], begun[t.ref]).Add(t.def.ExpectSuccess + soon + 15*time.Second)
 			a.must(lateIsKnown, a.now() <= by || late[t.ref] || m.watchIsHeld(a, t.ref), "%s was to succeed by %s, and its watch does not know that it has not", t.ref, ms(by))
 		}
 	}
