@@ -293,24 +293,24 @@ func TestAnExpectationIsEdited(t *testing.T) {
 		require.NoError(w, err)
 		time.Sleep(3 * time.Hour)
 		assert.Len(w, w.seen(model.EventLate), 1)
-		assert.Zero(w, w.live(watches))
+		assert.Zero(w, w.watches())
 		_, err = w.s.Edit(w.Context(), "ada", "t", json.RawMessage(`{"expect_success":"2h"}`))
 		require.NoError(w, err)
-		assert.Equal(w, 1, w.live(watches))
+		assert.Equal(w, 1, w.watches())
 		err = w.s.Delete(w.Context(), "ada", "t")
 		require.NoError(w, err)
 		time.Sleep(3 * time.Hour)
-		assert.Zero(w, w.live(watches), "a task that is gone is not watched")
+		assert.Zero(w, w.watches(), "a task that is gone is not watched")
 	})
 }
 
 // watches is the agent of the watches.
 const watches = "duly.late"
 
-// live is how many live tasks an agent has.
-func (w *world) live(agent string) int {
+// watches is how many watches there are.
+func (w *world) watches() int {
 	w.Helper()
-	all, _, err := w.s.Tasks(w.Context(), core.List{Agent: agent, Status: []store.Status{store.StatusWaiting, store.StatusInProgress}})
+	all, _, err := w.s.Tasks(w.Context(), core.List{Agent: watches, Status: []store.Status{store.StatusWaiting, store.StatusInProgress}})
 	require.NoError(w, err)
 	return len(all)
 }
@@ -446,5 +446,60 @@ func TestAWatchGoesByTheClockOfTheStore(t *testing.T) {
 		require.NoError(w, err)
 		require.Len(w, watch, 1)
 		assert.WithinDuration(w, w.begun.Add(10*time.Minute), watch[0].NextRun, time.Second)
+	})
+}
+
+// An agent has no watches beyond its tasks, however it submits and ends them: else it could fill the store past its quota.
+func TestWatchesEndWithTheirTasks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorldOn(t, memstore.New(memstore.Config{MaxTasks: 3}), core.Config{})
+		core.Handle(w.s, "k", func(_ context.Context, task *core.Task[any]) error {
+			if task.ID == "dies" {
+				return core.SkipRetry(errors.New("no"))
+			}
+			return nil
+		})
+		const far = 9 * 365 * 24 * time.Hour
+		task := func(id string) core.NewTask {
+			return core.NewTask{Agent: "ada", ID: id, Kind: "k", At: time.Now().Add(far), ExpectSuccess: time.Hour}
+		}
+		w.submit(task("1"), task("2"), task("3"))
+		assert.Equal(t, 3, w.watches())
+		for _, id := range []string{"4", "5"} {
+			_, err := w.s.Submit(w.Context(), task(id))
+			require.Equal(t, core.CodeLimit, core.CodeOf(err))
+		}
+		taken := task("1")
+		taken.OnConflict = core.OnConflictFail
+		_, err := w.s.Submit(w.Context(), taken)
+		require.Equal(t, core.CodeConflict, core.CodeOf(err))
+		assert.Equal(t, 3, w.watches(), "what is refused leaves none")
+
+		_, err = w.s.Cancel(w.Context(), "ada", "1", core.Order{})
+		require.NoError(t, err)
+		require.NoError(t, w.s.Delete(w.Context(), "ada", "2"))
+		assert.Equal(t, 1, w.watches())
+		for _, id := range []string{"now", "dies"} {
+			w.submit(core.NewTask{Agent: "ada", ID: id, Kind: "k", ExpectSuccess: time.Hour})
+		}
+		w.runUntil(time.Minute)
+		assert.Equal(t, 1, w.watches(), "of the task that is left")
+		_, err = w.s.Forget(w.Context(), "ada", nil)
+		require.NoError(t, err)
+		assert.Zero(t, w.watches())
+	})
+}
+
+// A notice that is refused does not keep its task from being late.
+func TestARefusedNoticeHidesNothing(t *testing.T) {
+	virtual(t, core.Config{Kinds: map[string]core.KindConfig{"repair": {Disabled: true}}}, func(w *world) {
+		core.Handle(w.s, "k", func(context.Context, *core.Task[any]) error { return errors.New("no") })
+		defer w.pulls(w.s)()
+		task := watchedTask()
+		task.OnLate = "task:repair"
+		w.submit(task)
+		time.Sleep(20 * time.Minute)
+		assert.Len(w, w.seen(model.EventLate), 1)
 	})
 }

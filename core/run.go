@@ -307,7 +307,7 @@ const armWithin = time.Second
 // stored it, or another store. It costs the first end of a run two calls, and the others nothing.
 func watchEnded(r *run) {
 	p, c := r.pull, r.claimed
-	if r.body.Parent != "" {
+	if !r.body.Recurs() { // it is watched since its submit, and ends with its first success
 		return
 	}
 	if r.state.Watched != nil && r.state.Watched.Armed {
@@ -327,12 +327,29 @@ func watchEnded(r *run) {
 	arm := []late.Task{}
 	// guard: watched-late
 	arm = append(arm, t)
-	if err := late.Arm(ctx, p.s.base, arm, false); err != nil {
+	if _, err := late.Arm(ctx, p.s.base, arm, false); err != nil {
 		p.s.config.Logger.WarnContext(p.ctx, "a task is not watched yet that is to succeed within a time: its next run tries again",
 			slog.String("agent", c.Agent), slog.String("task", c.ID), slog.Any("err", err))
 		return
 	}
 	r.state.Watched.Armed = true
+}
+
+// endsWatched reports whether the verdict on a run ends a task that has a watch.
+func (r *run) endsWatched() bool {
+	return r.verdict.Settlement.Verb.Ends() && (r.body.Expects != nil || r.state.Watched != nil)
+}
+
+// disarmEnded ends the watches of tasks whose ends are stored.
+func disarmEnded(ctx context.Context, s *Scheduler, batch []*run, results []store.Settled) {
+	var ended []late.Task
+	for i, r := range batch {
+		if r.endsWatched() && results[i].Err == nil {
+			ended = append(ended, late.Task{Agent: r.claimed.Agent, ID: r.claimed.ID})
+		}
+	}
+	// guard: watched-ended
+	late.Disarm(ctx, s.base, ended)
 }
 
 // facts are what is known of the run now.

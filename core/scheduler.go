@@ -140,7 +140,7 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 		return nil, err
 	}
 	codec.HoldNew(ctx, tasks, subs)
-	watched, err := watchFirst(ctx, s.base, tasks, subs)
+	watched, armed, err := watchFirst(ctx, s.base, tasks, subs)
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +151,7 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 		placed, was, err = s.place(ctx, tasks, subs, err)
 	}
 	if err != nil {
+		watchNoMore(ctx, s.base, armed, err)
 		return nil, s.broken(origin, subs, err)
 	}
 	s.replanSubmitted(ctx, subs, placed, with)
@@ -173,8 +174,9 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 	return out, s.describeExisting(ctx, out, subs)
 }
 
-// watchFirst makes sure that those of some tasks are watched that are to succeed within a time, and returns them.
-func watchFirst(ctx context.Context, b *base.Base, tasks []NewTask, subs []store.Submission) (out []late.Task, err error) {
+// watchFirst makes sure that those of some tasks are watched that are to succeed within a time, and returns them, and those of them that were not watched
+// before.
+func watchFirst(ctx context.Context, b *base.Base, tasks []NewTask, subs []store.Submission) (out, armed []late.Task, err error) {
 	for i := range subs {
 		if tasks[i].ExpectSuccess == 0 && b.Kind(subs[i].Kind).ExpectSuccess == 0 {
 			continue
@@ -184,14 +186,23 @@ func watchFirst(ctx context.Context, b *base.Base, tasks []NewTask, subs []store
 			// guard: watched-by-the-store
 			now, err := b.AskedNow(ctx)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			out = append(out, late.Task{Agent: subs[i].Agent, ID: subs[i].ID, Expects: expects, From: max(now, subs[i].Due.At, now.Add(subs[i].Due.After)), Recurs: body.Recurs()})
 		}
 	}
 	// guard: watched-first
-	err = late.Arm(ctx, b, out, false)
-	return out, err
+	armed, err = late.Arm(ctx, b, out, false)
+	return out, armed, err
+}
+
+// watchNoMore ends the watches of tasks that were refused, unless it is not known whether they are stored.
+func watchNoMore(ctx context.Context, b *base.Base, armed []late.Task, err error) {
+	// guard: watched-refused
+	if code := CodeOf(err); code == CodeUnavailable || code == CodeInternal {
+		return
+	}
+	late.Disarm(ctx, b, armed)
 }
 
 // watchReplaced begins the watches of tasks afresh that have a new definition: what they did before says nothing about it. Where that fails, the watch looks at its
@@ -202,7 +213,7 @@ func watchReplaced(ctx context.Context, b *base.Base, watched []late.Task, subs 
 		return !placed[at].Replaced
 	})
 	// guard: watched-afresh
-	if err := late.Arm(ctx, b, watched, true); err != nil {
+	if _, err := late.Arm(ctx, b, watched, true); err != nil {
 		b.Config.Logger.WarnContext(ctx, "the watches of tasks with a new definition look as they would have before", slog.Int("tasks", len(watched)), slog.Any("err", err))
 	}
 }

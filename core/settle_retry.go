@@ -109,6 +109,7 @@ func (t *settler) try(ctx context.Context, batch []*run, runs []store.Settlement
 		results, err := t.s.store.Settle(ctx, runs)
 		if err == nil {
 			t.s.confirmAll(ctx, batch, results)
+			disarmEnded(ctx, t.s, batch, results)
 			batch, runs, err = sortOut(batch, runs, results)
 		}
 		if err != nil {

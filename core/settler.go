@@ -99,7 +99,7 @@ func (t *settler) patience(r *run) time.Duration {
 	if t.series == nil || s.Verb == store.VerbRelease || r.pull.over() || r.pull.serial() || r.verdict.Busy != nil {
 		return 0
 	}
-	if !r.endsWithCallback() && (r.waits == untilNextClaim || r.waits == ifDueAgain && s.Verb == store.VerbAgain) {
+	if !r.endsWithCallback() && !r.endsWatched() && (r.waits == untilNextClaim || r.waits == ifDueAgain && s.Verb == store.VerbAgain) {
 		if d := t.series.untilClaim(); d > 0 {
 			return d
 		}

@@ -197,6 +197,7 @@ func (s *Desk) tryCancel(
 	default:
 		change.To = store.StatusCancelled
 		s.engine.ConfirmCancel(ctx, t, delivery)
+		disarm(ctx, s.base, t)
 	}
 	s.base.Changed(change, &b, 0)
 	return change.To, nil
@@ -220,10 +221,25 @@ func (s *Desk) Delete(ctx context.Context, agent, id string) error {
 		effects, err := s.base.Store.Delete(ctx, []store.Deletion{{Agent: agent, ID: id, Group: b.Group}})
 		_, err = effect(t, effects, err)
 		if err == nil {
+			disarm(ctx, s.base, t)
 			s.base.Changed(change, &b, 0)
 		}
 		return err
 	})
+}
+
+// disarm ends the watches of tasks that have ended by an order, as they were read.
+func disarm(ctx context.Context, of *base.Base, tasks ...*store.Stored) {
+	var watched []late.Task
+	for _, t := range tasks {
+		b, err := codec.DecodeBody(t.Body)
+		st, wrong := record.DecodeState(t.State)
+		if errors.Join(err, wrong) == nil && (b.Expects != nil || st.Watched != nil) {
+			watched = append(watched, late.Task{Agent: t.Agent, ID: t.ID})
+		}
+	}
+	// guard: watched-undone
+	late.Disarm(ctx, of, watched)
 }
 
 // Replay makes a dead task live again: due now, with all its attempts and its history. It fails with ErrNotFound if there
@@ -270,7 +286,7 @@ func (s *Desk) replay(ctx context.Context, t *store.Stored) (time.Time, error) {
 		if _, err := s.base.AskedNow(ctx); err != nil {
 			return time.Time{}, err
 		}
-		if err := late.Arm(ctx, s.base, []late.Task{{Agent: t.Agent, ID: t.ID, Expects: expects, From: s.base.StoreNow(), Recurs: b.Recurs()}}, true); err != nil {
+		if _, err := late.Arm(ctx, s.base, []late.Task{{Agent: t.Agent, ID: t.ID, Expects: expects, From: s.base.StoreNow(), Recurs: b.Recurs()}}, true); err != nil {
 			return time.Time{}, err
 		}
 	}

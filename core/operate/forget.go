@@ -97,6 +97,7 @@ func submittedAt(t *store.Stored) store.Millis {
 // forgetTasks deletes the tasks of a page that were submitted before a time, and the counts of their groups. It returns how many.
 func (s *Desk) forgetTasks(ctx context.Context, agent string, begun store.Millis, tasks []store.Stored) (int, error) {
 	var deletions []store.Deletion
+	var gone []*store.Stored
 	r := store.Remains{Agent: agent}
 	seen := map[string]bool{}
 	for i := range tasks {
@@ -105,6 +106,7 @@ func (s *Desk) forgetTasks(ctx context.Context, agent string, begun store.Millis
 			continue
 		}
 		group := groupOf(t)
+		gone = append(gone, t)
 		deletions = append(deletions, store.Deletion{Agent: agent, ID: t.ID, Group: group})
 		if group != "" && !seen[group] {
 			seen[group] = true
@@ -124,6 +126,7 @@ func (s *Desk) forgetTasks(ctx context.Context, agent string, begun store.Millis
 			n++
 		}
 	}
+	disarm(ctx, s.base, gone...)
 	if len(r.Groups) > 0 {
 		_, err = s.base.Store.Forget(ctx, r)
 	}

@@ -35,6 +35,9 @@ const (
 	latest  = 5 * time.Minute
 )
 
+// longest is how long a watch sleeps at most, so that one whose task has gone without a word does not stay for years.
+const longest = 24 * time.Hour
+
 // tryAgain is how soon a watch looks again that could not: it is never given up.
 const tryAgain = 10 * time.Second
 
@@ -44,6 +47,7 @@ type Watch struct {
 	ID     string        `json:"id"`
 	From   store.Millis  `json:"from"`   // when the task began to be watched, or is first due: it counts until the task has succeeded
 	Within time.Duration `json:"within"` // as the process knew it that armed the watch
+	Armed  store.Millis  `json:"armed"`  // when it was armed: its task may not be stored yet
 	Notify string        `json:"notify,omitempty"`
 	Late   *Late         `json:"late,omitempty"` // nil while the task is on time
 }
@@ -95,55 +99,78 @@ func idOf(agent, id string) string {
 }
 
 // Arm makes sure that tasks are watched: a watch that lives stays as it is, unless it is to begin afresh, as its task has. It is called before a task is stored,
-// so that a task whose process dies then is watched too; the watch of a task that was not stored ends by itself.
-func Arm(ctx context.Context, b *base.Base, tasks []Task, afresh bool) (err error) {
+// so that a task whose process dies then is watched too; the watch of a task that was not stored ends by itself. It returns those that had no watch before.
+func Arm(ctx context.Context, b *base.Base, tasks []Task, afresh bool) (armed []Task, err error) {
 	if len(tasks) == 0 {
-		return nil
+		return nil, nil
 	}
 	b.Watching.Store(true)
 	for range base.MostTries {
-		if err = arm(ctx, b, tasks, afresh); !errors.Is(err, store.ErrChanged) {
-			return err
+		if armed, err = arm(ctx, b, tasks, afresh); !errors.Is(err, store.ErrChanged) {
+			return armed, err
 		}
 	}
-	return err
+	return nil, err
+}
+
+// Disarm ends the watches of tasks that have ended, or were refused: an agent must not have watches beyond its tasks. A watch that is left, as this fails, ends by
+// itself within a day.
+func Disarm(ctx context.Context, b *base.Base, tasks []Task) {
+	if len(tasks) == 0 {
+		return
+	}
+	deletions := make([]store.Deletion, len(tasks))
+	for i := range tasks {
+		deletions[i] = store.Deletion{Agent: Agent, ID: idOf(tasks[i].Agent, tasks[i].ID), Group: Group}
+	}
+	if _, err := b.Store.Delete(ctx, deletions); err != nil {
+		b.Config.Logger.WarnContext(ctx, "the watches of tasks that have ended end later, by themselves", slog.Int("tasks", len(tasks)), slog.Any("err", err))
+	}
 }
 
 // arm is one try of Arm.
-func arm(ctx context.Context, b *base.Base, tasks []Task, afresh bool) error {
+func arm(ctx context.Context, b *base.Base, tasks []Task, afresh bool) (armed []Task, err error) {
 	q := store.Get{Agent: Agent}
 	for i := range tasks {
 		q.IDs = append(q.IDs, idOf(tasks[i].Agent, tasks[i].ID))
 	}
 	page, err := b.Store.Get(ctx, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var subs []store.Submission
 	for i := range tasks {
-		t, was := &tasks[i], &page.Tasks[i]
-		if was.Status != "" && !was.Status.Finished() && !afresh {
+		was := &page.Tasks[i]
+		lives := was.Status != "" && !was.Status.Finished()
+		if lives && !afresh {
 			continue
 		}
-		w := Watch{Agent: t.Agent, ID: t.ID, From: t.From, Within: t.Expects.Within, Notify: t.Expects.Notify}
-		at := t.From.Add(w.Within)
-		if afresh { // the task may have succeeded before, or may have to sooner than it had
-			at = page.Now
-			if from := fromOf(was); t.Recurs && from != 0 && from < at {
-				w.From = from
-			}
+		if !lives {
+			armed = append(armed, tasks[i])
 		}
-		sub := w.submission(at)
-		if was.Status != "" {
-			sub.replaces(was)
+		subs = append(subs, tasks[i].watch(was, page.Now, afresh))
+	}
+	if len(subs) > 0 {
+		_, err = b.Store.Submit(ctx, subs)
+	}
+	return armed, err
+}
+
+// watch is the watch of the task, as it is stored in place of what there was.
+func (t *Task) watch(was *store.Stored, now store.Millis, afresh bool) store.Submission {
+	w := Watch{Agent: t.Agent, ID: t.ID, From: t.From, Within: t.Expects.Within, Notify: t.Expects.Notify, Armed: now}
+	at := min(t.From.Add(w.Within), now.Add(longest))
+	if afresh { // the task may have succeeded before, or may have to sooner than it had
+		at = now
+		if from := fromOf(was); t.Recurs && from != 0 && from < at {
+			w.From = from
 		}
-		subs = append(subs, sub.Submission)
 	}
-	if len(subs) == 0 {
-		return nil
+	sub := w.submission(at)
+	if was.Status != "" {
+		sub.replaces(was)
 	}
-	_, err = b.Store.Submit(ctx, subs)
-	return err
+	return sub.Submission
 }
 
 // fromOf is since when a watch that lives counts; zero for one that does not.
@@ -252,7 +279,7 @@ func (l *Looker) look(ctx context.Context, w *Watch) (again time.Duration, err e
 	by := from.Add(expects.Within)
 	switch {
 	case now < by && w.Late == nil:
-		return by.Sub(now), nil
+		return min(by.Sub(now), longest), nil
 	case now < by:
 		return l.onTime(ctx, w, t, by)
 	// guard: late
@@ -266,7 +293,7 @@ func (l *Looker) look(ctx context.Context, w *Watch) (again time.Duration, err e
 
 // over is when the watch of a task looks again that does not live; zero for never. A task may be about to be stored: Arm comes first.
 func over(now store.Millis, w *Watch, t *store.Stored) time.Duration {
-	if left := w.From.Add(latest).Sub(now); t.Status == "" && left > 0 && w.Late == nil {
+	if left := w.Armed.Add(latest).Sub(now); t.Status == "" && left > 0 && w.Late == nil {
 		return min(left, recheck(w.Within))
 	}
 	return 0
@@ -320,8 +347,14 @@ func (l *Looker) late(ctx context.Context, w *Watch, t *store.Stored, since stor
 	}
 	w.Late = &Late{Since: since, Because: why.Code, Text: check.Clip(why.Text)}
 	// guard: late-notified
-	if err := l.Notify(ctx, w, t); err != nil {
+	err = l.Notify(ctx, w, t)
+	// guard: late-refused
+	if code := model.CodeOf(err); code == model.CodeUnavailable || code == model.CodeStoreFull {
 		return 0, err
+	}
+	if err != nil { // such as by the quota of the agent: the task is late all the same
+		l.Base.Config.Logger.WarnContext(ctx, "a task is late, and what it has as on_late is refused",
+			slog.String("agent", w.Agent), slog.String("task", w.ID), slog.Any("err", err))
 	}
 	again := recheck(w.Within)
 	if err := l.become(ctx, w, l.Base.StoreNow().Add(again)); err != nil {
@@ -335,11 +368,12 @@ func (l *Looker) late(ctx context.Context, w *Watch, t *store.Stored, since stor
 func (l *Looker) onTime(ctx context.Context, w *Watch, t *store.Stored, by store.Millis) (time.Duration, error) {
 	was := *w
 	w.Late = nil
-	if err := l.become(ctx, w, by); err != nil {
+	at := min(by, l.Base.StoreNow().Add(longest))
+	if err := l.become(ctx, w, at); err != nil {
 		return 0, err
 	}
 	l.emit(model.EventOnTime, &was, t)
-	return by.Sub(l.Base.StoreNow()), nil
+	return at.Sub(l.Base.StoreNow()), nil
 }
 
 // become has the watch, which runs, know something else when its run ends.

@@ -173,4 +173,16 @@ var keptGuards = []Guard{
 	{"51", sow.Fault{
 		Name: "watched-by-the-store", What: "a watch is due by the clock of the process that submits a task", Change: sow.Swap("b.AskedNow(ctx)", "b.StoreNow(), error(nil)"),
 	}, inCore, "TestAWatchGoesByTheClockOfTheStore$"},
+	{"51", sow.Fault{
+		Name: "late-refused", What: "a task whose notice is refused is never late", Change: sow.Swap("code == model.CodeUnavailable || code == model.CodeStoreFull", "code != \"\""),
+	}, inCore, "TestARefusedNoticeHidesNothing$"},
+	{"51", sow.Fault{
+		Name: "watched-refused", What: "a submit that is refused leaves a watch", Change: sow.Always,
+	}, inCore, "TestWatchesEndWithTheirTasks$"},
+	{"51", sow.Fault{
+		Name: "watched-ended", What: "a task that has ended leaves its watch", Change: sow.Drop,
+	}, inCore, "TestWatchesEndWithTheirTasks$"},
+	{"51", sow.Fault{
+		Name: "watched-undone", What: "a task that was cancelled or deleted leaves its watch", Change: sow.Drop,
+	}, inCore, "TestWatchesEndWithTheirTasks$"},
 }
