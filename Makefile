@@ -42,7 +42,7 @@ run: build ## run the quickstart: a daemon that keeps its tasks in a folder
 
 .PHONY: build
 build: ## build bin/duly
-	@echo 'building bin/duly: up to a minute the first time, a moment later on' >&2
+	@echo 'building bin/duly: a minute or two the first time, a moment later on' >&2
 	@go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/duly ./cmd/duly
 
 # What the image is for.

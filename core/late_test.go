@@ -503,3 +503,16 @@ func TestARefusedNoticeHidesNothing(t *testing.T) {
 		assert.Len(w, w.seen(model.EventLate), 1)
 	})
 }
+
+// Many short expectations that fail cost little: their watches look less and less often.
+func TestAWatchTires(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		core.Handle(w.s, "other", func(context.Context, *core.Task[any]) error { return nil })
+		w.submit(core.NewTask{Agent: "ada", ID: "t", Kind: "k", ExpectSuccess: time.Second})
+		w.runUntil(time.Hour)
+		watch, _, err := w.s.Tasks(w.Context(), core.List{Agent: watches})
+		require.NoError(w, err)
+		require.Len(w, watch, 1)
+		assert.Less(w, watch[0].RunCount, int64(50))
+	})
+}

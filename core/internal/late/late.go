@@ -29,7 +29,8 @@ const (
 	Group = "late"
 )
 
-// How often the watch of a task that is late looks whether it has succeeded: ten times in the time that it was to take, within these bounds.
+// How often the watch of a task that is late looks whether it has succeeded, within these bounds: ten times in the time that it was to take, and four times in that
+// for which it has been late.
 const (
 	soonest = time.Second
 	latest  = 5 * time.Minute
@@ -287,14 +288,14 @@ func (l *Looker) look(ctx context.Context, w *Watch) (again time.Duration, err e
 		w.Notify, w.Within = expects.Notify, expects.Within
 		return l.late(ctx, w, t, by)
 	default:
-		return recheck(expects.Within), nil
+		return recheck(expects.Within, now.Sub(w.Late.Since)), nil
 	}
 }
 
 // over is when the watch of a task looks again that does not live; zero for never. A task may be about to be stored: Arm comes first.
 func over(now store.Millis, w *Watch, t *store.Stored) time.Duration {
 	if left := w.Armed.Add(latest).Sub(now); t.Status == "" && left > 0 && w.Late == nil {
-		return min(left, recheck(w.Within))
+		return min(left, recheck(w.Within, 0))
 	}
 	return 0
 }
@@ -336,8 +337,11 @@ func (l *Looker) succeeded(ctx context.Context, t *store.Stored) (last store.Mil
 	return last, nil
 }
 
-// recheck is how soon a task is looked at again that is late.
-func recheck(within time.Duration) time.Duration { return min(max(within/10, soonest), latest) }
+// recheck is how soon a task is looked at again that has been late for a time: less and less often, so that many short expectations that fail cost little.
+func recheck(within, late time.Duration) time.Duration {
+	// guard: late-tires
+	return min(max(within/10, late/4, soonest), latest)
+}
 
 // late tells that a task is late, and has the watch know that.
 func (l *Looker) late(ctx context.Context, w *Watch, t *store.Stored, since store.Millis) (time.Duration, error) {
@@ -356,7 +360,7 @@ func (l *Looker) late(ctx context.Context, w *Watch, t *store.Stored, since stor
 		l.Base.Config.Logger.WarnContext(ctx, "a task is late, and what it has as on_late is refused",
 			slog.String("agent", w.Agent), slog.String("task", w.ID), slog.Any("err", err))
 	}
-	again := recheck(w.Within)
+	again := recheck(w.Within, 0)
 	if err := l.become(ctx, w, l.Base.StoreNow().Add(again)); err != nil {
 		return 0, err
 	}
