@@ -516,3 +516,18 @@ func TestAWatchTires(t *testing.T) {
 		assert.Less(w, watch[0].RunCount, int64(50))
 	})
 }
+
+// A watch is never given up, however many processes die with it: it runs no code that could end them.
+func TestAWatchOutlivesItsProcesses(t *testing.T) {
+	virtual(t, core.Config{MaxCrashes: 2}, func(w *world) {
+		core.Handle(w.s, "other", func(context.Context, *core.Task[any]) error { return nil })
+		w.submit(core.NewTask{Agent: "ada", ID: "t", Kind: "k", ExpectSuccess: time.Second})
+		time.Sleep(2 * time.Second)
+		for range 6 {
+			w.dies(watches, "duly.watch")
+		}
+		w.runUntil(time.Minute)
+		assert.Len(w, w.seen(model.EventLate), 1)
+		assert.Equal(w, 1, w.watches())
+	})
+}
