@@ -10,6 +10,7 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -41,19 +42,20 @@ func TestEachCodeHasItsExitCode(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/reference/errors.md")
 	require.NoError(t, err)
-	var code, status string
+	var says atomic.Pointer[[2]string] // the code and the status of the next answer
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		n, _ := strconv.Atoi(status)
+		n, _ := strconv.Atoi(says.Load()[1])
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(n)
-		_ = json.NewEncoder(w).Encode(map[string]any{"code": code, "detail": "why <it> is so", "status": n})
+		_ = json.NewEncoder(w).Encode(map[string]any{"code": says.Load()[0], "detail": "why <it> is so", "status": n})
 	}))
 	defer server.Close()
 	byStatus := map[string]int{"400": 2, "413": 2, "415": 2, "404": 3, "401": 6, "403": 6, "409": 7, "429": 5, "503": 5, "500": 1, "422": 1, "405": 1}
 	rows := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (\\d+) [^|]*\\| (\\d) \\|").FindAllStringSubmatch(string(page), -1)
 	require.Greater(t, len(rows), 20)
 	for _, row := range rows {
-		code, status = row[1], row[2]
+		code, status := row[1], row[2]
+		says.Store(&[2]string{code, status})
 		want, err := strconv.Atoi(row[3])
 		require.NoError(t, err)
 		switch code {
@@ -71,7 +73,7 @@ func TestEachCodeHasItsExitCode(t *testing.T) {
 			assert.Equal(t, "why <it> is so", got.Detail)
 		}
 	}
-	code, status = "quota", "403"
+	says.Store(&[2]string{"quota", "403"})
 	assert.Equal(t, 6, noRedis().fails(t, "stats", "--server", server.URL).Exit, "what a quota never allows")
 }
 
