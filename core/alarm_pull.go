@@ -81,12 +81,48 @@ func (p *pull) awaitsDue() bool {
 	if !p.claimed {
 		wait = alarmEarly
 	}
+	news := p.outlook.linger()
 	next, now := p.outlook.next(), p.s.base.StoreNow()
 	if next <= now || next > now.Add(wait) {
 		return false
 	}
-	p.pauseFor(next.Time().Sub(now.Time()))
+	p.lingerFor(next.Time().Sub(now.Time()), news)
 	return !p.over()
+}
+
+// linger is closed when a run ends; it is now if one has since the pull has looked what is ready.
+func (o *outlook) linger() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	news := make(chan struct{})
+	if o.lingers = news; o.roused {
+		close(news)
+		o.lingers = nil
+	}
+	return news
+}
+
+// rouse ends the wait of a pull that lingers, as a run has ended, which may have made something due, or room for it.
+func (o *outlook) rouse() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.roused = true
+	if o.lingers != nil {
+		close(o.lingers)
+		o.lingers = nil
+	}
+}
+
+// lingerFor waits for a while, or until a run ends: one that frees a limit is followed by the next that waits for it.
+func (p *pull) lingerFor(d time.Duration, news <-chan struct{}) {
+	timer := make(chan struct{})
+	defer p.s.config.Clock.AfterFunc(d, func() { close(timer) })()
+	select {
+	case <-timer:
+	// guard: linger
+	case <-news:
+	case <-p.claiming.Done():
+	}
 }
 
 // bookWhileRunning books an alarm if the runs of a pull that claims no more take long, until it is stopped.

@@ -347,6 +347,27 @@ func TestAlarmsWhileARunTakesLong(t *testing.T) {
 	})
 }
 
+// A pull that waits for what falls due within a moment claims what a run has made room for, at once.
+func TestRoomIsUsedWhileAPullWaits(t *testing.T) {
+	inCloud(t, func(c *cloud) {
+		s, err := core.New(c.store, core.Config{Alarm: c, Default: core.KindConfig{Spread: -1}, Limits: []core.Limit{{Concurrency: 1}}})
+		require.NoError(t, err)
+		starts := map[string]time.Duration{}
+		core.Handle(s, "k", func(_ context.Context, task *core.Task[note]) error {
+			starts[task.ID] = time.Since(c.begun)
+			time.Sleep(10 * time.Millisecond)
+			return nil
+		})
+		_, err = s.Submit(c.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "k"}, core.NewTask{Agent: "a", ID: "2", Kind: "k"},
+			core.NewTask{Agent: "a", ID: "3", Kind: "k"}, core.NewTask{Agent: "a", ID: "soon", Kind: "k", Delay: time.Second})
+		require.NoError(t, err)
+		r, err := s.RunDue(c.Context(), core.Scope{})
+		require.NoError(t, err)
+		assert.Equal(t, 4, r.Completed)
+		assert.Equal(t, map[string]time.Duration{"1": 0, "2": 10 * time.Millisecond, "3": 20 * time.Millisecond, "soon": time.Second}, starts)
+	})
+}
+
 // A pull says that nobody is going to come; a submit does not, as it was carried out: it is on record in the log, and the next call tries
 // again.
 func TestAnAlarmThatCannotBeSet(t *testing.T) {

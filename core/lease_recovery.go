@@ -42,8 +42,10 @@ func (p *pull) awaitsNotice() bool {
 	if p.noticed.IsZero() || p.scope.Series != nil || p.over() || p.left == 0 {
 		return false
 	}
-	p.noticed = time.Time{}
-	p.pauseFor(wait + time.Millisecond)
+	news := p.outlook.linger()
+	if p.lingerFor(wait+time.Millisecond, news); p.s.config.Clock.Now().After(p.noticed) {
+		p.noticed = time.Time{}
+	}
 	return !p.over()
 }
 

@@ -290,6 +290,9 @@ func (r *run) stored(result store.Settled) {
 		p.outlook.settle(partition, p.s.base.StoreNow())
 		p.outlook.freed(partition)
 	}
+	if !v.Released && p.scope.Series == nil {
+		p.outlook.rouse()
+	}
 	if p.s.base.HasListeners() {
 		r.tellStored(typ, result)
 	}

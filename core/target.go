@@ -99,7 +99,9 @@ type outlook struct {
 	series  *Series     // nil for a pull that no pull follows, and one that names agents
 	targets []*target
 	byIndex map[int]*target
-	agents  int // named in them
+	agents  int           // named in them
+	roused  bool          // a run has ended since the pull has looked what is ready
+	lingers chan struct{} // closed when one does; nil unless the pull waits for that
 }
 
 // aim makes the targets of a scope.
@@ -217,6 +219,7 @@ func (t *target) due() store.Millis {
 func (o *outlook) ready(now time.Time, storeNow store.Millis, news uint64) (due []*target, again time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.roused = false
 	for _, t := range o.targets {
 		at := t.due()
 		switch {
