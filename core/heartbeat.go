@@ -54,14 +54,15 @@ type heldClaim struct {
 	next      time.Time // when it is extended at the latest
 	runs      []heldRun
 	open      int // of them, not settled
+	asked     int // open when its extension was sent
 }
 
 // heldRun is one of its runs, and the call of its handler.
 type heldRun struct {
 	index   int32
 	ended   bool
-	claimed *Claimed
-	run     *run // nil before it has begun
+	claimed *Claimed // of one that has ended, only if its outcome is stored
+	run     *run     // nil before it has begun
 	call    *call
 }
 
@@ -183,8 +184,8 @@ func (h *heartbeat) lapsed(c *Claimed) (fence store.Fence, over, lost bool) {
 	return at.fence, lost || !h.pull.s.config.Clock.Now().Before(held.deadline), lost
 }
 
-// release forgets a task that is settled.
-func (h *heartbeat) release(c *Claimed) {
+// release forgets a task whose run has ended: its outcome is stored, or given up.
+func (h *heartbeat) release(c *Claimed, stored bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := h.leaseOf(c)
@@ -195,6 +196,9 @@ func (h *heartbeat) release(c *Claimed) {
 	}
 	if r := held.of(at.index); r != nil {
 		*r = heldRun{index: r.index, ended: true}
+		if stored {
+			r.claimed = c
+		}
 		held.open--
 	}
 	if held.open == 0 {
@@ -303,7 +307,7 @@ func (h *heartbeat) extensions() ([]store.Extension, []claimKey) {
 		e := store.Extension{Partition: key.partition, Fence: key.fence, Lease: stored(held.lease), Leave: h.leaving}
 		e.Progress = held.progress(key)
 		if len(e.Progress) > 0 || h.leaving && !held.leaveSent || held.next.Sub(now) <= held.lease/6 {
-			extensions, keys = append(extensions, e), append(keys, key)
+			extensions, keys, held.asked = append(extensions, e), append(keys, key), held.open
 		}
 	}
 	return extensions, keys
@@ -331,6 +335,7 @@ func (h *heartbeat) extend(ctx context.Context, extensions []store.Extension, ke
 	alive, err := h.pull.s.store.Extend(ctx, extensions)
 	whole := err
 	var lost []*heldClaim
+	var undone []store.Settlement
 	h.mu.Lock()
 	for i, key := range keys {
 		held := h.claims[key]
@@ -346,6 +351,7 @@ func (h *heartbeat) extend(ctx context.Context, extensions []store.Extension, ke
 			// From when it was sent, as for the claim: the store's lease is never over before ours.
 			held.deadline, held.next, held.leaveSent = heldUntil(sent, held.lease), sent.Add(held.lease/3), extensions[i].Leave
 			held.cancelEnded(alive[i].Ended)
+			undone = append(undone, held.undone(key, &alive[i], h.pull.s.nonce)...)
 		default:
 			lost = append(lost, held)
 		}
@@ -360,6 +366,7 @@ func (h *heartbeat) extend(ctx context.Context, extensions []store.Extension, ke
 	for _, held := range lost {
 		h.recoverLease(held)
 	}
+	h.giveUndone(ctx, undone)
 	return alive, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/decide"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -141,6 +142,42 @@ func (h *heartbeat) move(from claimKey, back []store.Run, lease time.Duration, s
 	}
 	if held.open > 0 {
 		h.claims[key] = held
+	}
+}
+
+// undone are releases of runs whose outcomes were stored, and that the store has as running: a failover has undone their outcomes, and the claim keeps
+// them from others for as long as its last run takes. Another process may have been given the same fence since: its claim is left alone.
+func (c *heldClaim) undone(key claimKey, e *store.Extended, nonce string) (releases []store.Settlement) {
+	// guard: outcome-undone
+	if e.Running <= c.asked || e.Holder != nonce {
+		return nil
+	}
+	for _, r := range c.runs {
+		if r.ended && r.claimed != nil {
+			s := decide.Release(r.claimed)
+			s.Run = leasePlace{key, int(r.index)}.run(r.claimed)
+			releases = append(releases, s)
+		}
+	}
+	return releases
+}
+
+// giveUndone gives runs back whose outcomes are lost, so that they begin again now. If the store does not answer, the next beat finds them
+// again; those that it does not have as running are refused.
+func (h *heartbeat) giveUndone(ctx context.Context, releases []store.Settlement) {
+	if len(releases) == 0 {
+		return
+	}
+	answers, err := h.pull.s.store.Settle(ctx, releases)
+	if err != nil {
+		h.pull.s.config.Logger.WarnContext(ctx, "runs whose outcomes the store has lost could not be given back: it is tried again", slog.Any("err", err))
+		return
+	}
+	for i := range answers {
+		if answers[i].Err == nil {
+			h.pull.s.config.Logger.WarnContext(ctx, "the store has lost the outcome of a run, as after a failover: it runs again",
+				slog.String("agent", releases[i].Agent), slog.String("task", releases[i].ID))
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -330,5 +331,64 @@ func TestAHandlerThatSaysThatALeaseIsLostHasFailed(t *testing.T) {
 		info := w.task("a", "1")
 		t.Log(n, info.Status, info.Reason, info.Crashes)
 		assert.Equal(t, "attempts", info.Reason)
+	})
+}
+
+// forgetful loses the outcome of one task, as a store that has failed over to a replica without its last writes.
+type forgetful struct {
+	store.Store
+
+	id string // whose outcome it loses; empty once it has
+}
+
+func (s *forgetful) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
+	at := slices.IndexFunc(runs, func(r store.Settlement) bool { return r.ID == s.id })
+	if at < 0 {
+		return s.Store.Settle(ctx, runs)
+	}
+	s.id = ""
+	settled, err := s.Store.Settle(ctx, slices.Delete(slices.Clone(runs), at, at+1))
+	return slices.Insert(settled, at, store.Settled{}), err
+}
+
+func (s *forgetful) Turn(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) ([]store.Settled, []store.Claim, error) {
+	return store.InTurn(ctx, s, runs, requests)
+}
+
+// A task whose outcome is lost does not wait for as long as another one takes that was claimed with it.
+func TestALostOutcomeWaitsForNoOther(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		st := &forgetful{Store: w.store.Store, id: "quick"}
+		s, err := core.New(st, core.Config{Default: core.KindConfig{Lease: 30 * time.Second}})
+		require.NoError(t, err)
+		var runs atomic.Int64
+		core.Handle(s, "k", func(_ context.Context, task *core.Task[note]) error {
+			switch task.ID {
+			case "long":
+				time.Sleep(10 * time.Minute)
+			case "quick":
+				runs.Add(1)
+			}
+			return nil
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "long", Kind: "k"}, core.NewTask{Agent: "a", ID: "quick", Kind: "k"}, core.NewTask{Agent: "a", ID: "other", Kind: "k"})
+		done := make(chan core.Report)
+		go func() {
+			r, err := s.RunDue(w.Context(), core.Scope{})
+			assert.NoError(t, err)
+			done <- r
+		}()
+		time.Sleep(time.Second)
+		assert.Equal(t, core.StatusInProgress, w.task("a", "quick").Status, "what is lost")
+		time.Sleep(15 * time.Second) // a heartbeat
+		_, err = s.RunDue(w.Context(), core.Scope{})
+		require.NoError(t, err)
+		assert.Equal(t, int64(2), runs.Load(), "it has run again")
+		info := w.task("a", "quick")
+		assert.Equal(t, core.StatusCompleted, info.Status)
+		assert.Zero(t, info.ErrorCount, "nothing is charged")
+		assert.Equal(t, core.StatusInProgress, w.task("a", "long").Status)
+		<-done
+		assert.Equal(t, core.StatusCompleted, w.task("a", "long").Status)
 	})
 }

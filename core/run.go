@@ -281,7 +281,7 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 	if errors.Is(err, ErrLeaseLost) {
 		// Nothing is written: the task is another process's by now, or will be, and the fence would
 		// refuse it.
-		p.heartbeat.release(r.claimed) // otherwise its lease would be extended while the pull lasts, and no process would run it
+		p.heartbeat.release(r.claimed, false) // otherwise its lease would be extended while the pull lasts, and no process would run it
 		p.tally.add(func(rep *Report) { rep.Lost++ })
 		e := r.event(model.EventLost)
 		e.Duration, e.Status = took, "" // another process may have it by now

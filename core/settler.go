@@ -243,7 +243,7 @@ func (r *run) stored(result store.Settled) {
 	p, v, c := r.pull, &r.verdict, r.claimed
 	defer p.leave(c.Agent)
 	// guard: given-up
-	p.heartbeat.release(c)
+	p.heartbeat.release(c, result.Err == nil)
 	typ := model.EventFinish
 	switch {
 	case p.scope.loan != nil && errors.As(result.Err, new(givenUpError)):

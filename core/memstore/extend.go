@@ -39,6 +39,9 @@ func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.E
 		c.term.leaving = c.term.leaving || leases[i].Leave
 		p.leases.fix(c.term)
 		out[i].Ended = c.ended()
+		if c.open > 1 {
+			out[i].Running, out[i].Holder = c.open, c.nonce[:min(len(c.nonce), store.NonceLen/2)]
+		}
 		c.progress(leases[i].Progress, now)
 		chargeAll(p, c, leases[i].Progress, &out[i], now)
 	}

@@ -140,8 +140,12 @@ func parseExtended(out []store.Extended, reply []any, members []int, _ int) bool
 		if at < 0 || at >= n {
 			return false
 		}
-		// "x" is a cancel, with its operator's note; anything else means
+		// "x" is a cancel, with its operator's note, "+" what runs of the claim; anything else means
 		// that the task no longer exists.
+		if holder, runs := strings.CutPrefix(text(ended[k+2]), "+"); runs {
+			out[members[at]].Running, out[members[at]].Holder = int(number(ended[k+1])), holder
+			continue
+		}
 		said, cancelled := strings.CutPrefix(text(ended[k+2]), "x")
 		e := &out[members[at]].Ended
 		*e = append(*e, store.Ended{Index: int(number(ended[k+1])), Deleted: !cancelled, Order: data(said)})

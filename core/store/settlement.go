@@ -117,7 +117,11 @@ type Extension struct {
 type Extended struct {
 	Held  bool
 	Ended []Ended // runs of the claim that are to end
-	Back  []Run   // runs of Extension.Back that are leased again: each with its new fence and index
+	// Running is how many runs of the claim the store has as running if they are more than one, and Holder is then the half of the claim's nonce
+	// that names its process.
+	Running int
+	Holder  string
+	Back    []Run // runs of Extension.Back that are leased again: each with its new fence and index
 	// Crossed are budgets that are used up by what was charged; nil for none.
 	Crossed *Crossed
 	Err     error // a *Error: its partition could not answer, so whether it is held is unknown

@@ -183,7 +183,7 @@ func testRecover(t *testing.T, b *bench) {
 	assert.NoError(t, b.settle(complete(c.Tasks[0]))[0].Err, "what was settled in time stays settled")
 	held, err := b.store.Extend(b.Context(), []store.Extension{{Fence: c.Fence, Lease: lease}, {Fence: again.Fence, Lease: lease}})
 	require.NoError(t, err)
-	assert.Equal(t, []store.Extended{{}, {Held: true}}, held)
+	assert.Equal(t, []store.Extended{{}, {Held: true, Running: 2, Holder: "nonce000"}}, held)
 
 	b.clock.Advance(lease)
 	third := b.claim(50)

@@ -72,7 +72,7 @@ func testDeleteRunning(t *testing.T, b *bench) {
 	assert.Equal(t, [3]int64{2, 1, 0}, [3]int64{st.InProgress, st.Deleted, st.Waiting})
 	assert.Equal(t, [2]int64{2, 2}, [2]int64{b.kind("k").Live, b.kind("k").Running})
 	// Every heartbeat reports it, as the answer to one may be lost.
-	want := store.Extended{Held: true, Ended: []store.Ended{{Index: at, Deleted: true}}}
+	want := store.Extended{Held: true, Ended: []store.Ended{{Index: at, Deleted: true}}, Running: 2, Holder: "nonce000"}
 	assert.Equal(t, want, b.extend(c.Fence, store.Progress{Run: c.Tasks[at].Run, State: []byte("late")}))
 	assert.ErrorIs(t, b.settle(complete(c.Tasks[at]))[0].Err, store.ErrLeaseLost)
 	b.fresh()

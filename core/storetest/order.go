@@ -195,15 +195,15 @@ func testCancelRunning(t *testing.T, b *bench) {
 		second := told
 		second.Order = []byte("later")
 		assert.Equal(t, store.Effect{Code: store.EffectOrdered}, b.cancelled(second), "twice")
+		want := store.Extended{Held: true, Ended: []store.Ended{{Index: at, Order: []byte("told")}}, Running: 2, Holder: "nonce000"}
 		for range 2 {
-			want := store.Extended{Held: true, Ended: []store.Ended{{Index: at, Order: []byte("told")}}}
 			assert.Equal(t, want, b.extend(c.Fence), "only this run is to end")
 		}
 		assert.Equal(t, []byte("told"), b.one("a", "1").Order)
 		// It is the run's own process that ends it.
 		b.settleCancelled(c.Tasks[at])
 		assert.Equal(t, store.StatusInProgress, b.status("a", "1"), "the run cannot go on, but it has not ended")
-		assert.Equal(t, store.Extended{Held: true, Ended: []store.Ended{{Index: at, Order: []byte("told")}}}, b.extend(c.Fence))
+		assert.Equal(t, want, b.extend(c.Fence))
 	}
 }
 

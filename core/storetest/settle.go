@@ -40,6 +40,14 @@ func testExtend(t *testing.T, b *bench) {
 	require.NoError(t, err)
 	require.Equal(t, []store.Extended{{Held: true}}, held)
 	assert.Equal(t, b.now().Add(time.Second), b.lookWith(store.LookRequest{Kinds: []string{"k"}}).NextDue, "a shorter lease is seen by a look")
+
+	b.submit(task("a", "3"), task("b", "3"), task("c", "3"))
+	c = b.claim(3)
+	assert.Equal(t, store.Extended{Held: true, Running: 3, Holder: "nonce000"}, b.extend(c.Fence), "how many of the claim run, and whose it is")
+	b.ended(complete(c.Tasks[1]))
+	assert.Equal(t, 2, b.extend(c.Fence).Running)
+	b.ended(complete(c.Tasks[0]))
+	assert.Equal(t, store.Extended{Held: true}, b.extend(c.Fence))
 }
 
 // testProgress stores states of runs that have not ended: they outlive a crash,

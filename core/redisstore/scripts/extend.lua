@@ -10,7 +10,7 @@
 -- ARGV[..] 5 for each run with progress: fence, index in its claim, agent:id, state without its crashes, which stay, and its
 --          number, 0 for none
 -- returns {now, for each fence: 1 or 0 (lost), {for each run that is to end: place of its fence, index, '' (deleted) or 'x'
---          and what was said}}
+--          and what was said; for each claim of more than one that runs: place of its fence, how many, '+' and its process}}
 
 local n = tonumber(ARGV[1])
 local reply, adds, fences, soonest = { now }, {}, {}, nil
@@ -88,6 +88,10 @@ for i, marks in ipairs(all) do
       end
     end
     if unusual then ordered(i, marks) end
+    if #marks > 17 then
+      local _, running = string.gsub(sub(marks, 1, -17), RUNNING, '')
+      if running > 1 then ends(i, running + 1, '+' .. sub(marks, -16, -9)) end
+    end
   end
 end
 reply[n + 2] = ended

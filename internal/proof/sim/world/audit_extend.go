@@ -98,7 +98,8 @@ func (a *auditor) back(p *process, e *store.Extension, got []store.Run) {
 		if t == nil {
 			continue
 		}
-		if t.phase == claimed && t.lease.over { // the store has taken it back before
+		again := slices.ContainsFunc(got, func(r store.Run) bool { return r.Agent == run.Agent && r.ID == run.ID })
+		if t.phase == claimed && t.lease.over && (again || a.takenBack(t)) { // the store has taken it back before
 			a.model.crash(t)
 		}
 		if t.lost == e.Fence {
@@ -123,6 +124,11 @@ func (m *storeModel) regained(p *process, e *store.Extension, old *claimRecord, 
 	}
 	m.claims[name].end = end
 	m.claims[name].refs = append(m.claims[name].refs, t.ref)
+	m.w.mu.Lock()
+	if open, was := m.w.answers[asked{t.ref, e.Fence}]; was { // its gate was asked before
+		m.w.answers[asked{t.ref, run.Fence}] = open
+	}
+	m.w.mu.Unlock()
 	t.phase, t.lease = claimed, t.was
 	t.lease.due, t.lease.back = t.due, end.Add(-e.Lease) // it may have been asked for by hand since
 	t.lease.fence, t.lease.index, t.lease.end = run.Fence, run.Index, end

@@ -42,6 +42,9 @@ func (a *auditor) decided(p *process, o *outcome) {
 			o.t.history.cuts++
 		}
 	case o.t.kind == "batch" || o.ending || o.t.spawns():
+		if o.s.Hold != nil && o.s.Due.At == o.lease.due {
+			o.t.history.last = 0 // it was cut off too often: given back, though it is paused
+		}
 		return // what others in its call have done, and who has cancelled it, counts more
 	case o.run == nil && a.w.restored: // its handler was called after the past that the store has
 	case o.run == nil:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 )
 
@@ -50,6 +51,10 @@ func (w *World) calm() {
 		}
 	})
 	w.settleDown(w.elapsed() + 40*time.Second)
+	if last := w.audit.lastDelivery(); last > 0 { // its process could not make it due when its end was stored
+		w.play(last+soon, func() bool { return w.audit.lastDelivery() == 0 })
+		w.settleDown(w.elapsed() + 40*time.Second)
+	}
 	w.audit.atRest("with nothing paused")
 	if !w.audit.failed() {
 		w.audit.model.each(func(e *watcher) {
@@ -91,6 +96,16 @@ func (a *auditor) quiet() bool {
 	a.w.mu.Lock()
 	defer a.w.mu.Unlock()
 	return len(a.w.calls) == 0 && a.w.clients == 0
+}
+
+// lastDelivery is when the last of the deliveries is due that have not ended; zero if all have.
+func (a *auditor) lastDelivery() (last time.Duration) {
+	for _, t := range a.model.tasks {
+		if (t.kind == model.KindCallback || t.kind == tellKind) && (t.phase == waiting || t.phase == claimed) {
+			last = max(last, t.due.Time().Sub(begin))
+		}
+	}
+	return last
 }
 
 // pullsEnd holds that no process is stuck in a pull.
