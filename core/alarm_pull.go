@@ -86,7 +86,7 @@ func (p *pull) awaitsDue() bool {
 	if next <= now || next > now.Add(wait) {
 		return false
 	}
-	p.lingerFor(next.Time().Sub(now.Time()), news)
+	lingerFor(p, next.Time().Sub(now.Time()), news)
 	return !p.over()
 }
 
@@ -114,9 +114,10 @@ func (o *outlook) rouse() {
 }
 
 // lingerFor waits for a while, or until a run ends: one that frees a limit is followed by the next that waits for it.
-func (p *pull) lingerFor(d time.Duration, news <-chan struct{}) {
+func lingerFor(p *pull, d time.Duration, news <-chan struct{}) {
 	timer := make(chan struct{})
-	defer p.s.config.Clock.AfterFunc(d, func() { close(timer) })()
+	stop := p.s.config.Clock.AfterFunc(d, func() { close(timer) })
+	defer stop()
 	select {
 	case <-timer:
 	// guard: linger

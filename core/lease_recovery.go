@@ -44,7 +44,7 @@ func (p *pull) awaitsNotice() bool {
 		return false
 	}
 	news := p.outlook.linger()
-	if p.lingerFor(wait+time.Millisecond, news); p.s.config.Clock.Now().After(p.noticed) {
+	if lingerFor(p, wait+time.Millisecond, news); p.s.config.Clock.Now().After(p.noticed) {
 		p.noticed = time.Time{}
 	}
 	return !p.over()

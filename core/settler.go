@@ -280,21 +280,27 @@ func (r *run) stored(result store.Settled) {
 		p.again(c, result.Due)
 		r.noteMadeDue(result)
 	}
-	if result.Freed && !v.Released { // a task that was released would come again, and again
+	r.noteRoom(result)
+	if p.s.base.HasListeners() {
+		r.tellStored(typ, result)
+	}
+}
+
+// noteRoom notes for which tasks in line the end of the run has made room.
+func (r *run) noteRoom(result store.Settled) {
+	p := r.pull
+	if result.Freed && !r.verdict.Released { // a task that was released would come again, and again
 		p.madeMoreDue.Store(true)
-		p.again(c, p.s.base.StoreNow())
-		p.outlook.freed(c.Partition)
+		p.again(r.claimed, p.s.base.StoreNow())
+		p.outlook.freed(r.claimed.Partition)
 	}
 	for _, partition := range result.Opened {
 		p.madeMoreDue.Store(true)
 		p.outlook.settle(partition, p.s.base.StoreNow())
 		p.outlook.freed(partition)
 	}
-	if !v.Released && p.scope.Series == nil {
+	if !r.verdict.Released && p.scope.Series == nil {
 		p.outlook.rouse()
-	}
-	if p.s.base.HasListeners() {
-		r.tellStored(typ, result)
 	}
 }
 

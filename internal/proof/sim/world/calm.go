@@ -51,8 +51,8 @@ func (w *World) calm() {
 		}
 	})
 	w.settleDown(w.elapsed() + 40*time.Second)
-	if last := w.audit.lastDelivery(); last > 0 { // its process could not make it due when its end was stored
-		w.play(last+soon, func() bool { return w.audit.lastDelivery() == 0 })
+	if last := lastDelivery(w.audit); last > 0 { // its process could not make it due when its end was stored
+		w.play(last+soon, func() bool { return lastDelivery(w.audit) == 0 })
 		w.settleDown(w.elapsed() + 40*time.Second)
 	}
 	w.audit.atRest("with nothing paused")
@@ -99,7 +99,7 @@ func (a *auditor) quiet() bool {
 }
 
 // lastDelivery is when the last of the deliveries is due that have not ended; zero if all have.
-func (a *auditor) lastDelivery() (last time.Duration) {
+func lastDelivery(a *auditor) (last time.Duration) {
 	for _, t := range a.model.tasks {
 		if (t.kind == model.KindCallback || t.kind == tellKind) && (t.phase == waiting || t.phase == claimed) {
 			last = max(last, t.due.Time().Sub(begin))
