@@ -196,11 +196,11 @@ generate: ## write all that follows from something else, and is kept: CONTRIBUTI
 	@cd bench && go test -count=1 -run '^TestTheDocumentFollowsFromTheFigures$$' . -update
 
 .PHONY: site
-site: ## write the documents as a website into ./site: HTML and one stylesheet, no JavaScript
+site: ## write the documents as a website into ./site: HTML, one stylesheet, and a search that needs no server
 	@cd tools/site && go run . -from ../.. -to ../../site
 
 .PHONY: site-test
-site-test: ## look at the website: each link and anchor, each page found from the first, nothing that runs
+site-test: ## look at the website: each link and anchor, each page found from the first, nothing that runs but the search
 	@cd tools/site && go vet ./... && go test -count=1 -timeout 5m ./...
 
 .PHONY: bench-test

@@ -22,23 +22,28 @@ type page struct {
 	text           []byte
 }
 
-// rooms are the groups of the navigation, with the pages that come first in each; all others follow by their titles.
-var rooms = []struct {
-	name   string
-	prefix string // of the pages of the group
-	first  []string
+// doors are the groups of the navigation in its order: the pages that come first in each, and the folders whose other pages follow by their
+// titles. A reader enters by one of five; what is for those who work on duly itself is apart, behind them.
+var doors = []struct {
+	name    string
+	first   []string
+	folders []string
 }{
-	{"Start", "", []string{"README.md", "docs/start.md", "docs/tour.md", "docs/concepts.md", "docs/why.md", "docs/faq.md"}},
-	{"Coming from", "docs/coming-from/", []string{"docs/coming-from/README.md"}},
-	{"Hosts", "docs/hosts/", []string{"docs/hosts/daemon.md", "docs/hosts/http.md", "docs/hosts/cron.md"}},
-	{"Reference", "docs/reference/", []string{"docs/reference/cli.md", "docs/reference/file.md"}},
-	{"Decisions", "docs/decisions/", nil},
-	{"Guides", "docs/", []string{"docs/handlers.md", "docs/agents.md", "docs/limits.md", "docs/budgets.md", "docs/signals.md", "docs/operations.md"}},
-	{"Project", "", []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "sam/README.md"}},
+	{"Start", []string{"README.md", "docs/start.md", "docs/tour.md", "docs/why.md", "docs/faq.md", "docs/coming-from/README.md"}, []string{"docs/coming-from"}},
+	{"Guides", []string{
+		"docs/handlers.md", "docs/workers.md", "docs/limits.md", "docs/budgets.md", "docs/signals.md", "docs/steps.md", "docs/callbacks.md",
+		"docs/hooks.md", "docs/late.md", "docs/agents.md", "docs/mcp.md", "docs/phrases.md",
+	}, nil},
+	{"Concepts", []string{"docs/concepts.md", "docs/guarantees.md", "docs/benchmarks.md"}, nil},
+	{"Reference", []string{"docs/reference/cli.md", "docs/reference/file.md"}, []string{"docs/reference"}},
+	{"Operate", []string{
+		"docs/operations.md", "docs/console.md", "docs/hosts/daemon.md", "docs/hosts/http.md", "docs/hosts/cron.md", "docs/redis.md", "docs/folder.md", "docs/scale.md",
+	}, []string{"docs/hosts", "docs", "sam"}},
+	{developers, []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "docs/extending.md", "docs/proof.md"}, []string{".", "docs/decisions"}},
 }
 
-// shown is the order of the groups on a page: above they are in that in which they take pages.
-var shown = []string{"Start", "Guides", "Coming from", "Hosts", "Reference", "Project", "Decisions"}
+// developers is the door of those who work on duly.
+const developers = "Developers"
 
 // build writes the site, and returns how many pages it has.
 func build(from, to string) (int, error) {
@@ -64,7 +69,8 @@ func build(from, to string) (int, error) {
 	if err == nil {
 		problems = append(problems, write(filepath.Join(to, skill), text))
 	}
-	problems = append(problems, write(filepath.Join(to, "style.css"), []byte(stylesheet)))
+	problems = append(problems, write(filepath.Join(to, "style.css"), []byte(stylesheet)), write(filepath.Join(to, "search.js"), []byte(script)),
+		write(filepath.Join(to, "sections.js"), s.sections()))
 	for asset := range s.assets {
 		data, err := os.ReadFile(filepath.Join(from, asset))
 		problems = append(problems, err, write(filepath.Join(to, asset), data))
@@ -75,18 +81,18 @@ func build(from, to string) (int, error) {
 // skill is what an agent reads to work with duly. It is no page: what loads skills reads its head.
 const skill = "docs/skill/SKILL.md"
 
-// index lists all pages for models, as llmstxt.org has it: what duly is, and each page with its first sentence. Decisions, which tell why and not how, come last.
+// index lists all pages for models, as llmstxt.org has it: what duly is, and each page with its first sentence. What is for developers of duly comes last.
 func (s *site) index() string {
 	var out strings.Builder
 	out.WriteString("# duly\n\n> " + s.pages[0].sentence() + "\n\nEach page is here as Markdown. For agents that use duly: [" + skill + "](" + skill + ").\n")
-	for _, name := range shown {
-		heading := name
-		if name == "Decisions" {
+	for _, door := range doors {
+		heading := door.name
+		if door.name == developers {
 			heading = "Optional"
 		}
 		out.WriteString("\n## " + heading + "\n\n")
 		for _, p := range s.pages {
-			if p.group == name {
+			if p.group == door.name {
 				fmt.Fprintf(&out, "- [%s](%s)%s\n", p.title, p.source, strings.TrimSuffix(": "+p.sentence(), ": "+p.title))
 			}
 		}
@@ -164,32 +170,36 @@ func target(source string) string {
 	return strings.TrimSuffix(source, ".md") + ".html"
 }
 
-// group is the group of a page: the first that names it, else the first whose folder it is in.
+// group is the door of a page: the first that names it, else the first whose folder it is in.
 func group(source string) string {
-	for _, r := range rooms {
-		if slices.Contains(r.first, source) {
-			return r.name
+	for _, d := range doors {
+		if slices.Contains(d.first, source) {
+			return d.name
 		}
 	}
-	for _, r := range rooms {
-		if r.prefix != "" && strings.HasPrefix(source, r.prefix) {
-			return r.name
+	for _, d := range doors {
+		if slices.Contains(d.folders, path.Dir(source)) {
+			return d.name
 		}
 	}
-	return "Project"
+	return developers
 }
 
 // order sorts pages within the navigation.
 func order(p *page) string {
-	for _, r := range rooms {
-		if i := slices.Index(r.first, p.source); r.name == p.group && i >= 0 {
-			return fmt.Sprintf("%02d %02d", slices.Index(shown, p.group), i)
+	for n, d := range doors {
+		if d.name != p.group {
+			continue
 		}
+		if i := slices.Index(d.first, p.source); i >= 0 {
+			return fmt.Sprintf("%02d %02d", n, i)
+		}
+		if path.Dir(p.source) == "docs/decisions" {
+			return fmt.Sprintf("%02d 99 ~%s", n, p.source) // by number, behind the others
+		}
+		return fmt.Sprintf("%02d 99 %s", n, strings.ToLower(p.title))
 	}
-	if p.group == "Decisions" {
-		return fmt.Sprintf("%02d 99 %s", slices.Index(shown, p.group), p.source)
-	}
-	return fmt.Sprintf("%02d 99 %s", slices.Index(shown, p.group), strings.ToLower(p.title))
+	return "99"
 }
 
 // title is the first heading of a page.

@@ -12,8 +12,8 @@ import (
 //go:embed style.css
 var stylesheet string
 
-// policy lets a page load its stylesheet and pictures, and nothing else.
-const policy = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'"
+// policy lets a page load its stylesheet, pictures and the search, and nothing else.
+const policy = "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; base-uri 'none'; form-action 'none'"
 
 // frame is a whole page around its body.
 func (s *site) frame(p *page, body string, contents []string) string {
@@ -31,11 +31,13 @@ func (s *site) frame(p *page, body string, contents []string) string {
 <meta http-equiv="Content-Security-Policy" content="%s">
 <title>%s</title>
 <link rel="stylesheet" href="%s">
+<script defer src="%[6]ssections.js"></script>
+<script defer src="%[6]ssearch.js"></script>
 </head>
 <body>
 <a class="skip" href="#content">To the content</a>
-<header><a href="%s">duly</a></header>
-`, policy, name, relative(p, "style.css"), relative(p, "index.html"))
+<header><a href="%[4]s">duly</a>%[5]s</header>
+`, policy, name, relative(p, "style.css"), relative(p, "index.html"), searchBox(relative(p, "")), relative(p, ""))
 	s.navigation(&out, p)
 	out.WriteString(`<main id="content">` + "\n")
 	if len(contents) > 2 {
@@ -49,8 +51,8 @@ func (s *site) frame(p *page, body string, contents []string) string {
 // navigation lists all pages by their groups; that of the page is open.
 func (s *site) navigation(out *strings.Builder, at *page) {
 	out.WriteString("<nav class=\"all\" aria-label=\"All pages\">\n")
-	for _, name := range shown {
-		open := ""
+	for _, door := range doors {
+		name, open := door.name, ""
 		if name == at.group {
 			open = " open"
 		}

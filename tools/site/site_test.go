@@ -1,10 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"html"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,12 +100,14 @@ func TestEveryPageIsFoundFromTheIndex(t *testing.T) {
 	}
 }
 
-// Each page has what a reader needs, whatever reads it, and nothing that runs.
+// Each page has what a reader needs, whatever reads it, and nothing that runs but the search.
 func TestPagesAreForEverybody(t *testing.T) {
 	t.Parallel()
 	dir, pages := written(t)
 	for page, text := range pages {
-		assert.NotContains(t, strings.ToLower(text), "<script", page)
+		for _, script := range regexp.MustCompile(`(?i)<script[^>]*>`).FindAllString(text, -1) {
+			assert.Regexp(t, `^<script defer src="(\.\./)*(search|sections)\.js">$`, script, page)
+		}
 		assert.NotRegexp(t, `<[a-z]+ [^>]*\son[a-z]+=|<[a-z]+ [^>]*style=`, text, page)
 		assert.Len(t, regexp.MustCompile(`<h1[ >]`).FindAllString(text, -1), 1, page)
 		assert.Len(t, regexp.MustCompile(`aria-current="page"`).FindAllString(text, -1), 1, page)
@@ -186,4 +191,74 @@ func TestNames(t *testing.T) {
 	} {
 		assert.Equal(t, c[1], string(n.Generate([]byte(c[0]), 0)), c[0])
 	}
+}
+
+// A reader enters by one of five doors, and developers of duly by a sixth; there are no more guides than one looks through.
+func TestTheDoors(t *testing.T) {
+	t.Parallel()
+	_, pages := written(t)
+	var names []string
+	for _, m := range regexp.MustCompile(`<summary>(.*?)</summary>`).FindAllStringSubmatch(navigation.FindString(pages["index.html"]), -1) {
+		names = append(names, m[1])
+	}
+	assert.Equal(t, []string{"Start", "Guides", "Concepts", "Reference", "Operate", "Developers"}, names)
+	all, err := collect("../..")
+	require.NoError(t, err)
+	guides := 0
+	for _, p := range all {
+		if p.group == "Guides" {
+			guides++
+		}
+		assert.Equal(t, strings.HasPrefix(p.source, "docs/decisions/"), p.group == developers && strings.Contains(p.source, "decisions"), p.source)
+	}
+	assert.LessOrEqual(t, guides, 12)
+}
+
+var navigation = regexp.MustCompile(`(?s)<nav class="all".*?</nav>`)
+
+// found asks the search of a site some questions, and returns the addresses that it finds for each, the best first.
+func found(t *testing.T, dir string, questions []string) (out [][]string) {
+	t.Helper()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("the search is a script: no Node.js runs it here")
+	}
+	asked, err := json.Marshal(questions)
+	require.NoError(t, err)
+	program := `const fs = require("fs"), { prepare, find } = require("./search.js");
+eval(fs.readFileSync("sections.js", "utf8").replace("const sections", "globalThis.sections"));
+const index = prepare(sections);
+console.log(JSON.stringify(` + string(asked) + `.map((q) => find(index, q).map((hit) => hit.address))));`
+	cmd := exec.CommandContext(t.Context(), node, "-e", program)
+	cmd.Dir = dir
+	answer, err := cmd.Output()
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(answer, &out))
+	return out
+}
+
+// What people look for is among the first four that the search finds for their words.
+func TestTheSearch(t *testing.T) {
+	t.Parallel()
+	dir, pages := written(t)
+	wanted := [][2]string{
+		{"retry 3 times with backoff", "docs/handlers.html#retries"}, {"two at once for each provider", "docs/limits.html"},
+		{"on Kubernetes", "docs/hosts/daemon.html#on-kubernetes"}, {"cancel", "docs/reference/cli.html#duly-cancel"},
+		{"failures of the last day", "docs/metrics.html#what-ran-lately-without-prometheus"}, {"from Python", "index.html#use-it"},
+		{"tokens", "docs/workers.html#credentials"}, {"late by how much", "docs/console.html#what-each-page-answers"},
+		{"what does it cost", "docs/scale.html#what-it-costs"}, {"why has it not run", "docs/start.html#4-ask-why"},
+		{"webhook signature", "docs/handlers.html#webhook"}, {"approve", "docs/signals.html#asking-a-person"},
+	}
+	var questions []string
+	for _, w := range wanted {
+		questions = append(questions, w[0])
+	}
+	for i, hits := range found(t, dir, questions) {
+		assert.True(t, slices.Contains(hits[:min(4, len(hits))], wanted[i][1]), "%s: %q", wanted[i][0], hits)
+		for _, hit := range hits {
+			file, anchor, _ := strings.Cut(hit, "#")
+			assert.True(t, anchor == "" || strings.Contains(pages[file], ` id="`+anchor+`"`), hit)
+		}
+	}
+	assert.Empty(t, found(t, dir, []string{"xyzzy"})[0])
 }
