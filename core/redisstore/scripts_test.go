@@ -401,7 +401,8 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 			Progress: []store.Progress{{Run: c.Run, State: []byte("s"), Used: []store.Used{{Unit: "tokens", Amount: 1}}}},
 		}})
 		require.NoError(t, err)
-		require.Equal(t, []store.Extended{{Held: true}}, held)
+		require.True(t, held[0].Held)
+		require.NoError(t, held[0].Err)
 		back, err := st.Extend(ctx, []store.Extension{{Partition: c.Partition, Fence: c.Fence, Lease: time.Minute, Nonce: "back-0123456789a", Back: []store.Run{c.Run}}})
 		require.NoError(t, err)
 		require.Empty(t, back[0].Back, "it is not lost")
