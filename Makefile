@@ -100,12 +100,12 @@ vuln: ## look for known vulnerabilities in what duly calls, if govulncheck and i
 
 .PHONY: test
 test: ## run the tests, the longest cut short: under four minutes on two idle processors
-	@$(WITH_REDIS) $(WITH_PROMETHEUS) go test -short -parallel 6 -timeout 10m ./...
+	@$(WITH_REDIS) $(WITH_PROMETHEUS) go test -short -parallel 6 -timeout 15m ./...
 
 .PHONY: test-all
 test-all: ## run all tests whole, with the race detector where there is a C compiler
 	@$(if $(RACE),:,echo "no C compiler for cgo: testing without -race" >&2)
-	@$(WITH_REDIS) $(WITH_PROMETHEUS) go test $(RACE) -timeout 10m ./...
+	@$(WITH_REDIS) $(WITH_PROMETHEUS) go test $(RACE) -timeout 15m ./...
 
 .PHONY: test-servers
 test-servers: ## run the store's tests on each of SERVERS="path1 path2"

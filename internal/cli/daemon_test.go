@@ -27,12 +27,14 @@ func TestTheQuickstart(t *testing.T) {
 	w.env = append(w.env, "XDG_STATE_HOME="+t.TempDir())
 	d := w.start(t, "daemon", "-c", "../../examples/quickstart/duly.yaml", "--http", "127.0.0.1:0")
 	d.line(t, "tasks are kept in", "duly/store")
-	d.line(t, "duly is running", "store=", "duly/store", "tasks=4", "new=4")
+	d.line(t, "duly is running", "store=", "duly/store", "tasks=6", "new=6")
 	d.line(t, "run kind=note agent=ada task=heartbeat")
 	d.line(t, "done kind=digest agent=bob")
 	d.line(t, "failed, will retry kind=sync agent=cleo", "the other side is busy")
 	d.line(t, "run kind=note agent=ada task=reminder")
 	d.line(t, "done kind=sync agent=cleo", "attempt=2")
+	d.line(t, "waits for a signal kind=refund agent=dora")
+	d.line(t, "failed for good kind=import agent=cleo", "the file has no rows")
 	assert.Less(t, time.Since(begun), 5*time.Second)
 
 	// The command that it suggests works.
