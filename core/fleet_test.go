@@ -274,3 +274,52 @@ func TestBulkRefusals(t *testing.T) {
 		require.ErrorContains(w, err, "delete task t of agent a")
 	})
 }
+
+// Lists select by what is inside tasks, of one agent and of all, and a caller may bound the calls of a page.
+func TestListsLookInsideTasks(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		w.failing(2, "mail", "digest")
+		core.Handle(w.s, "ask", func(context.Context, *core.Task[string]) error {
+			return core.Await(core.Signal{Key: "k", Question: "Why?"}, nil)
+		})
+		core.Handle(w.s, "approve", func(context.Context, *core.Task[string]) error {
+			return core.Await(core.Signal{Key: "k", From: core.FromApproval}, nil)
+		})
+		core.Handle(w.s, "program", func(context.Context, *core.Task[string]) error { return core.Await(core.Signal{Key: "k"}, nil) })
+		w.submit(core.NewTask{Agent: "b", ID: "ask", Kind: "ask"}, core.NewTask{Agent: "c:d", ID: "approve:1/x", Kind: "approve"}, core.NewTask{Agent: "e", ID: "program", Kind: "program"})
+		w.run()
+		w.submit(core.NewTask{Agent: "b", ID: "soon", Kind: "mail", Delay: time.Hour, SessionID: "s"}, core.NewTask{Agent: "b", ID: "later", Kind: "mail", Delay: 3 * time.Hour})
+		failed := []core.Status{core.StatusFailed}
+		for _, c := range []struct {
+			list core.List
+			want []string
+		}{
+			{core.List{Session: "s"}, []string{"b/soon"}},
+			{core.List{Session: "s", Agent: "b"}, []string{"b/soon"}},
+			{core.List{Text: "APP"}, []string{"c:d/approve:1/x"}},
+			{core.List{Text: "no", Status: failed}, []string{"a1/t", "a0/t"}},
+			{core.List{Text: "other", Status: failed}, []string{}},
+			{core.List{Cause: "no", Status: failed, Kind: "mail"}, []string{"a0/t"}},
+			{core.List{Cause: "n", Status: failed}, []string{}},
+			{core.List{DueBy: time.Now().Add(2 * time.Hour), Agent: "b"}, []string{"b/soon"}},
+			{core.List{Asking: true}, []string{"b/ask", "c:d/approve:1/x"}},
+			{core.List{Asking: true, Agent: "b"}, []string{"b/ask"}},
+			{core.List{Asking: true, Agent: "e"}, []string{}},
+		} {
+			assert.ElementsMatch(w, c.want, w.names(c.list), "%+v", c.list)
+		}
+		for i := range 40 {
+			w.submit(core.NewTask{Agent: fmt.Sprint("many", i), ID: "t", Kind: "mail", Delay: time.Hour})
+		}
+		before := w.store.count("read")
+		_, next, err := w.s.Tasks(w.Context(), core.List{Kind: "mail", Reads: 8})
+		require.NoError(w, err)
+		assert.LessOrEqual(w, w.store.count("read")-before, 8)
+		assert.NotEmpty(w, next)
+		assert.Len(w, w.names(core.List{Kind: "mail", Reads: 2}), 42, "pages that read little have all tasks, too")
+		for _, l := range []core.List{{Reads: 1}, {Asking: true, Overdue: true}, {Asking: true, Status: failed}, {Session: "\xff"}} {
+			_, _, err := w.s.Tasks(w.Context(), l)
+			assert.Equal(w, core.CodeInvalid, core.CodeOf(err), "%+v", l)
+		}
+	})
+}

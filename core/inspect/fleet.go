@@ -3,6 +3,7 @@ package inspect
 // Lists over all agents: what has failed, what runs and what is overdue.
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -78,6 +79,8 @@ func (l *List) place() store.Place {
 	switch {
 	case l.Jobs:
 		return 0
+	case l.Asking:
+		return store.PlaceAwaiting
 	case l.Overdue:
 		return store.PlaceOverdue
 	case l.only(store.StatusFailed):
@@ -99,7 +102,7 @@ func (s *View) tasksOfAll(ctx context.Context, l List) (out []model.TaskInfo, ne
 	if l.searches() {
 		q.Limit = max(l.Limit, DefaultPage) // few of them may match
 	}
-	room := listRoom{bytes: store.PageBytes, reads: longestSearch, hard: true}
+	room := listRoom{bytes: store.PageBytes, reads: cmp.Or(l.Reads, longestSearch), hard: true}
 	for {
 		page, err := s.base.Store.Find(ctx, q)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 // Narrows reports whether a list has a filter.
 func (l *List) Narrows() bool {
 	return l.Agent != "" || l.Status != nil || l.Kind != "" || l.Key != "" || l.Group != "" || len(l.Labels) > 0 ||
-		!l.Since.IsZero() || !l.Until.IsZero() || l.Overdue || l.Held || l.Late || l.Jobs
+		!l.Since.IsZero() || !l.Until.IsZero() || l.Overdue || l.Held || l.Late || l.Jobs || l.looksInside()
 }
 
 // List asks for tasks of one agent, or of all. All fields are optional.
@@ -28,14 +28,20 @@ type List struct {
 	Key    string            // only this limit key
 	Group  string            // only this group
 	Labels map[string]string // only those that have all of these
+	// Session is that of the tasks, Text is a part of their ids or of their last errors in any case, and Cause is that of their errors: see [CauseOf].
+	Session, Text, Cause string
+	// DueBy keeps tasks that wait and are due by then.
+	DueBy time.Time
 	// Since and Until bound when tasks ended: at Since or later, and before Until. No live task is on the list then.
 	Since, Until time.Time
 	Overdue      bool   // only those that are due and could start, if a process had room for them
 	Held         bool   // only those that are due and held: paused, without a handler, or behind a limit or a budget. HeldBy says by what
 	Late         bool   // only those that have not succeeded within the time of ExpectSuccess. HeldBy says since when, and what keeps each from it
 	Jobs         bool   // only live tasks that recur: the registry
+	Asking       bool   // only those that wait for a person: for an approval, or for the answer to a question
 	Brief        bool   // only Agent, ID and Status of each task of an agent, which costs the store little; no other filter but Status
 	Limit        int    // DefaultPage if zero, at most MaxPage
+	Reads        int    // most calls of the store for a page, from 2 on; what bounds the page otherwise if zero
 	Cursor       string // where the previous page ended
 }
 
@@ -77,13 +83,13 @@ func (s *View) page(ctx context.Context, l List) ([]model.TaskInfo, string, erro
 	if l.Agent == "" {
 		return s.tasksOfAll(ctx, l)
 	}
-	return s.tasks(ctx, &l, &listRoom{bytes: store.PageBytes, reads: longestSearch})
+	return s.tasks(ctx, &l, &listRoom{bytes: store.PageBytes, reads: cmp.Or(l.Reads, longestSearch), hard: l.Reads > 0})
 }
 
 // tasks is a page of an agent's tasks that takes no more than room allows.
 func (s *View) tasks(ctx context.Context, l *List, room *listRoom) (out []model.TaskInfo, next string, err error) {
 	q := store.List{Agent: l.Agent, Statuses: l.Status, After: l.Cursor, Limit: l.Limit, Brief: l.Brief}
-	if l.Jobs || l.Overdue || l.Held {
+	if l.Jobs || l.Overdue || l.Held || l.Asking || !l.DueBy.IsZero() {
 		q.Statuses = l.live()
 	}
 	if l.searches() {
@@ -149,7 +155,7 @@ func (l *List) matches(t *model.TaskInfo, now store.Millis) bool {
 		}
 	}
 	return l.isDue(t, now) && (l.Kind == "" || t.Kind == l.Kind) && (l.Group == "" || t.Group == l.Group) && (l.Key == "" || t.LimitKey == l.Key) &&
-		(!l.Jobs || t.Recurring() && !t.Status.Finished()) && l.ended(t)
+		(!l.Jobs || t.Recurring() && !t.Status.Finished()) && l.ended(t) && l.holds(t)
 }
 
 // isDue reports whether a task is due, if the list requires that.
@@ -168,7 +174,7 @@ func (l *List) ended(t *model.TaskInfo) bool {
 
 // searches reports whether few of the tasks that the store returns may match.
 func (l *List) searches() bool {
-	return l.Kind != "" || l.Key != "" || l.Group != "" || l.Jobs || l.Overdue || l.Held || len(l.Labels) > 0 || !l.Since.IsZero() || !l.Until.IsZero()
+	return l.Kind != "" || l.Key != "" || l.Group != "" || l.Jobs || l.Overdue || l.Held || len(l.Labels) > 0 || !l.Since.IsZero() || !l.Until.IsZero() || l.looksInside()
 }
 
 // Check refuses an invalid list, before the store is called.
@@ -207,7 +213,7 @@ func (l *List) checkNames() error {
 			return err
 		}
 	}
-	return cmp.Or(check.ValidText("group", l.Group, check.MaxIDLen), check.ValidText("key", l.Key, check.MaxIDLen))
+	return cmp.Or(check.ValidText("group", l.Group, check.MaxIDLen), check.ValidText("key", l.Key, check.MaxIDLen), l.checkInside())
 }
 
 // CheckStatuses refuses unknown statuses.

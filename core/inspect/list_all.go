@@ -4,6 +4,7 @@ package inspect
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -83,8 +84,11 @@ func (s *View) listAllAgents(ctx context.Context, l List) ([]model.TaskInfo, str
 	if err != nil {
 		return nil, "", err
 	}
-	w := agentScan{s: s, list: l, at: at, room: listRoom{bytes: store.PageBytes, reads: mostReads, hard: true}}
+	w := agentScan{s: s, list: l, at: at, room: listRoom{bytes: store.PageBytes, reads: cmp.Or(l.Reads, mostReads), hard: true}}
 	for {
+		if l.Reads > 0 { // who bounds the calls of a page bounds these, too
+			w.room.reads--
+		}
 		agents, next, err := s.Agents(ctx, agentsAtOnce, w.at.Agents)
 		if err != nil {
 			return nil, "", err

@@ -65,6 +65,8 @@ func (s *Store) findings(q store.Find, now store.Millis) []finding {
 			all = append(all, p.leased()...)
 		case store.PlaceOverdue:
 			all = append(all, p.overdue(now)...)
+		case store.PlaceAwaiting:
+			all = append(all, p.signals.awaiting(p.index)...)
 		}
 	}
 	slices.SortFunc(all, func(a, b finding) int { return a.compare(b, q.Place) })

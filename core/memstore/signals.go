@@ -166,3 +166,16 @@ func (p *partition) unwait(t *task) {
 	}
 	t.awaits, t.told = "", nil
 }
+
+// awaiting are the tasks of a partition that wait for a signal which has not come.
+func (s *signals) awaiting(partition int) []finding {
+	var all []finding
+	for _, tasks := range s.waiting {
+		for _, t := range tasks {
+			if t.told == nil && t.claim == nil {
+				all = append(all, finding{partition: partition, member: t.Agent + ":" + t.ID, agent: t.Agent, id: t.ID})
+			}
+		}
+	}
+	return all
+}

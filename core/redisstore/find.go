@@ -29,7 +29,11 @@ func (s *Store) Find(ctx context.Context, q store.Find) (store.Page, error) {
 		return store.Page{}, errCursor
 	}
 	f := &finding{s: s, q: q, at: at, room: store.PageBytes, lines: make([]findLine, len(s.parts))}
-	if err := f.ask(ctx); err != nil {
+	ask := f.ask
+	if q.Place == store.PlaceAwaiting {
+		ask = f.askAwaiting
+	}
+	if err := ask(ctx); err != nil {
 		return store.Page{}, err
 	}
 	return f.page, f.fill(ctx)

@@ -1,11 +1,16 @@
 package redisstore
 
-// How the answers to Find become a page: merged, read and checked.
+// How the answers to Find become a page: merged, read and checked; and how tasks that wait for signals are found, which no script does.
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -124,6 +129,8 @@ func (f *finding) add(t *store.Stored, at *found) {
 		t.Updated = max(t.Updated, claimedAt(store.Fence(fence)))
 	case store.PlaceOverdue:
 		there = t.Status == store.StatusWaiting && !t.Parked && t.Due <= f.page.Now
+	case store.PlaceAwaiting:
+		there = t.Status == store.StatusWaiting
 	}
 	if there {
 		f.room -= len(t.Body) + len(t.State) + len(t.Record) + len(t.Order)
@@ -156,4 +163,137 @@ func (f *finding) queue(ctx context.Context, of *found) error {
 		f.page.Next = of.mark.String()
 	}
 	return nil
+}
+
+// behindAll is a member that comes after all others: ids of agents are encoded.
+const behindAll = "\xff"
+
+// awaiter is a task that waits for a key, as a step of a scan has it.
+type awaiter struct {
+	found
+
+	key string
+}
+
+// askAwaiting finds what the page may have: partition by partition, in each as a scan goes, and of one step of it by name. The inner part of a mark
+// is where the step begins. Steps are those of one round trip: no page looks at more.
+func (f *finding) askAwaiting(ctx context.Context) error {
+	ctx, cancel := f.s.patience(ctx, "read")
+	defer cancel()
+	at := cmp.Or(f.at, &findMark{member: behindAll, inner: "0"})
+	if _, err := strconv.ParseUint(at.inner, 10, 64); err != nil {
+		return errCursor
+	}
+	now, err := f.s.time(ctx)
+	if err != nil {
+		return wrap("read", err)
+	}
+	f.page.Now = now
+	steps, err := f.scan(ctx, at)
+	if err != nil {
+		return wrap("read", err)
+	}
+	all, line, err := f.gather(steps, at)
+	if err != nil {
+		return wrap("read", err)
+	}
+	for i := range f.lines {
+		f.lines[i].over = true
+	}
+	line.found, err = f.untold(ctx, all)
+	f.lines[0] = line
+	return err
+}
+
+// gather are the tasks of some steps, as many as the page takes, and a line that says where the next page begins.
+func (f *finding) gather(steps []scanStep, at *findMark) ([]awaiter, findLine, error) {
+	var all []awaiter
+	line := findLine{over: true}
+	for i := range steps {
+		waits, next, err := steps[i].waits(at.partition + i)
+		if err != nil {
+			return nil, line, err
+		}
+		if i == 0 && at.member != behindAll {
+			waits = slices.DeleteFunc(waits, func(w awaiter) bool { return w.mark.member <= at.member })
+		}
+		if room := f.q.Limit - len(all); len(waits) > room { // the next page begins behind the last one of these
+			all = append(all, waits[:room]...)
+			line.over, line.end = false, all[len(all)-1].mark
+			break
+		}
+		all = append(all, waits...)
+		if next != "0" {
+			line.over, line.end = false, findMark{partition: at.partition + i, member: behindAll, inner: next}
+			break
+		}
+	}
+	return all, line, nil
+}
+
+// scanStep is a step of a scan: where it begins, and what it returned.
+type scanStep struct {
+	from string
+	cmd  *redis.ScanCmd
+}
+
+// scan makes a step in each partition from that of the mark on.
+func (f *finding) scan(ctx context.Context, at *findMark) ([]scanStep, error) {
+	pipe := f.s.client.Pipeline()
+	steps := make([]scanStep, len(f.s.parts)-at.partition)
+	for i := range steps {
+		steps[i].from = "0"
+		if i == 0 {
+			steps[i].from = at.inner
+		}
+		cursor, _ := strconv.ParseUint(steps[i].from, 10, 64) // it was read before
+		steps[i].cmd = pipe.HScan(ctx, f.s.parts[at.partition+i].key("awaits"), cursor, "", mostFound)
+	}
+	_, err := pipe.Exec(ctx)
+	return steps, err
+}
+
+// waits are the tasks of a step, by name, and where the next one begins: "0" after the last.
+func (s *scanStep) waits(partition int) ([]awaiter, string, error) {
+	fields, next, err := s.cmd.Result()
+	if err != nil {
+		return nil, "", err
+	}
+	var all []awaiter
+	for pair := range slices.Chunk(fields, 2) {
+		agent, id, ok := strings.Cut(pair[0], ":")
+		if !ok || len(pair) < 2 {
+			continue // an audit says what has damaged it
+		}
+		w := awaiter{key: pair[1], found: found{id: id, mark: findMark{partition: partition, member: pair[0], inner: s.from}}}
+		if w.agent, err = decode(agent); err != nil {
+			return nil, "", err
+		}
+		all = append(all, w)
+	}
+	slices.SortFunc(all, func(a, b awaiter) int { return strings.Compare(a.mark.member, b.mark.member) })
+	return slices.CompactFunc(all, func(a, b awaiter) bool { return a.mark.member == b.mark.member }), strconv.FormatUint(next, 10), nil
+}
+
+// untold are those of some waits whose signals have not come.
+func (f *finding) untold(ctx context.Context, all []awaiter) ([]found, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	pipe := f.s.client.Pipeline()
+	marks := make([]*redis.StringCmd, len(all))
+	for i := range all {
+		w := &all[i]
+		marks[i] = pipe.HGet(ctx, f.s.parts[w.mark.partition].key("awaits:"+encode(w.agent)+":"+w.key), w.id)
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, wrap("read", err)
+	}
+	var out []found
+	for i := range all {
+		if mark := marks[i].Val(); mark != "" && !strings.HasPrefix(mark, "t") {
+			out = append(out, all[i].found)
+		}
+	}
+	return out, nil
 }

@@ -420,7 +420,7 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	effects, err := st.Replay(ctx, []store.Replay{replay(sub(claimed[1].Agent, claimed[1].ID))})
 	require.NoError(t, err)
 	require.Equal(t, store.EffectDone, effects[0].Code)
-	for _, place := range []store.Place{store.PlaceFailed, store.PlaceRunning, store.PlaceOverdue} {
+	for _, place := range []store.Place{store.PlaceFailed, store.PlaceRunning, store.PlaceOverdue, store.PlaceAwaiting} {
 		_, err := st.Find(ctx, store.Find{Place: place, Limit: 10})
 		require.NoError(t, err)
 	}

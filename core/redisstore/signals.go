@@ -20,16 +20,13 @@ const verbSignal = "signal"
 func (s *Store) Signal(ctx context.Context, signals []store.Signal) ([]store.Signalled, error) {
 	calls := make([]call, len(signals))
 	for i := range signals {
-		n, rest, id := &signals[i], "", ""
+		n, rest := &signals[i], ""
 		if n.Rest {
 			rest = "1"
 		}
-		if n.ID != "" {
-			id = encode(n.ID)
-		}
 		calls[i] = call{script: &s.scripts.signal, partition: s.partitionOf(n.Agent), args: []any{
 			encode(n.Agent), encode(n.Key), lengthened(nil, string(n.Note), string(n.Payload)), max(n.Keep.Milliseconds(), 1), rest,
-			waitMark(n.Approval), id, int64(n.Wait), n.Message, max(n.Remember.Milliseconds(), 1),
+			waitMark(n.Approval), n.ID, int64(n.Wait), n.Message, max(n.Remember.Milliseconds(), 1),
 		}}
 	}
 	replies, err := s.eval(ctx, verbSignal, calls)

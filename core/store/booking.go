@@ -23,7 +23,7 @@ type Bookings interface {
 // Booking is an alarm that is wanted.
 type Booking struct {
 	At  Millis
-	Tag string // of the process: of at most MaxTag bytes
+	Tag string // of the process: of at most 64 bytes
 	// For is how long the caller has to set it, and no other process does. A process without a clock has none: its alarms
 	// are for others, and are owed at all only if Fleet.
 	For time.Duration
@@ -45,8 +45,6 @@ type Booked struct {
 }
 
 const (
-	// MaxTag is the most bytes that the tag of a booking has.
-	MaxTag = 64
 	// MostBookings is how many alarms are remembered, of those that are confirmed and of those that are owed: the earliest.
 	MostBookings = 100
 	// FleetFor is how long after the last booking a store still counts as one whose hosts are called by alarms.

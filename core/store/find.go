@@ -14,6 +14,8 @@ const (
 	// PlaceOverdue are tasks that are due and could be claimed, agent by agent: first the one that has waited longest since its
 	// turn, or since its only task was due. Tasks that are held, in line for a limit, or without a handler are not among them.
 	PlaceOverdue Place = 'w'
+	// PlaceAwaiting are tasks that wait for a signal which has not come, in no order.
+	PlaceAwaiting Place = 'a'
 )
 
 // Find asks for a page of the tasks of all agents.

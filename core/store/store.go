@@ -122,7 +122,8 @@ type Reader interface {
 
 	// Find returns the next page of the tasks of all agents that are at a place, in the order of [Place]. A task that is there from
 	// the first page to the last is in at least one of them; tasks that come and go meanwhile may be missing. A page has at
-	// most Limit tasks and PageBytes bytes and may have none although more follow, as the search for one page is bounded.
+	// most Limit tasks and PageBytes bytes and may have none although more follow, as the search for one page is bounded. A task of PlaceAwaiting
+	// may be missing from all pages, or appear twice, if a great many come or go meanwhile.
 	Find(ctx context.Context, query Find) (Page, error)
 
 	// Group returns how many tasks of a group there are, by where they are.

@@ -46,7 +46,7 @@ func refs(tasks []store.Stored) []string {
 }
 
 // equalPlaces are all places.
-var equalPlaces = []store.Place{store.PlaceFailed, store.PlaceRunning, store.PlaceOverdue}
+var equalPlaces = []store.Place{store.PlaceFailed, store.PlaceRunning, store.PlaceOverdue, store.PlaceAwaiting}
 
 // findAll is what all pages of a place have, by agent and id.
 func (d *driver) findAll(s store.Store, q store.Find) []store.Stored {

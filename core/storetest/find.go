@@ -161,10 +161,30 @@ func testFindOverdue(t *testing.T, b *bench) {
 	assert.LessOrEqual(t, page.Tasks[0].Due, page.Now)
 }
 
+// testFindAwaiting asks for the tasks of all agents that wait for signals: those whose signals have come, that run or have ended are none.
+func testFindAwaiting(t *testing.T, b *bench) {
+	b.with(Options{})
+	awaiting := func() []string { return b.found(store.Find{Place: store.PlaceAwaiting}) }
+	assert.Empty(t, awaiting())
+	b.submit(task("a", "1"), task("a", "2:x/y"), task("b", "1"), task("c:d", "1"), task("c:d", "2"), task("e", "1"))
+	for _, c := range b.claim(6).Tasks {
+		if c.Agent != "e" {
+			b.awaits(&c, "k:1", false)
+		}
+	}
+	assert.ElementsMatch(t, []string{"a/1", "a/2:x/y", "b/1", "c:d/1", "c:d/2"}, awaiting())
+	out, err := b.store.Signal(t.Context(), []store.Signal{{Agent: "a", Key: "k:1", ID: "2:x/y", Payload: []byte("yes")}})
+	require.NoError(t, err)
+	assert.Equal(t, store.SignalResumed, out[0].Code, "an answer to one wait finds it by the whole of its id")
+	assert.ElementsMatch(t, []string{"a/1", "b/1", "c:d/1", "c:d/2"}, awaiting(), "it has its answer, and has not run yet")
+	assert.Equal(t, store.EffectDone, b.delete(task("c:d", "1")).Code)
+	assert.ElementsMatch(t, []string{"a/1", "b/1", "c:d/2"}, awaiting())
+}
+
 // testFindCursor refuses what is no cursor of such a page.
 func testFindCursor(t *testing.T, b *bench) {
 	b.with(Options{})
-	for _, place := range []store.Place{store.PlaceFailed, store.PlaceRunning, store.PlaceOverdue} {
+	for _, place := range []store.Place{store.PlaceFailed, store.PlaceRunning, store.PlaceOverdue, store.PlaceAwaiting} {
 		for _, cursor := range []string{"x", "1.2.3", "1.99.YQ.", "-1.0.YQ.", "1.0..", "1|2", "9007199254740993.0.YQ.", "1.0.!.", "1|0|0|0|9|9|x"} {
 			_, err := b.store.Find(t.Context(), store.Find{Place: place, After: cursor, Limit: 1})
 			assert.ErrorAs(t, err, new(*store.InvalidError), cursor)

@@ -119,6 +119,7 @@ var contract = []struct {
 	{"dead letters of all agents", testFindFailed},
 	{"what runs of all agents", testFindRunning},
 	{"what is overdue of all agents", testFindOverdue},
+	{"what waits for signals of all agents", testFindAwaiting},
 	{"no cursor of all agents", testFindCursor},
 	{"many kinds are parked", testManyParkedKinds},
 	{"kinds that are left stay", testLeave},
