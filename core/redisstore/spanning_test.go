@@ -464,3 +464,59 @@ func TestPermitsThatNobodyReportedAreAskedFor(t *testing.T) {
 	require.NoError(t, settled[0].Err)
 	f.run(1, others, 0, "k")
 }
+
+// again sends each question for permits twice, as if the first answer had been lost.
+type again struct {
+	*spy
+
+	asked atomic.Int64
+}
+
+func (a *again) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if err == nil && a.script(cmd.Args()) == "permit" {
+			a.asked.Add(1)
+			return next(ctx, cmd)
+		}
+		return err
+	}
+}
+
+func (a *again) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		if err == nil && slices.ContainsFunc(cmds, func(c redis.Cmder) bool { return a.script(c.Args()) == "permit" }) {
+			a.asked.Add(1)
+			return next(ctx, cmds)
+		}
+		return err
+	}
+}
+
+// A question for permits that comes twice, as its answer was lost, takes them once: the others are there for other partitions.
+func TestAPermitIsGivenOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, redisstore.Config{URL: redistest.Start(t).URL})
+	st, twice, other := open(t, f.config), &again{spy: newSpy()}, open(t, f.config)
+	st.AddHook(twice)
+	_, err := st.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Kind: "k"}, Concurrency: 2 * spanParts}}})
+	require.NoError(t, err)
+	f.submit(20*spanParts, 1, "")
+	take := func(s *redisstore.Store, partition, limit int) int {
+		n := 0
+		for range 20 {
+			claims, err := s.Claim(t.Context(), []store.ClaimRequest{f.request(partition, limit-n, "k")})
+			require.NoError(t, err)
+			if n += len(claims[0].Tasks); n == limit {
+				break
+			}
+		}
+		return n
+	}
+	for p := range spanParts - 1 {
+		require.Equal(t, 2, take(st, p, 2))
+	}
+	require.Positive(t, twice.asked.Load())
+	assert.Equal(t, 2, take(other, spanParts-1, 2), "what is left of the limit")
+}

@@ -264,7 +264,7 @@ var Guards = append([]Guard{
 	}, onRedis, "TestRacingProcessesUseABudgetUp$"},
 	{"34", sow.Fault{
 		Name: "spanning-nonce", What: "a question whose answer was lost gets permits twice", Change: sow.Never,
-	}, onRedis, "TestLostAnswersOfEveryScript$"},
+	}, onRedis, "TestAPermitIsGivenOnce$"},
 	{"38", sow.Fault{
 		Name: "budget-hold", What: "a budget that is used up lets more start", Change: sow.Swap(">=", ">"),
 	}, inCore, "TestRacingProcessesKeepABudget"},
