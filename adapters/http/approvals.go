@@ -3,6 +3,7 @@ package http
 // Approvals: addresses that let a person answer a task that waits, without a credential.
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
@@ -16,6 +17,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -135,13 +137,38 @@ func (a *api) approve(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost:
 		status, shown.Said = a.decide(w, r, &q)
 	default:
-		if err := a.scheduler.Open(r.Context(), q.question()); err != nil {
+		var t core.TaskInfo
+		err := a.scheduler.Open(r.Context(), q.question())
+		if err == nil {
+			t, err = a.scheduler.Task(r.Context(), q.Agent, q.ID)
+		}
+		if err != nil {
 			status, shown.Said = a.unanswered(r, err)
 			break
 		}
-		shown = approvalPage{Question: q.Text, Agent: q.Agent, Key: q.Key, Until: time.Unix(q.Until, 0).UTC(), Open: true}
+		shown = approvalPage{Question: q.Text, Agent: q.Agent, Key: q.Key, ID: t.ID, Kind: t.Kind, Payload: payloadText(t.Payload), Until: time.Unix(q.Until, 0).UTC(), Open: true}
 	}
 	page(w, r, status, shown)
+}
+
+// mostPayload is how much of a payload the page shows, in bytes.
+const mostPayload = 4 << 10
+
+// payloadText is a payload as people read it, cut where it is long: who answers should know what for. It is empty if there is none.
+func payloadText(payload []byte) string {
+	if payload = bytes.TrimSpace(payload); bytes.Equal(payload, []byte("null")) {
+		return ""
+	}
+	var b bytes.Buffer
+	if len(payload) > mostPayload || json.Indent(&b, payload, "", "  ") != nil {
+		b.Reset()
+		b.Write(payload[:min(len(payload), mostPayload)])
+	}
+	text := strings.ToValidUTF8(b.String(), "\uFFFD")
+	if len(payload) > mostPayload {
+		text += "…"
+	}
+	return text
 }
 
 // unanswered is the answer about a question that cannot be answered.
@@ -195,14 +222,39 @@ func (a *api) decide(w http.ResponseWriter, r *http.Request, q *approval) (statu
 // approvalPage is the content of the page.
 type approvalPage struct {
 	Question, Agent, Key, Said string
+	ID, Kind, Payload          string // of the task
 	Until                      time.Time
 	Open                       bool
 }
 
-// escaped is a text as HTML shows it.
-var escaped = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;")
+// escaped is a text as HTML shows it. What turns the direction of a line shows as a sign.
+var escaped = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;", "\x00", "\uFFFD",
+	"\u202a", "\uFFFD", "\u202b", "\uFFFD", "\u202d", "\uFFFD", "\u202e", "\uFFFD", "\u2066", "\uFFFD", "\u2067", "\uFFFD", "\u2068", "\uFFFD")
 
-// html is the page. It has no script, no style and nothing from elsewhere, and all its content is escaped. It is written by hand: a template would
+// pageStyle is the style of the page, and pagePolicy what a browser lets the page have: this style, by its hash, and nothing else.
+const pageStyle = `:root{color-scheme:light dark;--bg:#fff;--panel:#f6f8fa;--line:#d5dbe1;--text:#1b1f24;--muted:#57606a;--accent:#0b57a4;--on:#fff;--no:#9b1616}
+@media(prefers-color-scheme:dark){:root{--bg:#0f1317;--panel:#171c22;--line:#2d343c;--text:#e6e9ec;--muted:#9ea8b3;--accent:#84b9f5;--on:#0f1317;--no:#ffaca5}}
+*{box-sizing:border-box}
+body{margin:0;min-height:100vh;background:var(--panel);color:var(--text);font:17px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+main{max-width:36rem;margin:0 auto;padding:8vh 1rem 2rem}
+.card{background:var(--bg);border:1px solid var(--line);border-radius:12px;padding:1.5rem}
+h1{font-size:1.4rem;line-height:1.3;margin:0 0 1rem;overflow-wrap:break-word}
+dl{display:grid;grid-template-columns:auto 1fr;gap:.2rem 1rem;margin:0 0 1rem}
+dt,.note{color:var(--muted);font-size:.87rem}
+dd{margin:0;overflow-wrap:anywhere}
+pre{margin:0 0 1rem;padding:.7rem .9rem;max-height:40vh;overflow:auto;background:var(--panel);border:1px solid var(--line);border-radius:8px;font:.82rem/1.45 ui-monospace,Menlo,Consolas,monospace;white-space:pre-wrap;overflow-wrap:anywhere}
+form{display:flex;gap:.7rem}
+button{flex:1;font:inherit;font-weight:600;padding:.6rem 1rem;border:1px solid var(--no);border-radius:8px;background:none;color:var(--no);cursor:pointer}
+button[value=approve]{border-color:var(--accent);background:var(--accent);color:var(--on)}
+:focus-visible{outline:3px solid var(--accent);outline-offset:2px}
+.note{margin:1rem 0 0}`
+
+var pagePolicy = sync.OnceValue(func() string {
+	sum := sha256.Sum256([]byte(pageStyle))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+})
+
+// html is the page. It has no script and nothing from elsewhere, and all its content is escaped. It is written by hand: a template would
 // keep the linker from leaving out code that a function on AWS never calls, which is a third of it.
 func (p *approvalPage) html() string {
 	title := p.Question
@@ -216,19 +268,28 @@ func (p *approvalPage) html() string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
 <title>A question</title>
-<main>
+<style>` + pageStyle + `</style>
+<main><div class="card">
 <h1>` + escaped.Replace(cmp.Or(title, "A question")) + "</h1>\n")
 	if p.Said != "" {
 		b.WriteString(`<p role="status">` + escaped.Replace(p.Said) + "</p>\n")
 	}
 	if p.Open {
+		b.WriteString("<dl>")
+		for _, fact := range [][2]string{{"Agent", p.Agent}, {"Task", p.ID}, {"Kind", p.Kind}} {
+			b.WriteString("<dt>" + fact[0] + "</dt><dd>" + escaped.Replace(fact[1]) + "</dd>\n")
+		}
+		b.WriteString("</dl>\n")
+		if p.Payload != "" {
+			b.WriteString(`<pre tabindex="0" aria-label="Payload">` + escaped.Replace(p.Payload) + "</pre>\n")
+		}
 		b.WriteString(`<form method="post">
 <button name="decision" value="approve">Approve</button>
 <button name="decision" value="refuse">Refuse</button>
 </form>
-<p>Open until ` + p.Until.Format("2 January 2006, 15:04 MST") + ".</p>\n")
+<p class="note">Open until ` + p.Until.Format("2 January 2006, 15:04 MST") + ". The first answer counts.</p>\n")
 	}
-	b.WriteString("</main>\n</html>\n")
+	b.WriteString("</div></main>\n</html>\n")
 	return b.String()
 }
 
@@ -236,7 +297,7 @@ func (p *approvalPage) html() string {
 func page(w http.ResponseWriter, r *http.Request, status int, p approvalPage) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	h.Set("Content-Security-Policy", pagePolicy())
 	h.Set("Cache-Control", "no-store")
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -2,6 +2,8 @@ package http_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -31,7 +33,7 @@ func asking(t *testing.T, clock core.Clock) (*fixture, *httpadapter.Approvals) {
 		}
 		return core.Await(core.Signal{Key: "ok"}, nil)
 	})
-	_, err = f.scheduler.Submit(t.Context(), core.NewTask{Agent: "a", ID: "i", Kind: "asks"})
+	_, err = f.scheduler.Submit(t.Context(), core.NewTask{Agent: "a", ID: "i", Kind: "asks", Payload: "<i>to</i> \u202ebob"})
 	require.NoError(t, err)
 	_, err = f.scheduler.RunDue(t.Context(), core.Scope{})
 	require.NoError(t, err)
@@ -79,6 +81,14 @@ func TestApprovals(t *testing.T) {
 			require.Equal(t, http.StatusOK, w.Code)
 			assert.Contains(t, w.Body.String(), "Refund &lt;b&gt;40 €&lt;/b&gt; &amp; more?")
 			assert.Contains(t, w.Header().Get("Content-Security-Policy"), "default-src 'none'")
+			for _, says := range []string{"<dd>a</dd>", "<dd>i</dd>", "<dd>asks</dd>"} {
+				assert.Contains(t, w.Body.String(), says, "who is asked sees what for")
+			}
+			assert.Contains(t, w.Body.String(), `&#34;\u003ci\u003eto\u003c/i\u003e `+"\uFFFDbob&#34;", "the payload, of which nothing means anything to a browser")
+			_, style, _ := strings.Cut(w.Body.String(), "<style>")
+			style, _, _ = strings.Cut(style, "</style>")
+			sum := sha256.Sum256([]byte(style))
+			assert.Contains(t, w.Header().Get("Content-Security-Policy"), "style-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"';", "a browser applies it")
 		}
 		assert.Equal(t, http.StatusBadRequest, f.visit(t, address, "perhaps").Code)
 		assert.Equal(t, http.StatusBadRequest, f.visit(t, address, "approve", "Both", "yes").Code)
