@@ -24,7 +24,7 @@ type agentsPage struct {
 // Sizes of a page of agents: of one that shows all it looks at, and of one that shows those with a prefix. Neither looks at more, however many there
 // are.
 const (
-	agentsShown  = 50
+	agentsShown  = 32
 	agentsLooked = 500
 )
 

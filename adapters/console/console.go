@@ -50,12 +50,13 @@ type Options struct {
 	Clock core.Clock
 }
 
-// console answers requests with pages. It is immutable after New, and used by many goroutines.
+// console answers requests with pages. It is used by many goroutines, and immutable after New but for what was counted lately.
 type console struct {
 	scheduler *core.Scheduler
 	options   Options
 	pages     map[string]*template.Template
 	routes    map[string]map[string]route // by path and method
+	tallies   tallies
 }
 
 // New makes the handler of the pages of a scheduler. Nothing listens yet: the caller gives it to a server of its own.
@@ -83,15 +84,20 @@ type route struct {
 func (c *console) table() map[string]map[string]route {
 	get := func(r route) map[string]route { return map[string]route{http.MethodGet: r} }
 	post := func(r route) map[string]route { return map[string]route{http.MethodPost: r} }
+	filtered := func(more ...string) []string { return append(append([]string{}, filterNames...), more...) }
 	target := []string{"do", "agent", "id", "kind", "key", "each", "unit", "per"}
 	return map[string]map[string]route{
 		Path:                get(route{answer: c.now}),
 		Path + "/agents":    get(route{query: []string{"prefix", "cursor"}, answer: c.agents}),
 		Path + "/agent":     get(route{query: []string{"agent", "status", "kind", "cursor"}, answer: c.agent}),
 		Path + "/task":      get(route{query: []string{"agent", "id"}, answer: c.task}),
-		Path + "/dead":      get(route{query: []string{"kind", "cursor"}, answer: c.dead}),
+		Path + "/tasks":     get(route{query: filtered("cursor"), answer: c.tasks}),
+		Path + "/find":      get(route{query: []string{"q"}, answer: c.find}),
+		Path + "/dead":      get(route{query: filtered("more"), answer: c.dead}),
+		Path + "/approvals": get(route{query: []string{"agent", "cursor"}, answer: c.approvals}),
+		Path + "/answer":    post(route{query: []string{"agent", "id", "key", "fence"}, answer: c.answer}),
 		Path + "/replay":    post(route{answer: c.replay}),
-		Path + "/bulk":      post(route{query: []string{"kind", "cursor"}, answer: c.bulk}),
+		Path + "/bulk":      post(route{query: filtered("do", "cursor"), answer: c.bulk}),
 		Path + "/kinds":     get(route{answer: c.kinds}),
 		Path + "/pauses":    get(route{query: []string{"cursor"}, answer: c.pauses}),
 		Path + "/processes": get(route{answer: c.processes}),

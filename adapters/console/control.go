@@ -68,6 +68,7 @@ var said = map[string]string{
 	"replayed": "The task is due again, with all its attempts.", "cancelled": "Cancelled.", "deleted": "Deleted.", "forgotten": "Forgotten.",
 	"limited": "The limit is set: it counts from the next claim on.", "lifted": "The limit is lifted.", "budgeted": "The budget is set: it counts from the next claim on.",
 	"unbudgeted": "The budget is lifted.", "edited": "Changed: all other fields, the history and the pauses stay.", "bulk": "Replayed: the tasks are due again.",
+	"answered": "Answered: the task continues.",
 }
 
 // button is a form of a single button, or a link to the page that asks again.

@@ -146,16 +146,16 @@ func TestWideControls(t *testing.T) {
 	assert.Equal(t, 404, f.post("/ui/limit", "kind", "none", "lift", "yes").status)
 }
 
-// Dead letters are replayed as they are ticked, or all of a kind step by step.
-func TestDeadLettersAreReplayed(t *testing.T) {
+// Dead tasks are replayed as they are ticked, or all of a filter step by step.
+func TestDeadTasksAreReplayed(t *testing.T) {
 	t.Parallel()
 	f := filled(t, console.Options{}).signIn("root")
 	name := func(agent, id string) string { return url.Values{"agent": {agent}, "id": {id}}.Encode() }
-	f.get("/ui/dead").says(t, strings.ReplaceAll(name("ann", "dead"), "&", "&amp;"))
+	f.get("/ui/tasks", "status", "failed").says(t, strings.ReplaceAll(name("ann", "dead"), "&", "&amp;"))
 	assert.Equal(t, 303, f.post("/ui/replay", "task", name("ann", "dead")).status)
 	a := f.post("/ui/replay", "task", name("ann", "dead"), "task", name("bob", "dead"), "task", name("bob", "none"))
 	assert.Equal(t, 200, a.status)
-	a.says(t, "1 of 3 dead letters are due again")
+	a.says(t, "1 of 3 tasks are due again")
 	a.says(t, "not found")
 	f.run()
 	ann := f.with(console.Options{Callers: callers()}).signIn("ann")
@@ -164,20 +164,21 @@ func TestDeadLettersAreReplayed(t *testing.T) {
 		f.submit(core.NewTask{Agent: "cleo" + time.Duration(i).String(), Kind: "bad"})
 	}
 	f.run()
-	a = f.post("/ui/bulk?kind=bad")
+	const bulk = "/ui/bulk?do=replay&status=failed&kind=bad"
+	a = f.post(bulk)
 	a.says(t, "Replay 100<")
-	a = f.post("/ui/bulk?kind=bad", "count", "99")
+	a = f.post(bulk, "count", "99")
 	a.says(t, "Replay 100<")
 	require.NotContains(t, a.body, "are due again", "another count than the one that was shown changes nothing")
-	assert.Equal(t, 400, f.post("/ui/bulk?kind=bad", "count", "-1").status)
-	a = f.post("/ui/bulk?kind=bad", "count", "100")
-	a.says(t, "100 of 100 dead letters are due again")
+	assert.Equal(t, 400, f.post(bulk, "count", "-1").status)
+	a = f.post(bulk, "count", "100")
+	a.says(t, "100 of 100 tasks are due again")
 	a.says(t, "Replay the next 22<")
 	next := strings.ReplaceAll(strings.Split(strings.Split(a.body, `action="/ui/bulk?`)[1], `"`)[0], "&amp;", "&")
 	a = f.post("/ui/bulk?"+next, "count", "22")
 	a.says(t, "22 of 22")
-	f.post("/ui/bulk?kind=bad").says(t, "No dead letters.")
-	f.get("/ui/dead").says(t, "No dead letters.")
+	f.post(bulk).says(t, "No such task.")
+	f.get("/ui/tasks", "status", "failed").says(t, "No task is like that.")
 	readOnly := f.with(console.Options{Callers: callers(), ReadOnly: true}).signIn("root")
 	for _, to := range []string{"/ui/replay", "/ui/bulk", "/ui/limit", "/ui/key"} {
 		assert.Equal(t, 403, readOnly.post(to, "task", name("bob", "dead"), "key", "k").status, to)

@@ -1,215 +1,166 @@
 package console
 
-// The page of dead letters: those of all agents, the last ones first, by what went wrong; and how they are replayed.
+// The page of dead tasks: by what went wrong, over all of them.
 
 import (
 	"cmp"
-	"errors"
-	"net/url"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode"
+	"sync"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
-// deadPage is a page of dead letters.
+// deadPage is the page of dead tasks.
 type deadPage struct {
-	Kind   string
-	Groups []deadGroup
-	Shown  int
-	More   string
-	Begun  bool
-	Steers bool
-	Bulk   string // the address that replays all, step by step
-	Step   int
+	Filter      filter
+	First, Rest []filterField
+	Open        bool
+	Groups      []deadRow
+	Others      int    // groups that are not shown
+	Total       string // tasks that were counted
+	On          string // the address that counts on; empty once all are counted
+	Capped      bool   // there are more than are counted
+	List        string
+	Orders      []bulkOrder
 }
 
-// deadGroup are dead letters that failed alike.
-type deadGroup struct {
-	Error string // the error of the first of them
-	Kinds string
-	Tasks []core.TaskInfo
+// deadRow are dead tasks that failed alike.
+type deadRow struct {
+	inspect.DeadGroup
+
+	Share, Names, Of string // of all that were counted; the kinds; how many agents
+	List             string
+	Orders           []bulkOrder
 }
 
-// bulkPage is what one step of a replay of all did, or how many tasks the next one is about.
-type bulkPage struct {
-	Step    operate.BulkStep
-	Kind    string
-	Done    bool // a step has been done
-	Refused []refusedRow
-	Next    string // the address of the next step; empty after the last one
-	Count   int    // how many tasks that step is about
-}
-
-// refusedRow is a task that was not replayed, and why.
-type refusedRow struct{ Agent, ID, Why string }
-
-// Sizes of a page of dead letters, and of a step that replays all.
+// Bounds of the count of dead tasks.
 const (
-	deadShown = 40
-	bulkStep  = 100
+	groupsShown  = 20
+	kindsNamed   = 3
+	deadReads    = 8                // calls of the store for a page
+	mostDead     = 20_000           // tasks that are counted
+	mostTallies  = 16               // filters whose counts are kept
+	tallyFresh   = 10 * time.Second // a count that is complete is shown for so long
+	tallyTooLong = 2 * time.Minute  // one that no page has gone on with is begun again
 )
 
-// dead is the page of dead letters.
+// dead is the page of dead tasks.
 func (c *console) dead(v *visit) (*page, error) {
-	if err := v.may(model.ActionRead, ""); err != nil {
+	f := filterOf(v.q).with("cause", "").with("status", "")
+	if err := v.may(model.ActionRead, f["agent"]); err != nil {
 		return nil, err
 	}
-	p := deadPage{Kind: v.q.Get("kind"), Begun: v.q.Get("cursor") != "", Steers: v.steers(""), Step: bulkStep}
-	l := deadList(p.Kind, v.q.Get("cursor"))
-	l.Limit = deadShown
-	tasks, next, err := c.scheduler.Tasks(v.r.Context(), l)
+	p := deadPage{
+		Filter: f, First: f.fields("text", "agent", "kind", "since"), Rest: f.fields("until", "key", "label", "group", "session"), Open: f.has("until", "key", "label", "group", "session"),
+	}
+	failed := f.with("status", "failed")
+	l, err := failed.list(v)
 	if err != nil {
 		return nil, err
 	}
-	p.Groups, p.Shown = grouped(tasks), len(tasks)
-	if next != "" {
-		p.More = Path + "/dead?" + url.Values{"kind": {p.Kind}, "cursor": {next}}.Encode()
-	}
-	p.Bulk = bulkURL(p.Kind, "")
-	return &page{name: "dead", title: "Dead letters", body: p}, nil
-}
-
-// bulkURL is the address of a step that replays the dead letters of a kind, or of any.
-func bulkURL(kind, cursor string) string {
-	return Path + "/bulk?" + url.Values{"kind": {kind}, "cursor": {cursor}}.Encode()
-}
-
-// deadList are the dead letters of all agents, of one kind or of any.
-func deadList(kind, cursor string) core.List {
-	return core.List{Status: []core.Status{core.StatusFailed}, Kind: kind, Cursor: cursor}
-}
-
-// grouped puts tasks together that failed alike, the largest group first.
-func grouped(tasks []core.TaskInfo) []deadGroup {
-	at := map[string]int{}
-	var out []deadGroup
-	for i := range tasks {
-		text := cmp.Or(tasks[i].LastError, tasks[i].Reason, "no error is kept")
-		key := alike(text)
-		n, known := at[key]
-		if !known {
-			n = len(out)
-			at[key] = n
-			out = append(out, deadGroup{Error: short(text)})
-		}
-		out[n].Tasks = append(out[n].Tasks, tasks[i])
-	}
-	for i := range out {
-		var kinds []string
-		for k := range out[i].Tasks {
-			kinds = append(kinds, out[i].Tasks[k].Kind)
-		}
-		slices.Sort(kinds)
-		kinds = slices.Compact(kinds)
-		out[i].Kinds = short(strings.Join(kinds, ", "))
-	}
-	slices.SortStableFunc(out, func(a, b deadGroup) int { return len(b.Tasks) - len(a.Tasks) })
-	return out
-}
-
-// alike is a text without what differs between errors of the same cause: numbers, and words that have one, such as ids and addresses.
-func alike(text string) string {
-	words := strings.Fields(short(text))
-	for i, word := range words {
-		if strings.ContainsFunc(word, unicode.IsDigit) {
-			words[i] = "#"
-		}
-	}
-	return strings.Join(words, " ")
-}
-
-// named is a task as a field of a form has it.
-func named(t core.TaskInfo) string { return url.Values{"agent": {t.Agent}, "id": {t.ID}}.Encode() }
-
-// replay replays the tasks that a form names, up to a page of them. It reports those that have changed meanwhile.
-func (c *console) replay(v *visit) (*page, error) {
-	if v.options.ReadOnly {
-		return nil, errReadOnly
-	}
-	names := v.r.PostForm["task"]
-	switch {
-	case len(names) == 0:
-		return nil, &core.InvalidError{Field: "task", Reason: "is required: tick the tasks to replay"}
-	case len(names) > deadShown:
-		return nil, &core.InvalidError{Field: "task", Reason: "names more tasks than a page has"}
-	}
-	p := bulkPage{Step: operate.BulkStep{Matched: len(names)}, Done: true}
-	for _, name := range names {
-		q, err := url.ParseQuery(name)
-		if err != nil {
-			return nil, &core.InvalidError{Field: "task", Reason: "cannot be read"}
-		}
-		agent, id := q.Get("agent"), q.Get("id")
-		if err := v.may(model.ActionControl, agent); err != nil {
-			return nil, err
-		}
-		_, err = c.scheduler.Replay(v.r.Context(), agent, id)
-		switch core.CodeOf(err) {
-		case "":
-			p.Step.Changed++
-		case core.CodeNotFound, core.CodeConflict, core.CodeForbidden, core.CodeInvalid:
-			p.Refused = append(p.Refused, refusedRow{agent, id, err.Error()})
-		default:
-			return nil, err
-		}
-	}
-	if len(p.Refused) == 0 {
-		to := cmp.Or(v.sameReferer(), Path+"/dead")
-		return &page{to: withSaid(to, "bulk")}, nil
-	}
-	return &page{name: "bulk", title: "Replayed", body: p}, nil
-}
-
-// bulk replays the dead letters of a kind, or of all, one step at a time: the page shows how many tasks the next step covers, and its form sends
-// that count, so that no more are replayed than were shown.
-func (c *console) bulk(v *visit) (*page, error) {
-	if v.options.ReadOnly {
-		return nil, errReadOnly
-	}
-	if err := v.may(model.ActionControl, ""); err != nil {
+	t := c.tallies.find(failed.at(""), v.now, v.q.Get("more") != "")
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.countOn(v, c.scheduler, l); err != nil {
 		return nil, err
 	}
-	p := bulkPage{Kind: v.q.Get("kind")}
-	b := operate.Bulk{Do: operate.BulkReplay, List: deadList(p.Kind, v.q.Get("cursor")), Order: core.Order{By: v.by()}}
-	b.List.Limit = bulkStep
-	if text := v.r.PostForm.Get("count"); text != "" {
-		count, err := strconv.Atoi(text)
-		if err != nil || count < 1 {
-			return nil, &core.InvalidError{Field: "count", Reason: "must be a whole number from 1 on"}
-		}
-		b.Count = count
-		p.Step, err = c.scheduler.Bulk(v.r.Context(), b)
-		p.Done = err == nil
-		if err != nil && !errors.Is(err, model.ErrCount) { // more have failed since: the page asks again
-			return nil, err
-		}
+	p.List = failed.at("/tasks")
+	p.Total, p.Capped = count(t.total), t.total >= mostDead && t.cursor != ""
+	if !t.done {
+		p.On = f.at("/dead", "more", "1")
 	}
-	for _, r := range p.Step.Refused {
-		p.Refused = append(p.Refused, refusedRow{r.Agent, r.ID, r.Error})
+	steers := v.steers(f["agent"])
+	p.Groups, p.Others = t.rows(failed, steers)
+	if steers && t.total > 0 {
+		p.Orders = ordersFor(failed)
 	}
-	return &page{name: "bulk", title: "Replay", body: &p}, c.count(v, &p, b)
+	return &page{name: "dead", title: "Dead tasks", body: p}, nil
 }
 
-// count adds to a page how many dead letters its next step covers. If it finds none yet, the next page looks further.
-func (c *console) count(v *visit, p *bulkPage, b operate.Bulk) error {
-	if p.Done {
-		b.List.Cursor = p.Step.Next
+// tallies are the counts of dead tasks that are under way, or were made just now, by filter. A page goes on with a count where the one before has stopped,
+// so that no page takes long however many are dead.
+type tallies struct {
+	mu sync.Mutex
+	of map[string]*tally
+}
+
+// tally is a count of dead tasks, by what went wrong. Its mutex is held while it goes on.
+type tally struct {
+	mu     sync.Mutex
+	groups map[string]*inspect.DeadGroup
+	total  int
+	cursor string // where it goes on
+	done   bool
+	at     time.Time // of the last page that it was on; guarded by tallies
+}
+
+// find is the count of a filter: a new one, unless one is under way or fresh. on says that a page wants to go on with its count.
+func (a *tallies) find(key string, now time.Time, on bool) *tally {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.DeleteFunc(a.of, func(_ string, t *tally) bool { return now.Sub(t.at) > tallyTooLong })
+	t := a.of[key]
+	if t == nil || !on && now.Sub(t.at) > tallyFresh {
+		if len(a.of) >= mostTallies {
+			oldest := slices.MinFunc(slices.Collect(maps.Keys(a.of)), func(x, y string) int { return a.of[x].at.Compare(a.of[y].at) })
+			delete(a.of, oldest)
+		}
+		t = &tally{groups: map[string]*inspect.DeadGroup{}}
+		if a.of == nil {
+			a.of = map[string]*tally{}
+		}
+		a.of[key] = t
 	}
-	if p.Done && p.Step.Next == "" {
+	t.at = now
+	return t
+}
+
+// countOn counts the next dead tasks.
+func (t *tally) countOn(v *visit, s *core.Scheduler, l core.List) error {
+	if t.done {
 		return nil
 	}
-	b.DryRun, b.Count = true, 0
-	next, err := c.scheduler.Bulk(v.r.Context(), b)
-	switch p.Count = next.Matched; {
-	case p.Count > 0:
-		p.Next = bulkURL(p.Kind, b.List.Cursor)
-	case next.Next != "":
-		p.Next = bulkURL(p.Kind, next.Next)
+	l.Limit, l.Reads, l.Cursor = inspect.MaxPage, deadReads, t.cursor
+	tasks, next, err := s.Tasks(v.r.Context(), l)
+	if err != nil {
+		return err
 	}
-	return err
+	inspect.GroupDead(t.groups, tasks)
+	t.total, t.cursor = t.total+len(tasks), next
+	t.done = next == "" || t.total >= mostDead
+	return nil
+}
+
+// rows are the largest groups, and how many others there are.
+func (t *tally) rows(failed filter, steers bool) ([]deadRow, int) {
+	groups := slices.SortedFunc(maps.Values(t.groups), func(a, b *inspect.DeadGroup) int {
+		return cmp.Or(cmp.Compare(b.Tasks, a.Tasks), b.Last.Compare(a.Last), strings.Compare(a.Cause, b.Cause))
+	})
+	others := max(len(groups)-groupsShown, 0)
+	var out []deadRow
+	for _, g := range groups[:len(groups)-others] {
+		alike := failed.with("cause", g.Cause)
+		row := deadRow{DeadGroup: *g, Share: percent(int64(g.Tasks), int64(t.total)), Names: mostOf(g.Kinds), Of: counted(len(g.Agents), "agent"), List: alike.at("/tasks")}
+		row.Kinds, row.Agents = nil, nil // the count goes on with these while the page is written
+		if steers {
+			row.Orders = ordersFor(alike)
+		}
+		out = append(out, row)
+	}
+	return out, others
+}
+
+// mostOf names the kinds of which there are most.
+func mostOf(kinds map[string]int) string {
+	names := slices.SortedFunc(maps.Keys(kinds), func(a, b string) int { return cmp.Or(cmp.Compare(kinds[b], kinds[a]), strings.Compare(a, b)) })
+	more := ""
+	if n := len(names) - kindsNamed; n > 0 {
+		names, more = names[:kindsNamed], " and "+count(n)+" more"
+	}
+	return short(strings.Join(names, ", ")) + more
 }

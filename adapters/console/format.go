@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/localhost"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
@@ -147,6 +148,8 @@ func stateOf(t *core.TaskInfo, now time.Time) badge {
 		return badge{"bad", "no handler"}
 	case t.Resting:
 		return badge{"idle", "resting"}
+	case inspect.Asks(t):
+		return badge{"warn", "asks"}
 	case t.Awaiting != nil:
 		return badge{"idle", "awaits a signal"}
 	case t.Manual && t.NextRun.IsZero():

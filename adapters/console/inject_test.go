@@ -43,7 +43,10 @@ func poisoned(t *testing.T, text, control string) *fixture {
 	}
 	later := whole
 	later.ID, later.Every, later.Delay = text+"2", time.Hour, time.Hour
-	f.submit(whole, later)
+	question := whole
+	question.ID, question.Kind, question.LimitKey = text+"3", "asks", ""
+	core.Handle(f.scheduler, "asks", asks(core.Signal{Key: text, Question: text + control, Timeout: time.Hour, Answer: json.RawMessage(`{"type":"object","properties":{"x":{"type":"string"}}}`)}))
+	f.submit(whole, later, question)
 	f.run()
 	ctx := t.Context()
 	for _, target := range []core.Target{{Agent: text, ID: text + "2"}, {Agent: text}, {Kind: "k"}, {Key: text}} {
@@ -61,7 +64,8 @@ func pagesOf(text string) []string {
 	return []string{
 		"/ui", "/ui/agents", address("/ui/agents", "prefix", text), address("/ui/agent", "agent", text), address("/ui/agent", "agent", text, "kind", text),
 		address("/ui/task", "agent", text, "id", text), address("/ui/task", "agent", text, "id", text+"2"), address("/ui/task", "agent", text, "id", "none"), "/ui/dead",
-		address("/ui/dead", "kind", text), "/ui/kinds", "/ui/pauses", "/ui/processes", address("/ui/events", "agent", text, "kind", text),
+		address("/ui/dead", "kind", text), address("/ui/dead", "text", text), "/ui/tasks", address("/ui/tasks", "agent", text), address("/ui/tasks", "text", text, "label", "a="+text, "key", text),
+		address("/ui/tasks", "status", "failed", "cause", "none "+text), address("/ui/find", "q", text), "/ui/approvals", address("/ui/approvals", "agent", text), address("/ui/task", "agent", text, "id", text+"3"), "/ui/kinds", "/ui/pauses", "/ui/processes", address("/ui/events", "agent", text, "kind", text),
 		address("/ui/next", "cron", text, "zone", text), address("/ui/confirm", "do", "delete", "agent", text, "id", text), address("/ui/confirm", "do", "forget", "agent", text),
 		address("/ui/confirm", "do", text), address("/ui/task", text, text), address("/ui", "said", text),
 	}

@@ -75,6 +75,16 @@ func setup(t *testing.T, options console.Options) *fixture {
 	return f
 }
 
+// asks is a handler that waits for a signal, and completes once that has come.
+func asks(signal core.Signal) func(context.Context, *core.Task[json.RawMessage]) error {
+	return func(_ context.Context, task *core.Task[json.RawMessage]) error {
+		if heard, waited := task.Heard(); waited {
+			return task.SetResult(heard.Payload)
+		}
+		return core.Await(signal, nil)
+	}
+}
+
 // with is another console on the same store.
 func (f *fixture) with(options console.Options) *fixture {
 	other := *f

@@ -61,7 +61,11 @@ func (c *console) now(v *visit) (*page, error) {
 		Findings: f.findings(v.steers("")), Kinds: f.rows(), Windows: f.Windows, Steers: v.steers(""), Stats: f.Stats,
 		Empty: f.Stats.Submitted == 0,
 	}
-	p.Tiles = f.tiles()
+	asking, err := c.asking(v)
+	if err != nil {
+		return nil, err
+	}
+	p.Tiles = f.tiles(asking)
 	if f.Windows {
 		if p.Charts, err = c.charts(v, ""); err != nil {
 			return nil, err
@@ -93,7 +97,7 @@ func (c *console) charts(v *visit, kind string) ([]chart, error) {
 }
 
 // tiles are the figures at the top.
-func (f *facts) tiles() []tile {
+func (f *facts) tiles(asking tile) []tile {
 	s := &f.Stats
 	next := tile{Name: "Next due", Value: when(s.Now, s.NextDue).Text}
 	if late := s.Now.Sub(s.NextDue); !s.NextDue.IsZero() && late >= time.Second {
@@ -104,7 +108,8 @@ func (f *facts) tiles() []tile {
 	} else if s.NextDue.IsZero() {
 		next.Value, next.Note = "–", "nothing is scheduled"
 	}
-	running := tile{Name: "Running", Value: count(s.InProgress)}
+	next.To = filter{"status": overdue}.at("/tasks")
+	running := tile{Name: "Running", Value: count(s.InProgress), To: filter{"status": "in_progress"}.at("/tasks")}
 	slots, used := 0, 0
 	for i := range f.Processes {
 		slots, used = slots+f.Processes[i].Slots, used+f.Processes[i].InUse
@@ -116,8 +121,9 @@ func (f *facts) tiles() []tile {
 	if s.Held > 0 {
 		held.Class = "warn"
 	}
-	dead := tile{Name: "Failed", Value: count(s.Failed), Note: "for good, ever", To: Path + "/dead"}
-	all := []tile{next, running, {Name: "Waiting", Value: count(s.Waiting), Note: restingNote(s.Resting)}, held, dead}
+	dead := tile{Name: "Dead", Value: count(s.Failed), Note: "since the beginning", To: Path + "/dead"}
+	waiting := tile{Name: "Waiting", Value: count(s.Waiting), Note: restingNote(s.Resting), To: filter{"status": "waiting"}.at("/tasks")}
+	all := []tile{next, running, waiting, asking, held, dead}
 	if f.Windows {
 		all = append(all, f.lag())
 	}

@@ -28,7 +28,7 @@ func TestTheStepsOfATaskAreShown(t *testing.T) {
 	f.submit(core.NewTask{Agent: "ann", ID: "s", Kind: "story"})
 	f.run()
 	page := f.get("/ui/task", "agent", "ann", "id", "s")
-	for _, want := range []string{">Steps<", "<td>plan</td><td>done</td>", "<td>approval</td><td>waits for a signal until ", "1200 tokens"} {
+	for _, want := range []string{">Steps<", ">plan</th><td>done</td>", ">approval</th><td>waits for a signal until ", "1200 tokens"} {
 		assert.Contains(t, page.body, want)
 	}
 	assert.NotContains(t, page.body, "<h2>Checkpoint</h2>")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/steps"
 )
@@ -29,6 +30,7 @@ type taskPage struct {
 	Edits    []editField
 	Live     bool
 	Schedule string
+	Asks     *question // what it asks a person; nil for nothing
 }
 
 // fact is one thing that is known of a task.
@@ -73,6 +75,7 @@ func stepsOf(t *core.TaskInfo) (rows []stepRow) {
 type line struct {
 	Width, Height int
 	From, To      string
+	Begin, End    moment
 	Parts         []part
 	Summary       string
 }
@@ -109,6 +112,10 @@ func (c *console) task(v *visit) (*page, error) {
 		} else {
 			p.Others = append(p.Others, text)
 		}
+	}
+	if inspect.Asks(t) {
+		asks := v.questionOf(t, 0)
+		p.Asks = &asks
 	}
 	p.Steps = stepsOf(t)
 	p.Runs, p.Line = runsOf(t.Runs), lineOf(t, e.Now)
@@ -257,7 +264,7 @@ func lineOf(t *core.TaskInfo, now time.Time) *line {
 		to = end
 	}
 	whole := max(to.Sub(from), time.Millisecond)
-	l := &line{Width: weekWidth, Height: 28, From: from.UTC().Format("2 Jan 15:04:05"), To: to.UTC().Format("2 Jan 15:04:05 MST")}
+	l := &line{Width: weekWidth, Height: 28, From: from.UTC().Format("2 Jan 15:04:05"), To: to.UTC().Format("2 Jan 15:04:05 MST"), Begin: when(now, from), End: when(now, to)}
 	failed := 0
 	for i := range t.Runs {
 		r := &t.Runs[i]

@@ -23,6 +23,47 @@
   document.addEventListener("htmx:responseError", stale);
   document.addEventListener("htmx:sendError", stale);
 
+  // Times are shown in the zone of the reader, with UTC behind them. Texts have some of them inside.
+  var stamp = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/;
+  function local(at) { return at.toLocaleString(undefined, {dateStyle: "medium", timeStyle: "long"}); }
+  function utc(at) { return at.toISOString().replace("T", " ").replace("Z", " UTC"); }
+  function localise(part) {
+    part.querySelectorAll("time[datetime]:not([data-local])").forEach(function (t) {
+      var at = new Date(t.dateTime);
+      t.dataset.local = "local";
+      if (t.classList.contains("at")) { t.textContent = local(at); t.title = utc(at); } else { t.title = local(at) + ", " + utc(at); }
+    });
+    part.querySelectorAll(".why, .others li, .stamped").forEach(function (line) {
+      line.childNodes.forEach(function (node) {
+        for (var found; node.nodeType === 3 && (found = stamp.exec(node.data));) {
+          var rest = node.splitText(found.index), after = rest.splitText(found[0].length), t = document.createElement("time");
+          t.dateTime = found[0];
+          t.dataset.local = "local";
+          t.textContent = local(new Date(found[0]));
+          t.title = utc(new Date(found[0]));
+          rest.replaceWith(t);
+          node = after;
+        }
+      });
+    });
+  }
+  localise(document);
+  document.addEventListener("htmx:load", function (event) { localise(event.detail.elt.parentNode || document); });
+
+  // A slash anywhere but in a field leads to the search. Fields that are empty stay out of the address.
+  document.addEventListener("keydown", function (event) {
+    var find = document.getElementById("find");
+    if (event.key !== "/" || !find || event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) { return; }
+    event.preventDefault();
+    find.focus();
+    find.select();
+  });
+  document.addEventListener("submit", function (event) {
+    if (event.target.method !== "get") { return; }
+    Array.prototype.forEach.call(event.target.elements, function (field) { if (field.name && !field.value) { field.disabled = true; } });
+  });
+  window.addEventListener("pageshow", function () { document.querySelectorAll("form[method=get] :disabled").forEach(function (field) { field.disabled = false; }); });
+
   // What is typed into the schedule may be wrong: the page that says so is shown all the same.
   document.addEventListener("htmx:beforeSwap", function (event) {
     if (event.detail.xhr.status === 400) { event.detail.shouldSwap = true; event.detail.isError = false; }
