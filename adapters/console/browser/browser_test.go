@@ -93,7 +93,7 @@ func open(t *testing.T, url string) *tab {
 		}
 	})
 	// The browser lives as long as the context of the first call.
-	require.NoError(t, chromedp.Run(ctx, log.Enable(), runtime.Enable()))
+	require.NoError(t, chromedp.Run(ctx, log.Enable(), runtime.Enable(), emulation.SetTimezoneOverride("Asia/Tokyo")))
 	return b
 }
 

@@ -29,6 +29,7 @@ handlers:
   digest: { exec: ["sh", "-c", "echo '{\"mails\":3,\"unread\":[\"Q4 plan\",\"invoice 1203\"]}'"] }
   sync: { exec: ["sh", "-c", "sleep 0.02"] }
   crm: { exec: ["sh", "-c", "echo \"connection to crm-$DULY_FENCE.example refused\" >&2; exit 1"], max_attempts: 1 }
+  refund: { exec: ["sh", "-c", "grep -q heard || echo 'duly-await: {\"key\":\"approval\",\"from\":\"approval\",\"question\":\"Refund 40 EUR to Bob?\",\"timeout\":\"24h\"}' >&3"] }
   research: { exec: ["sleep", "600"], timeout: 15m }
 limits:
   - { kind: research, concurrency: 1 }
@@ -120,6 +121,9 @@ func fill(t *testing.T, url string) {
 	}
 	for i := range 5 {
 		call(t, url, "/v1/tasks", fmt.Sprintf(`{"agent_id":"dora","id":"import-%d","kind":"crm"}`, i))
+	}
+	for _, id := range []string{"refund-1042", "refund-1043"} {
+		call(t, url, "/v1/tasks", fmt.Sprintf(`{"agent_id":"finn","id":%q,"kind":"refund","payload":{"order":%q,"amount":"40.00 EUR","to":"Bob Miller"}}`, id, id))
 	}
 	call(t, url, "/v1/agents/bob/tasks/ping/pause", `{"reason":"CRM maintenance","by":"ops","for":"2h"}`)
 }

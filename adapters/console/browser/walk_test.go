@@ -3,6 +3,7 @@ package browser_test
 import (
 	"context"
 	"flag"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,6 +21,12 @@ var shots = flag.String("shots", "", "write pictures of the pages into this fold
 // pages are all pages, by the names of their pictures.
 var pages = []struct{ name, path string }{
 	{"now", "/ui"},
+	{"tasks", "/ui/tasks"},
+	{"filtered", "/ui/tasks?status=failed&kind=crm&since=1d"},
+	{"none", "/ui/tasks?text=nothing-has-this"},
+	{"approvals", "/ui/approvals"},
+	{"asked", "/ui/task?agent=finn&id=refund-1042"},
+	{"unasked", "/ui/approvals?agent=ada"},
 	{"agents", "/ui/agents"},
 	{"search", "/ui/agents?prefix=a"},
 	{"agent", "/ui/agent?agent=ada"},
@@ -39,7 +46,7 @@ var pages = []struct{ name, path string }{
 }
 
 // The pictures that the documents have; they are as wide as a page of text is on a screen.
-var documented = []string{"now", "agent", "task", "dead", "next"}
+var documented = []string{"now", "tasks", "approvals", "agent", "task", "dead", "next"}
 
 // In a browser every page can be read by all, breaks no rule of its own policy, and fits a telephone; every control does what it says.
 func TestTheConsoleInABrowser(t *testing.T) {
@@ -48,21 +55,20 @@ func TestTheConsoleInABrowser(t *testing.T) {
 	at := daemon(t, program, redis)
 	fill(t, at)
 	b := open(t, at)
-	b.goTo("/ui/dead")
+	b.goTo("/ui/tasks?status=failed")
 	for range 100 { // until the five imports have failed
 		if value[int](b, `document.querySelectorAll("input[name=task]").length`) >= 5 {
 			break
 		}
-		b.goTo("/ui/dead")
+		b.goTo("/ui/tasks?status=failed")
 	}
+	b.becomesAt("/ui/approvals", `document.querySelectorAll("form.answer").length === 2`)
 	for _, p := range pages {
 		b.goTo(p.path)
 		b.quiet(p.name)
 		b.accessible(p.name)
 		assert.Equal(t, "undefined", value[string](b, "typeof window.attacked"), p.name)
-		b.run(chromedp.EmulateViewport(360, 740))
-		assert.LessOrEqual(t, value[int](b, "document.documentElement.scrollWidth"), 360, "%s on a telephone", p.name)
-		b.run(chromedp.EmulateViewport(1200, 900))
+		b.fits(p.name)
 		b.quiet(p.name)
 	}
 	t.Run("controls", func(t *testing.T) { steer(b) })
@@ -73,6 +79,51 @@ func TestTheConsoleInABrowser(t *testing.T) {
 		picture(b)
 	}
 	t.Run("sign in", func(t *testing.T) { signIn(t, daemon(t, program, redis, "DULY_TOKEN=secret")) })
+}
+
+// becomesAt loads a page until an expression is true on it.
+func (b *tab) becomesAt(path, expression string) {
+	b.Helper()
+	for range 100 {
+		if b.goTo(path); value[bool](b, expression) {
+			return
+		}
+	}
+	b.Fatalf("%s: %s does not become true", path, expression)
+}
+
+// fits checks a page on a desk and on a telephone: nothing is wider than the window, no id is broken within, and all controls are in view.
+func (b *tab) fits(about string) {
+	b.Helper()
+	for _, size := range [][2]int64{{390, 844}, {1440, 900}} {
+		b.run(chromedp.EmulateViewport(size[0], size[1]))
+		assert.LessOrEqual(b, value[int64](b, "document.documentElement.scrollWidth"), size[0], "%s, %d wide", about, size[0])
+		assert.Empty(b, value[string](b, `Array.from(document.querySelectorAll("main button, main a.button")).filter(e => e.offsetParent !== null).filter(e => {
+			const r = e.getBoundingClientRect();
+			return r.width > 0 && (r.left < 0 || r.right > innerWidth + 1);
+		}).map(e => e.outerHTML.slice(0, 100)).join("\n")`), "%s, %d wide: controls out of view", about, size[0])
+		assert.Empty(b, value[string](b, `Array.from(document.querySelectorAll("a.id, td.id, tbody th a")).filter(e => e.offsetParent !== null && !/\s/.test(e.textContent.trim()) && e.getClientRects().length > 1)
+			.map(e => e.outerHTML.slice(0, 100)).join("\n")`), "%s, %d wide: ids that are broken", about, size[0])
+	}
+	if *shots != "" && os.Getenv("DULY_SHOTS_ALL") != "" {
+		b.everySize(about)
+	}
+}
+
+// everySize writes pictures of a page in both sizes, light and dark: to look at, not for the documents.
+func (b *tab) everySize(name string) {
+	b.Helper()
+	dir := filepath.Join(*shots, "all")
+	require.NoError(b, os.MkdirAll(dir, 0o755))
+	for _, scheme := range []string{"light", "dark"} {
+		for _, size := range [][2]int64{{390, 844}, {1440, 900}} {
+			b.run(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}), chromedp.EmulateViewport(size[0], size[1]))
+			var png []byte
+			b.run(chromedp.CaptureScreenshot(&png))
+			require.NoError(b, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, size[0], scheme)), png, 0o644))
+		}
+	}
+	b.run(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}}))
 }
 
 // press clicks what a selector finds, and waits for the page that says how it ended.
@@ -123,11 +174,20 @@ func steer(b *tab) {
 	b.press(`form[action="/ui/do?do=resume"] button`)
 	b.run(chromedp.SetValue(`form[action="/ui/key"] input[name=key]`, "openai", chromedp.ByQuery))
 	b.press(`form[action="/ui/key"] button`)
-	b.goTo("/ui/dead")
+	b.goTo("/ui/tasks?status=failed")
+	b.run(chromedp.Click(`input[name=task]`, chromedp.ByQuery))
 	b.press(`form[action="/ui/replay"] button`)
 	b.goTo("/ui/dead")
-	b.press(`form[action*="/ui/bulk"] button`)
-	b.press(`form[action*="/ui/bulk"] button`) // the count is known now
+	b.run(chromedp.Click(`.group form[action*="do=replay"] button`, chromedp.ByQuery), chromedp.WaitVisible("form.stack button", chromedp.ByQuery))
+	b.press(`form.stack button`) // the count is known now
+	b.goTo("/ui/tasks?agent=dora&kind=translate&status=waiting")
+	b.run(chromedp.Click(`form[action*="do=cancel"] button`, chromedp.ByQuery), chromedp.WaitVisible("input[name=typed]", chromedp.ByQuery))
+	b.run(chromedp.SendKeys("input[name=typed]", value[string](b, "document.querySelector('input[name=count]').value"), chromedp.ByQuery))
+	b.press(`form.stack button`)
+	b.goTo("/ui/task?agent=finn&id=refund-1042")
+	b.press(`form.answer button[value=approve]`)
+	b.goTo("/ui/approvals")
+	b.press(`form.answer button[value=refuse]`)
 	b.goTo("/ui/agent?agent=cleo")
 	b.press(`form[action*="do=pause"] button`)
 	b.run(chromedp.Click(`a[href*="do=forget"]`, chromedp.ByQuery), chromedp.WaitVisible("form.stack", chromedp.ByQuery),
@@ -139,7 +199,8 @@ func steer(b *tab) {
 func live(b *tab) {
 	b.goTo("/ui/events")
 	b.sees("Listening.")
-	b.sees("sync-calendar")
+	call(b.T, b.url, "/v1/tasks", `{"agent_id":"gus","id":"seen-as-it-happens","kind":"sync"}`)
+	b.sees("seen-as-it-happens")
 	b.run(chromedp.Click("#stream-pause", chromedp.ByQuery))
 	b.sees("Held")
 	b.quiet("events")
@@ -163,6 +224,13 @@ func keyboard(b *tab) {
 	assert.NotEqual(b, "none", value[string](b, "getComputedStyle(document.activeElement).outlineStyle"))
 	b.run(chromedp.KeyEvent("\r"))
 	assert.Equal(b, "main", value[string](b, "document.activeElement.id"))
+	b.run(chromedp.KeyEvent("/"))
+	assert.Equal(b, "find", value[string](b, "document.activeElement.id"), "a slash leads to the search, from anywhere")
+	b.run(chromedp.KeyEvent("ada/weekly-review"), chromedp.KeyEvent("\r"))
+	b.sees("cron 0 17 * * FRI")
+	assert.Contains(b, value[string](b, `document.querySelector(".why time").textContent`), "GMT+9", "a time is that of the reader's zone")
+	assert.Contains(b, value[string](b, `document.querySelector(".why time").title`), "UTC", "and has UTC behind it")
+	assert.Regexp(b, "GMT\\+9, .* UTC", value[string](b, `document.querySelector(".facts time").title`))
 }
 
 // plain sees that pages can be read, and controls work, in a browser without scripts.
