@@ -95,7 +95,7 @@ func TestLostAnswers(t *testing.T) {
 				require.Len(t, c.Tasks, 3)
 				held, err := st.Extend(t.Context(), []store.Extension{{Fence: c.Fence, Lease: time.Minute}})
 				require.NoError(t, err)
-				assert.Equal(t, []store.Extended{{Held: true}}, held)
+				assert.Equal(t, []store.Extended{{Held: true, Running: 3, Holder: "n       "}}, held)
 				settle(t, st, store.VerbComplete, c.Tasks...)
 				page, err := st.List(t.Context(), store.List{Agent: "a", Limit: 10})
 				require.NoError(t, err)
@@ -186,7 +186,7 @@ func fullMemory(t *testing.T, size int) {
 	require.ErrorIs(t, err, store.ErrFull)
 	held, err := st.Extend(t.Context(), []store.Extension{{Fence: running.Fence, Lease: time.Minute}})
 	require.NoError(t, err)
-	assert.Equal(t, []store.Extended{{Held: true}}, held)
+	assert.Equal(t, []store.Extended{{Held: true, Running: 50, Holder: "before  "}}, held)
 	settle(t, st, store.VerbComplete, running.Tasks[:40]...)
 	settle(t, st, store.VerbAgain, running.Tasks[40:]...)
 	// Even the work of a process that has died is taken back.
