@@ -59,7 +59,7 @@ func (a *auditor) kept(e *store.Extension, answer *store.Extended, mine []*task)
 		t.lease.end, t.lease.over, t.lease.noticed = now.Add(e.Lease), false, false
 		t.lease.leaving = t.lease.leaving || e.Leave
 		told := slices.ContainsFunc(answer.Ended, func(o store.Ended) bool { return o.Index == t.lease.index && !o.Deleted && !o.Spent })
-		if told && t.lease.began != nil && t.lease.began.info.Kind != "batch" {
+		if told && t.lease.began != nil && t.lease.began.info.Kind != "batch" && a.w.making.reaches(t.lease.began) {
 			a.w.making.told = append(a.w.making.told, t.lease.began)
 		}
 		a.must(cancelTellsRun, told == t.ending, "%s: told %v, and it was %v", t.ref, told, t.ending)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -208,6 +209,16 @@ func (k *worker) claims(r *lentRun) bool {
 	return true
 }
 
+// keptRuns is the key of the runs that a sign of life is about, in its context.
+type keptRuns struct{}
+
+// reaches reports whether the answer to a heartbeat is heard by a run. That of a lent one is heard by the runs whose worker has asked, and not by
+// others of the same claim.
+func (c *call) reaches(r *run) bool {
+	runs, keeps := c.ctx.Value(keptRuns{}).([]*lentRun)
+	return !r.lent && !keeps || slices.ContainsFunc(runs, func(k *lentRun) bool { return k.run == r })
+}
+
 // keep sends signs of life, of which the first has a checkpoint if there is one, and obeys the answers.
 func (k *worker) keep(runs []*lentRun, checkpoint json.RawMessage) error {
 	if len(runs) == 0 {
@@ -233,7 +244,7 @@ func (k *worker) keep(runs []*lentRun, checkpoint json.RawMessage) error {
 	for i, r := range runs {
 		lost[i] = r.isLost()
 	}
-	kept, err := k.server().Keep(w.ctx, keeps...)
+	kept, err := k.server().Keep(context.WithValue(w.ctx, keptRuns{}, runs), keeps...)
 	w.mu.Lock()
 	for _, r := range runs {
 		r.sending = false
