@@ -187,6 +187,9 @@ func (v *visit) serve() error {
 	if err != nil {
 		return err
 	}
+	if v.r.Method == http.MethodPost { // what was counted may have changed
+		v.tallies.forget()
+	}
 	return v.write(p)
 }
 

@@ -120,6 +120,13 @@ func (a *tallies) find(key string, now time.Time, on bool) *tally {
 	return t
 }
 
+// forget drops all counts. One that a page goes on with meanwhile ends with that page.
+func (a *tallies) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.of)
+}
+
 // countOn counts the next dead tasks.
 func (t *tally) countOn(v *visit, s *core.Scheduler, l core.List) error {
 	if t.done {

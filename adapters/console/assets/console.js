@@ -50,6 +50,10 @@
   localise(document);
   document.addEventListener("htmx:load", function (event) { localise(event.detail.elt.parentNode || document); });
 
+  // On a telephone the menu is one line: the page that is shown has to be in view.
+  var current = document.querySelector(".top nav [aria-current]");
+  if (current) { current.parentNode.scrollLeft = current.offsetLeft - current.parentNode.offsetLeft - 8; }
+
   // A slash anywhere but in a field leads to the search. Fields that are empty stay out of the address.
   document.addEventListener("keydown", function (event) {
     var find = document.getElementById("find");

@@ -25,6 +25,7 @@ const config = `
 name: worker-1
 http: 127.0.0.1:0
 concurrency: 8
+approvals: { url: "http://127.0.0.1:1", secret_env: APPROVALS_SECRET }
 handlers:
   digest: { exec: ["sh", "-c", "echo '{\"mails\":3,\"unread\":[\"Q4 plan\",\"invoice 1203\"]}'"] }
   sync: { exec: ["sh", "-c", "sleep 0.02"] }
@@ -98,7 +99,7 @@ func daemon(t *testing.T, program, redis string, env ...string) string {
 	file := filepath.Join(t.TempDir(), "duly.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
 	cmd := exec.Command(program, "daemon", "-c", file, "--redis", redis, "--grace", "1s")
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(os.Environ(), append(env, approvalsSecret)...)
 	log, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	start(t, cmd)
@@ -111,6 +112,21 @@ func daemon(t *testing.T, program, redis string, env ...string) string {
 	}
 	t.Fatal("the daemon did not say where its console is")
 	return ""
+}
+
+// approvalsSecret is what signs the addresses of approvals.
+const approvalsSecret = "APPROVALS_SECRET=0123456789abcdef"
+
+// approval is the path of the page on which a person answers a task, without a credential.
+func approval(t *testing.T, program, redis, agent, id string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "duly.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
+	cmd := exec.Command(program, "approval", agent, id, "-c", file, "--redis", redis)
+	cmd.Env = append(os.Environ(), approvalsSecret)
+	out, err := cmd.Output()
+	require.NoError(t, err, string(out))
+	return strings.TrimPrefix(strings.TrimSpace(string(out)), "http://127.0.0.1:1")
 }
 
 // fill adds what a file cannot have: tasks whose kind nobody handles, attacks, and a pause.

@@ -18,8 +18,11 @@ import (
 
 var shots = flag.String("shots", "", "write pictures of the pages into this folder")
 
+// walked is a page.
+type walked struct{ name, path string }
+
 // pages are all pages, by the names of their pictures.
-var pages = []struct{ name, path string }{
+var pages = []walked{
 	{"now", "/ui"},
 	{"tasks", "/ui/tasks"},
 	{"filtered", "/ui/tasks?status=failed&kind=crm&since=1d"},
@@ -63,7 +66,8 @@ func TestTheConsoleInABrowser(t *testing.T) {
 		b.goTo("/ui/tasks?status=failed")
 	}
 	b.becomesAt("/ui/approvals", `document.querySelectorAll("form.answer").length === 2`)
-	for _, p := range pages {
+	public := approval(t, program, redis, "finn", "refund-1043")
+	for _, p := range append(pages, walked{"public", public}) {
 		b.goTo(p.path)
 		b.quiet(p.name)
 		b.accessible(p.name)
@@ -71,7 +75,7 @@ func TestTheConsoleInABrowser(t *testing.T) {
 		b.fits(p.name)
 		b.quiet(p.name)
 	}
-	t.Run("controls", func(t *testing.T) { steer(b) })
+	t.Run("controls", func(t *testing.T) { steer(b, public) })
 	t.Run("scripts", func(t *testing.T) { live(b) })
 	t.Run("keyboard", func(t *testing.T) { keyboard(b) })
 	t.Run("without scripts", func(t *testing.T) { plain(b) })
@@ -135,7 +139,7 @@ func (b *tab) press(selector string) {
 }
 
 // steer tries every control.
-func steer(b *tab) {
+func steer(b *tab, public string) {
 	task := "/ui/task?agent=ada&id=noon-check"
 	for _, do := range []string{"pause", "resume", "run"} {
 		b.goTo(task)
@@ -182,12 +186,20 @@ func steer(b *tab) {
 	b.press(`form.stack button`) // the count is known now
 	b.goTo("/ui/tasks?agent=dora&kind=translate&status=waiting")
 	b.run(chromedp.Click(`form[action*="do=cancel"] button`, chromedp.ByQuery), chromedp.WaitVisible("input[name=typed]", chromedp.ByQuery))
+	b.accessible("bulk")
+	b.fits("bulk")
 	b.run(chromedp.SendKeys("input[name=typed]", value[string](b, "document.querySelector('input[name=count]').value"), chromedp.ByQuery))
 	b.press(`form.stack button`)
 	b.goTo("/ui/task?agent=finn&id=refund-1042")
 	b.press(`form.answer button[value=approve]`)
 	b.goTo("/ui/approvals")
-	b.press(`form.answer button[value=refuse]`)
+	assert.Equal(b, 1, value[int](b, `document.querySelectorAll("form.answer").length`))
+	b.goTo(public)
+	b.run(chromedp.Click(`button[value=refuse]`, chromedp.ByQuery))
+	b.sees("Your answer was taken.")
+	b.quiet("public")
+	b.goTo("/ui/approvals")
+	b.sees("Nothing waits for a person.")
 	b.goTo("/ui/agent?agent=cleo")
 	b.press(`form[action*="do=pause"] button`)
 	b.run(chromedp.Click(`a[href*="do=forget"]`, chromedp.ByQuery), chromedp.WaitVisible("form.stack", chromedp.ByQuery),
