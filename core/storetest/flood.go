@@ -36,6 +36,24 @@ func testFlood(t *testing.T, b *bench) {
 	}
 }
 
+// testManyGrow has many agents grow at once, in one call, out of what each has in the agenda by itself.
+func testManyGrow(t *testing.T, b *bench) {
+	b.with(Options{})
+	const agents = 1000
+	for round := range mostAhead + 2 {
+		tasks := make([]store.Submission, agents)
+		for i := range tasks {
+			tasks[i] = task(fmt.Sprint("a", i), fmt.Sprint(round))
+		}
+		_, err := b.store.Submit(t.Context(), tasks)
+		require.NoError(t, err, "round %d", round)
+	}
+	page, err := b.store.List(t.Context(), store.List{Agent: "a7", Limit: 100})
+	require.NoError(t, err)
+	assert.Len(t, page.Tasks, mostAhead+2)
+	assert.EqualValues(t, agents*(mostAhead+2), b.stats().Waiting)
+}
+
 // testQuotaFlood has a quiet agent beside one with a quota whose own callers flood, and go on at the wall: others wait as long as behind any flood, and
 // the wall is where it was.
 func testQuotaFlood(t *testing.T, b *bench) {

@@ -111,6 +111,7 @@ var contract = []struct {
 	{"order within an agent", testOrder},
 	{"agents take turns", testTurns},
 	{"a flood delays others by 32 tasks", testFlood},
+	{"many agents grow at once", testManyGrow},
 	{"a flood at its quota delays others by 32 tasks", testQuotaFlood},
 	{"the share grows when there is room", testShare},
 	{"a cap per agent", testPerAgent},

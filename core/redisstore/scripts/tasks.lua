@@ -126,8 +126,9 @@ end
 
 local function placed()
   if #task_adds > 0 then redis.call('HSET', base .. 'tasks', unpack(task_adds)) end
-  if #agenda_adds > 0 then redis.call('ZADD', base .. 'agenda', 'LT', unpack(agenda_adds)) end
-  if #agenda_rems > 0 then redis.call('ZREM', base .. 'agenda', unpack(agenda_rems)) end
+  -- Many agents may leave the agenda at once, each with all that it has there.
+  for i = 1, #agenda_adds, 1000 do redis.call('ZADD', base .. 'agenda', 'LT', unpack(agenda_adds, i, math.min(i + 999, #agenda_adds))) end
+  for i = 1, #agenda_rems, 1000 do redis.call('ZREM', base .. 'agenda', unpack(agenda_rems, i, math.min(i + 999, #agenda_rems))) end
   for key, q in pairs(queue_adds) do redis.call('ZADD', key, unpack(q)) end
   for agent, kib in pairs(heft_adds) do weigh(agent, kib) end
   if #group_sets > 0 then redis.call('HSET', base .. 'groups', unpack(group_sets)) end
