@@ -42,7 +42,7 @@ type deadRow struct {
 const (
 	groupsShown  = 20
 	kindsNamed   = 3
-	deadReads    = 8                // calls of the store for a page
+	deadReads    = 5                // calls of the store for a page
 	mostDead     = 20_000           // tasks that are counted
 	mostTallies  = 16               // filters whose counts are kept
 	tallyFresh   = 10 * time.Second // a count that is complete is shown for so long
