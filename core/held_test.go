@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -42,6 +43,9 @@ func TestHeldTasksOfAllAgents(t *testing.T) {
 	_, err = s.Submit(t.Context(), core.NewTask{Agent: "f", ID: "1", Kind: "free"})
 	require.NoError(t, err)
 
+	about := map[string]string{
+		"limited": `limit on kind "limited"`, "spent": `budget of runs ` + store.PerDay.Text() + ` of kind "spent"`, "paused": "kind paused", "unknown": "kind unknown",
+	}
 	list := func(l core.List) map[string]model.BecauseCode {
 		held := map[string]model.BecauseCode{}
 		l.Held = true
@@ -50,6 +54,7 @@ func TestHeldTasksOfAllAgents(t *testing.T) {
 			require.NoError(t, err)
 			for i := range tasks {
 				held[tasks[i].Agent+"/"+tasks[i].ID] = tasks[i].HeldBy.Code
+				assert.Equal(t, about[tasks[i].Kind], tasks[i].HeldBy.About)
 				data, err := json.Marshal(tasks[i])
 				require.NoError(t, err)
 				assert.Contains(t, string(data), `"held_by":{"code":"`)
@@ -69,4 +74,40 @@ func TestHeldTasksOfAllAgents(t *testing.T) {
 		_, _, err := s.Tasks(t.Context(), wrong)
 		assert.Equal(t, core.CodeInvalid, core.CodeOf(err), "%v", err)
 	}
+}
+
+// A task that is due says how many of its own agent are served first: those of a lower level, those that have been due for longer, and those that have been due
+// for a minute, whatever their level is.
+func TestExplainCountsTheTasksOfTheSameAgentThatAreAhead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+		require.NoError(t, err)
+		submit := func(id string, level core.Level) {
+			_, err := s.Submit(t.Context(), core.NewTask{Agent: "a", ID: id, Kind: "k", Level: level}, core.NewTask{Agent: "b", ID: id, Kind: "k", Level: level})
+			require.NoError(t, err)
+			time.Sleep(time.Second)
+		}
+		says := func(id, want string) {
+			t.Helper()
+			e, err := s.Explain(t.Context(), "a", id)
+			require.NoError(t, err)
+			assert.Equal(t, model.BecauseWaiting, e.Reasons[0].Code)
+			assert.Regexp(t, want, e.Reasons[0].Text)
+		}
+		submit("old", 3)
+		says("old", `others are ahead\. Is`)
+		submit("low", 3)
+		submit("high", 1)
+		submit("last", 3)
+		_, err = s.Submit(t.Context(), core.NewTask{Agent: "a", ID: "later", Kind: "k", Delay: time.Hour})
+		require.NoError(t, err)
+		require.NoError(t, s.Pause(t.Context(), core.Target{Agent: "a", ID: "low"}, core.Pause{}))
+		says("high", `others are ahead\. Is`)
+		says("old", `others are ahead, and 1 of its own agent\. Is`)
+		require.NoError(t, s.Resume(t.Context(), core.Target{Agent: "a", ID: "low"}))
+		says("last", `others are ahead, and 3 of its own agent\. Is`)
+		time.Sleep(time.Minute - 4*time.Second)
+		says("high", `others are ahead, and 1 of its own agent\. Is`)
+	})
 }

@@ -38,6 +38,9 @@ func (e *Explanation) budget(t *store.Stored) {
 	if kind := b.About.Kind; kind != "" && b.About.Each != "" {
 		of += fmt.Sprintf(" in kind %q", kind)
 	}
+	defer func() {
+		e.about(fmt.Sprintf("budget of %s %s of %s", b.About.Unit, b.About.Per.Text(), b.About.LimitTarget))
+	}()
 	switch {
 	case b.Amount == 0:
 		e.Because(model.BecauseBudget, 0, "it waited for a budget of %s, which has been lifted: the next claim takes it", of)
@@ -61,10 +64,16 @@ type Explanation struct {
 
 	said      map[string][]byte        // what processes have reported about themselves, by tag
 	processes map[string]model.Process // those of them that live
+	before    before                   // tasks of its agent that are served first
 }
 
 // Explain says why a task has not run. It fails with ErrNotFound if there is none.
 func (s *View) Explain(ctx context.Context, agent, id string) (Explanation, error) {
+	return explain(ctx, s, agent, id, true)
+}
+
+// explain is Explain that counts the other tasks of the agent only if that is wanted.
+func explain(ctx context.Context, s *View, agent, id string, others bool) (Explanation, error) {
 	stored, now, err := s.base.Look(ctx, store.Get{Agent: agent, IDs: []string{id}, Explain: true})
 	if err != nil {
 		return Explanation{}, err
@@ -85,6 +94,11 @@ func (s *View) Explain(ctx context.Context, agent, id string) (Explanation, erro
 	case t.Status == store.StatusInProgress:
 		e.running(t)
 	default:
+		if others && e.inQueue(t) {
+			if e.before, err = countBefore(ctx, s, t, now); err != nil {
+				return Explanation{}, err
+			}
+		}
 		e.waiting(t)
 		s.engine.ExplainAlarm(ctx, &e, t)
 	}
@@ -238,6 +252,7 @@ func (e *Explanation) overdue(t *store.Stored) {
 	since := fmt.Sprintf("it has been due since %s (%s)", ClockTime(t.Due.Time()), e.now().Sub(t.Due).Round(time.Millisecond))
 	if t.Fence != 0 {
 		e.Because(model.BecauseSerial, t.Lease, "%s, and waits for another run of its agent%s: an agent has one run at a time", since, e.at(t.Holder))
+		e.about("agent " + t.Agent)
 		return
 	}
 	var busy []string
@@ -258,10 +273,10 @@ func (e *Explanation) overdue(t *store.Stored) {
 	}
 	switch {
 	case handled > 0 && len(busy) == handled:
-		e.Because(model.BecauseBusy, 0, "%s, and all slots that it may have are busy: %s; %d others are ahead", since,
-			strings.Join(busy[:min(len(busy), mostNamed)], ", "), t.Ahead)
+		e.Because(model.BecauseBusy, 0, "%s, and all slots that it may have are busy: %s; %d others are ahead%s", since,
+			strings.Join(busy[:min(len(busy), mostNamed)], ", "), t.Ahead, e.before)
 	default:
-		e.Because(model.BecauseWaiting, 0, "%s, and no process has claimed it yet; %d others are ahead. %s", since, t.Ahead, e.runBy(t.Kind))
+		e.Because(model.BecauseWaiting, 0, "%s, and no process has claimed it yet; %d others are ahead%s. %s", since, t.Ahead, e.before, e.runBy(t.Kind))
 	}
 }
 
@@ -345,6 +360,7 @@ func (e *Explanation) paused(when string) {
 		}
 		// guard: explain
 		e.Because(model.BecausePaused, store.MillisOf(p.Until), "%s", text)
+		e.about(heldBy(p.Target))
 	}
 }
 
@@ -409,6 +425,7 @@ func (e *Explanation) adapts(t *store.Stored) {
 // line says which limit a task waits for. One that was lifted has no bounds, and its line disappears with the next claim.
 func (e *Explanation) line(t *store.Stored) {
 	l := &t.Line.Limit
+	defer func() { e.about("limit on " + l.About.String()) }()
 	var bounds []string
 	if l.Concurrency > 0 {
 		bounds = append(bounds, counting(l.Concurrency, "run")+" at once")

@@ -31,7 +31,7 @@ func (s *View) heldTasks(ctx context.Context, l List) ([]model.TaskInfo, string,
 	var out []model.TaskInfo
 	for i := range due {
 		t := &due[i]
-		e, err := s.Explain(ctx, t.Agent, t.ID)
+		e, err := whatHolds(ctx, s, t)
 		if model.CodeOf(err) == model.CodeNotFound {
 			continue
 		}
@@ -46,3 +46,32 @@ func (s *View) heldTasks(ctx context.Context, l List) ([]model.TaskInfo, string,
 	}
 	return out, next, nil
 }
+
+// whatHolds explains a task of a page. Of one that is paused the page says all of it.
+func whatHolds(ctx context.Context, s *View, t *model.TaskInfo) (Explanation, error) {
+	if len(t.Pauses) == 0 || t.Ending {
+		return explain(ctx, s, t.Agent, t.ID, false)
+	}
+	e := Explanation{Task: *t}
+	e.paused("")
+	return e, nil
+}
+
+// heldBy names what a pause is about; empty for a single task.
+func heldBy(t store.Target) string {
+	switch {
+	case t.ID != "":
+		return ""
+	case t.Agent != "":
+		return "agent " + t.Agent
+	case t.Kind != "":
+		return "kind " + t.Kind
+	case t.Key != "":
+		return "limit key " + t.Key
+	default:
+		return "everything"
+	}
+}
+
+// about says of the last reason what holds the task.
+func (e *Explanation) about(what string) { e.Reasons[len(e.Reasons)-1].About = what }

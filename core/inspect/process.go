@@ -56,6 +56,7 @@ func (e *Explanation) parked(t *store.Stored) {
 	}
 	e.Because(model.BecauseNoHandler, 0, "no process that claims tasks has a handler for the kind %q, and no worker has asked for it lately%s: start one that has, or delete the task",
 		t.Kind, e.lastWorker(t.Kind))
+	e.about("kind " + t.Kind)
 }
 
 // runBy says who runs a kind, as far as is known.

@@ -8,6 +8,7 @@ import "time"
 type Because struct {
 	Code  BecauseCode
 	Text  string    // for people
+	About string    // what holds the task, the same for all tasks that it holds, such as kind digest; empty if nothing beyond the task does
 	Until time.Time // when it ends without a command; zero if it does not, or if that is not known
 }
 

@@ -41,8 +41,9 @@ func (b Because) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Code  BecauseCode `json:"code"`
 		Text  string      `json:"text"`
+		About string      `json:"about,omitempty"`
 		Until wire.Stamp  `json:"until,omitzero"`
-	}{b.Code, b.Text, wire.Stamp(b.Until)})
+	}{b.Code, b.Text, b.About, wire.Stamp(b.Until)})
 }
 
 // agentJSON is an agent with its live tasks.

@@ -4,12 +4,18 @@ package cli
 
 import (
 	"cmp"
+	"context"
+	"maps"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -24,6 +30,9 @@ func (p *process) listCommand(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if l.Held && l.Cursor == "" && !cmd.Flags().Changed("limit") {
+					return listHeld(cmd.Context(), p, o, s, l)
+				}
 				tasks, next, err := s.Tasks(cmd.Context(), l)
 				if err != nil {
 					return err
@@ -36,7 +45,7 @@ func (p *process) listCommand(o *options) *cobra.Command {
 			})
 		})
 	c.flags(cmd)
-	cmd.Flags().BoolVar(&c.list.Held, "held", false, "only those that are due and cannot start, and what holds each: a pause, no handler, a limit, a budget")
+	cmd.Flags().BoolVar(&c.list.Held, "held", false, "only those that are due and cannot start: all of them, grouped by what holds them, with counts; with --limit or --cursor a page of tasks")
 	cmd.Flags().BoolVar(&c.list.Late, "late", false, "only those that have not succeeded within the time of expect_success, and what keeps each from it")
 	cmd.Flags().IntVar(&c.list.Limit, "limit", 0, "maximum number of tasks, up to 1000 (default 100)")
 	return o.withWatch(o.withJSON(cmd))
@@ -99,6 +108,115 @@ func printRunning(w *table.Page, tasks []core.TaskInfo, next string) {
 	}
 	t.End()
 	printNext(w, next)
+}
+
+// heldGroup are the tasks that one thing holds.
+type heldGroup struct {
+	Code     model.BecauseCode `json:"code"`
+	About    string            `json:"about,omitempty"` // what holds them; empty for tasks that are held each by itself
+	Text     string            `json:"because"`         // of the one that has been due for the longest time
+	Tasks    int               `json:"tasks"`
+	Agents   int               `json:"agents"`
+	Since    string            `json:"due_since"`
+	Examples []core.TaskInfo   `json:"examples"`
+
+	agents map[string]bool
+	since  time.Time
+}
+
+// heldExamples is how many tasks of a group are shown.
+const heldExamples = 3
+
+// add counts a task in the group.
+func (g *heldGroup) add(t *core.TaskInfo) {
+	g.Tasks++
+	g.agents[t.Agent] = true
+	if g.since.IsZero() || t.NextRun.Before(g.since) {
+		g.since, g.Text = t.NextRun, t.HeldBy.Text
+	}
+	if len(g.Examples) < heldExamples {
+		g.Examples = append(g.Examples, *t)
+	}
+}
+
+// heldGroups are all tasks that are held, by what holds them: the most tasks first. It reads all pages.
+func heldGroups(ctx context.Context, s scheduler, l core.List) (groups []*heldGroup, held int, err error) {
+	type key struct {
+		code  model.BecauseCode
+		about string
+	}
+	found := map[key]*heldGroup{}
+	for l.Limit = inspect.MaxPage; ; {
+		tasks, next, err := s.Tasks(ctx, l)
+		if err != nil {
+			return nil, 0, err
+		}
+		for i := range tasks {
+			t := &tasks[i]
+			k := key{t.HeldBy.Code, t.HeldBy.About}
+			if found[k] == nil {
+				found[k] = &heldGroup{Code: k.code, About: k.about, agents: map[string]bool{}}
+			}
+			found[k].add(t)
+		}
+		if held, l.Cursor = held+len(tasks), next; next == "" {
+			break
+		}
+	}
+	groups = slices.AppendSeq([]*heldGroup{}, maps.Values(found))
+	for _, g := range groups {
+		g.Agents, g.Since = len(g.agents), clock(g.since)
+	}
+	slices.SortFunc(groups, func(a, b *heldGroup) int {
+		return cmp.Or(cmp.Compare(b.Tasks, a.Tasks), cmp.Compare(a.Code, b.Code), cmp.Compare(a.About, b.About))
+	})
+	return groups, held, nil
+}
+
+// listHeld prints all tasks that are held, grouped by what holds them.
+func listHeld(ctx context.Context, p *process, o *options, s scheduler, l core.List) error {
+	groups, held, err := heldGroups(ctx, s, l)
+	if err != nil {
+		return err
+	}
+	answer := struct {
+		Held   int          `json:"held"`
+		Groups []*heldGroup `json:"groups"`
+	}{held, groups}
+	return o.print(p.stdout, answer, func(w *table.Page) { printHeldGroups(w, groups, held) })
+}
+
+// printHeldGroups writes what holds tasks, how many, and some of them.
+func printHeldGroups(w *table.Page, groups []*heldGroup, held int) {
+	if held == 0 {
+		w.Line("no tasks")
+		return
+	}
+	w.Line("%s held, for %s:", table.Count(held, "due task"), table.Count(len(groups), "reason"))
+	for _, g := range groups {
+		w.Line("")
+		w.Line("%s of %s: %s", table.Count(g.Tasks, "task"), table.Count(g.Agents, "agent"), g.Text)
+		if todo := heldTodo[g.Code]; todo != "" {
+			w.Line("  %s", todo)
+		}
+		t := table.New(w, "AGENT", "ID", "KIND", "DUE")
+		for i := range g.Examples {
+			info := &g.Examples[i]
+			t.Row(info.Agent, info.ID, info.Kind, clock(info.NextRun))
+		}
+		t.End()
+		if more := g.Tasks - len(g.Examples); more > 0 {
+			w.Line("and %d more: duly list --held --limit 1000 has each", more)
+		}
+	}
+}
+
+// heldTodo says which commands show and change what holds tasks.
+var heldTodo = map[model.BecauseCode]string{
+	model.BecausePaused:    "duly pauses lists what is paused, with the commands that resume it",
+	model.BecauseNoHandler: "duly kinds shows which processes run which kinds",
+	model.BecauseLimited:   "duly limit list shows the limits, duly limit set changes one",
+	model.BecauseBudget:    "duly budget list shows the budgets, duly budget set raises one",
 }
 
 // printHeld writes a page of tasks that cannot start, and why.
