@@ -150,7 +150,11 @@ func printBulk(w *table.Page, b *operate.Bulk, sum *operate.BulkStep) {
 	case sum.Matched == 0:
 		w.Line("no tasks match")
 	case b.DryRun:
-		w.Line("%s would be %s: add --yes to do it", table.Count(sum.Matched, "task"), bulkVerbs[b.Do])
+		are := "that are"
+		if sum.Matched == 1 {
+			are = "that is"
+		}
+		w.Line("%s %s stored now would be %s: add --yes to do it", table.Count(sum.Matched, "task"), are, bulkVerbs[b.Do])
 	default:
 		w.Line("%s: %s", bulkVerbs[b.Do], table.Count(sum.Changed, "task"))
 	}

@@ -29,8 +29,8 @@ func TestAnIncidentOfManyAgents(t *testing.T) {
 	assert.Equal(t, "no tasks\n", w.ok(t, "list", "--status", "failed", "--until", "PT1H"))
 	assert.Len(t, w.objects(t, "tasks", "list"), 1, "all that is live")
 
-	assert.Equal(t, "2 tasks would be replayed: add --yes to do it\n", w.ok(t, "bulk", "replay", "--kind", "mail"))
-	assert.Equal(t, "4 tasks would be replayed: add --yes to do it\n", w.ok(t, "bulk", "replay", "--key", "openai:x", "--dry-run", "--yes"))
+	assert.Equal(t, "2 tasks that are stored now would be replayed: add --yes to do it\n", w.ok(t, "bulk", "replay", "--kind", "mail"))
+	assert.Equal(t, "4 tasks that are stored now would be replayed: add --yes to do it\n", w.ok(t, "bulk", "replay", "--key", "openai:x", "--dry-run", "--yes"))
 	assert.Equal(t, "replayed: 2 tasks\n", w.ok(t, "bulk", "replay", "--kind", "mail", "--since", "1h", "--yes"))
 	assert.Equal(t, "paused: 3 tasks\n", w.ok(t, "bulk", "pause", "--yes", "--all", "--reason", "incident", "--by", "ann"))
 	assert.Contains(t, w.ok(t, "explain", "a0", "t"), "incident")

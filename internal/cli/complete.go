@@ -41,6 +41,7 @@ func (o *options) complete(cmd *cobra.Command) {
 	wanted := strings.Fields(strings.NewReplacer("[", "", "]", "").Replace(cmd.Use))
 	switch {
 	case cmd.ValidArgs != nil || len(wanted) < 2 || wanted[1] == "DIR":
+	case wanted[1] == "COMMAND...": // it knows them itself
 	case wanted[1] == "FILE":
 		cmd.ValidArgsFunction = nil // shells know files themselves
 	default:

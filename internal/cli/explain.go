@@ -35,7 +35,7 @@ func (p *process) explainCommand(o *options) *cobra.Command {
 // A person asks because something does not happen, so the answer comes before the details.
 func printExplanation(w *table.Page, e *inspect.Explanation) {
 	for _, because := range e.Reasons {
-		w.Line("%s", because.Text)
+		w.Text("%s", because.Text)
 	}
 	info := &e.Task
 	for _, todo := range wayOut(e) {

@@ -1,8 +1,9 @@
 package cli
 
-// The commands man and schema, which print what others read: pages for man, and a schema for editors.
+// The commands man, schema and commands, which print what others read: pages for man, a schema for editors, and the commands for programs.
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed-6f6f2c11/duly/internal/cli/catalogue"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -124,6 +126,71 @@ func roff(text string) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// commandsCommand describes the commands for programs: the help of all of them, in one answer that no terminal has wrapped.
+func commandsCommand(p *process, o *options) *cobra.Command {
+	cmd := command("commands [COMMAND...]", "List the commands; with --json with each argument, flag, type, default and exit code, for programs and agents",
+		"  duly commands --json\n  duly commands submit --json\n  duly commands limit set",
+		func(cmd *cobra.Command, args []string) error {
+			names := args
+			if len(args) > 1 { // a command of two words, or several commands
+				if _, unknown := catalogue.Of(cmd.Root(), "", []string{strings.Join(args, " ")}); len(unknown) == 0 {
+					names = []string{strings.Join(args, " ")}
+				}
+			}
+			some, unknown := catalogue.Of(cmd.Root(), versionOr(p.version), names)
+			if len(unknown) > 0 {
+				return noCommand(cmd.Root(), unknown[0])
+			}
+			return o.print(p.stdout, some, func(w *table.Page) { printCommands(w, &some, len(args) > 0) })
+		})
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return commandNames(cmd.Root()), cobra.ShellCompDirectiveNoFileComp
+	}
+	return o.withJSON(cmd)
+}
+
+// commandNames are the names of all commands.
+func commandNames(root *cobra.Command) []string {
+	all, _ := catalogue.Of(root, "", nil)
+	names := make([]string, len(all.Commands))
+	for i := range all.Commands {
+		names[i] = all.Commands[i].Name
+	}
+	return names
+}
+
+// noCommand is the failure for a name that no command has.
+func noCommand(root *cobra.Command, name string) error {
+	f := usage(didYouMean(name, commandNames(root))+"see duly commands", "no command is called %q", name)
+	f.code = exitNotFound
+	return f
+}
+
+// printCommands writes a line for each command, or, of those that were named, the flags too.
+func printCommands(w *table.Page, all *catalogue.Catalogue, flags bool) {
+	if !flags {
+		t := table.New(w, "COMMAND", "WHAT IT DOES")
+		for i := range all.Commands {
+			t.Row(all.Commands[i].Name, all.Commands[i].Summary)
+		}
+		t.End()
+		return
+	}
+	for i := range all.Commands {
+		c := &all.Commands[i]
+		w.Line("%s: %s", c.Usage, c.Summary)
+		if len(c.Flags) == 0 {
+			continue
+		}
+		t := table.New(w, "FLAG", "TYPE", "DEFAULT", "WHAT IT SAYS")
+		for _, f := range c.Flags {
+			t.Row("--"+f.Name, f.Type, cmp.Or(f.Default, "-"), f.Text)
+		}
+		t.End()
+	}
 }
 
 // schemaCommand needs neither a store nor a file: editors take what it prints.

@@ -56,6 +56,8 @@ func (p *process) nextCommand(o *options) *cobra.Command {
 	flags.IntVarP(&s.Count, "count", "n", 5, "how many times")
 	flags.StringVar(&gap, "gap", "", "a local time that a clock change skips: run at the end of the gap (default) or skip")
 	flags.StringVar(&match, "day-match", "", "if both day fields are restricted: any (default) or all must match")
+	choices(cmd, "gap", string(schedule.GapRun), string(schedule.GapSkip))
+	choices(cmd, "day-match", string(schedule.DayMatchAny), string(schedule.DayMatchAll))
 	zeroMeans(cmd, "count") // has bounds of its own
 	return cmd
 }

@@ -3,13 +3,16 @@ package cli
 // The command line: groups, flags that all have, and what they refuse.
 
 import (
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // options are the flags that several commands have.
@@ -74,11 +77,25 @@ an error is an object on standard error: code, field, detail, hint, exit_code.`,
 	flags.BoolVar(&o.wide, "wide", false, "cut nothing on a terminal, and show times in full")
 	flags.StringVar(&o.defaultAgent, "default-agent", "", "owner of the tasks of the file that name none")
 	p.addGroups(root, o)
+	setHelp(root, p.stdout)
 	o.complete(root)
 	_ = root.RegisterFlagCompletionFunc("context", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return o.find(cmd, args, typed, contextNames)
 	}) // which fails only for a flag that does not exist
 	return root
+}
+
+// setHelp makes the help of all commands as wide as a terminal is.
+func setHelp(root *cobra.Command, out io.Writer) {
+	width := func() int {
+		columns, _ := table.Size(out)
+		return columns
+	}
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { cmd.Print(help.Text(cmd, width())) })
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		cmd.Print(help.Usage(cmd, width()))
+		return nil
+	})
 }
 
 // addGroups adds the commands, in groups for the help.
@@ -107,7 +124,7 @@ func (p *process) addGroups(root *cobra.Command, o *options) {
 			root.AddCommand(cmd)
 		}
 	}
-	root.AddCommand(p.versionCommand(o), p.schemaCommand(), p.manCommand(o))
+	root.AddCommand(p.versionCommand(o), p.schemaCommand(), p.manCommand(o), commandsCommand(p, o))
 }
 
 // command makes a command whose errors are explained.

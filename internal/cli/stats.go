@@ -19,7 +19,7 @@ import (
 // the prefix exists, the others are of now.
 func (p *process) statsCommand(o *options) *cobra.Command {
 	var window time.Duration
-	c := o.withWatch(o.withJSON(command("stats", "Show the counters of the whole store, or what ran lately", "  duly stats --window 1h",
+	c := o.withWatch(o.withJSON(command("stats", "Show the counters of the whole store, those of now and those of all time, or what ran lately", "  duly stats --window 1h",
 		func(cmd *cobra.Command, _ []string) error {
 			return o.onStore(cmd.Context(), func(s scheduler) error {
 				if window != 0 {
@@ -51,23 +51,40 @@ func printWindow(w *table.Page, window *inspect.Window) {
 	t.End()
 }
 
-// printStats writes all counters, zeros as well: a counter that stays at zero is an answer too.
+// counter is a figure with its name.
+type counter struct {
+	name string
+	n    int64
+}
+
+// printStats writes all counters, those of now apart from those that only grow. Zeros are written as well: a counter that stays at zero is an answer too.
 func printStats(w *table.Page, st *inspect.Stats) {
-	t := table.New(w)
-	for _, c := range []struct {
-		name string
-		n    int64
-	}{
+	write := func(title string, all []counter, more ...string) {
+		w.Line("%s", title)
+		t := table.New(w)
+		for _, c := range all {
+			t.Row("  "+c.name, strconv.FormatInt(c.n, 10))
+		}
+		if len(more) == 2 {
+			t.Row("  "+more[0], more[1])
+		}
+		t.End()
+	}
+	write("now:", []counter{
 		{"agents", st.Agents},
 		{"waiting", st.Waiting},
 		{"waiting, parked", st.Parked},
 		{"parked, paused", st.Held},
 		{"resting", st.Resting},
 		{"in progress", st.InProgress},
+		{"partitions", int64(st.Partitions)},
+	}, "next due", clock(st.NextDue))
+	w.Line("")
+	write("of all time, also of tasks that are gone:", []counter{
+		{"submitted", st.Submitted},
 		{"completed", st.Completed},
 		{"failed", st.Failed},
 		{"cancelled", st.Cancelled},
-		{"submitted", st.Submitted},
 		{"runs rescheduled", st.Again},
 		{"released at shutdown", st.Released},
 		{"recovered", st.Recovered},
@@ -75,12 +92,7 @@ func printStats(w *table.Page, st *inspect.Stats) {
 		{"deleted", st.Deleted},
 		{"records dropped", st.Trimmed},
 		{"records damaged", st.Malformed},
-		{"partitions", int64(st.Partitions)},
-	} {
-		t.Row(c.name, strconv.FormatInt(c.n, 10))
-	}
-	t.Row("next due", clock(st.NextDue))
-	t.End()
+	})
 }
 
 func (p *process) versionCommand(o *options) *cobra.Command {

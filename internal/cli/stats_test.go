@@ -5,6 +5,7 @@ package cli_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -41,4 +42,21 @@ func TestStatsOfTheLastHour(t *testing.T) {
 	assert.Contains(t, table, "FAILURE RATE")
 	assert.Contains(t, table, "100.0 %")
 	oneLine(t, w.duly(t, "stats", "--window", "1m"), 2, "window must be from 5m to 24h, not 1m0s")
+}
+
+// What exists now is apart from what was counted since the store was first used.
+func TestStatsSayWhichNumbersAreOfNow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ok(t, "submit", "--agent", "ada", "--id", "1", "--kind", "note", "--delay", "1h")
+	w.ok(t, "submit", "--agent", "ada", "--id", "2", "--kind", "note", "--delay", "1h")
+	w.ok(t, "cancel", "ada", "2")
+	w.ok(t, "delete", "ada", "2")
+	now, ever, ok := strings.Cut(w.ok(t, "stats"), "\nof all time, also of tasks that are gone:\n")
+	require.True(t, ok)
+	assert.Regexp(t, `^now:\n  agents +1\n  waiting +1\n`, now)
+	assert.Regexp(t, `(?m)^  next due +20`, now)
+	assert.NotContains(t, now, "cancelled")
+	assert.Regexp(t, `(?m)^  cancelled +1$`, ever, "it is counted, though it is gone")
+	assert.Equal(t, "no tasks match\n", w.ok(t, "bulk", "delete", "--status", "cancelled", "--agent", "ada"), "a dry run counts what exists")
 }

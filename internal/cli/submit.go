@@ -24,6 +24,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/schedule/phrase"
+	"github.com/seed-6f6f2c11/duly/internal/cli/catalogue"
+	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -162,6 +164,15 @@ func (s *submitOptions) flags(cmd *cobra.Command) {
 	s.complete(cmd)
 }
 
+// submitGroups are the flags of a task in the help.
+var submitGroups = []help.Group{
+	{Title: "What", Flags: []string{"agent", "kind", "id", "payload", "preset", "file", "group", "level", "tag", "label", "info", "unique-key", "on-conflict", "callback"}},
+	{Title: "When", Flags: []string{"when", "at", "delay", "zone", "gap", "manual", "paused", "paused-reason", "urgent"}},
+	{Title: "How often", Flags: []string{"every", "from", "cron", "day-match", "jitter", "min-interval", "overlap", "misfire"}},
+	{Title: "Limits", Flags: []string{"limit-key", "timeout", "lease", "max-attempts", "backoff", "pause-after-failures", "expect-success", "on-late"}},
+	{Title: "Tracing", Flags: []string{"trace-id", "traceparent", "session-id", "user-id"}},
+}
+
 // choices declares flags that are given or not.
 func (s *submitOptions) choices(cmd *cobra.Command, flags [][2]string) {
 	for _, f := range flags {
@@ -204,24 +215,33 @@ func (s *submitOptions) field(flag string) {
 	}
 }
 
-// complete completes the flags that take one of some words.
+// complete completes the flags that take one of some words, and puts all in groups for the help.
 // The words are those of core, so that a new one is completed without a change here.
 func (*submitOptions) complete(cmd *cobra.Command) {
 	choices(cmd, "from", string(core.FromCompletion), string(core.FromStart))
 	choices(cmd, "overlap", string(core.OverlapSkip), string(core.OverlapQueueOne), string(core.OverlapAllow), string(core.OverlapCancelRunning))
 	choices(cmd, "misfire", string(core.MisfireOnce), string(core.MisfireSkip), string(core.MisfireAll))
+	choices(cmd, "gap", string(schedule.GapRun), string(schedule.GapSkip))
+	choices(cmd, "day-match", string(schedule.DayMatchAny), string(schedule.DayMatchAll))
 	choices(cmd, "on-conflict", string(core.OnConflictKeep), string(core.OnConflictReplace), string(core.OnConflictFail))
 	var presets []string
 	for _, preset := range model.Presets() {
 		presets = append(presets, preset.Name)
 	}
 	choices(cmd, "preset", presets...)
+	if err := help.InGroups(cmd, submitGroups); err != nil {
+		panic(err) // a group names a flag that does not exist
+	}
 }
 
 // choices completes a flag that takes one of some words.
 // File names would otherwise be offered where none makes sense.
 func choices(cmd *cobra.Command, flag string, words ...string) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	if err == nil {
+		err = cmd.Flags().SetAnnotation(flag, catalogue.Values, words)
+	}
+	if err != nil {
 		panic(err) // there is no such flag, or it has words already
 	}
 }

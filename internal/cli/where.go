@@ -3,6 +3,7 @@ package cli
 // Where a command works: on a server, or on a Redis, as flags, the environment, the file and contexts say.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/cli/catalogue"
 	"github.com/seed-6f6f2c11/duly/internal/cli/contexts"
 	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
@@ -219,10 +221,11 @@ func noContext(f *contexts.File, name string) error {
 }
 
 // hasHere marks a command that works on Redis itself, or in this process, with the reason why a server cannot do it.
-const hasHere = "duly_here"
+const hasHere = catalogue.Here
 
 // onlyHere marks a command so. todo is what to do in place of naming a server.
 func onlyHere(cmd *cobra.Command, why, todo string) *cobra.Command {
+	cmd.Long = cmp.Or(cmd.Long, cmd.Short+".") + "\n\nNot with --server, as " + why + ": " + todo + "."
 	cmd.Annotations = map[string]string{hasHere: why, hasHere + "_todo": todo}
 	return cmd
 }

@@ -28,6 +28,27 @@ const (
 	Conflict   = 7 // it does not fit the state of what it is about
 )
 
+// Meaning is an exit code as programs read it.
+type Meaning struct {
+	Code  int    `json:"code"`
+	Text  string `json:"meaning"`
+	Again bool   `json:"retry"` // the same command may succeed later
+}
+
+// Meanings are those of all exit codes, in their order.
+func Meanings() []Meaning {
+	return []Meaning{
+		{OK, "ok", false},
+		{Failed, "failed for good: the same command fails again", false},
+		{Usage, "the command line, the file or a task is invalid; nothing was written", false},
+		{NotFound, "no such task, agent, kind or context", false},
+		{RunsFailed, "the command worked, and runs have failed", false},
+		{Away, "the store or the server is away, busy or full, or took too long", true},
+		{Forbidden, "the credential or a rule does not allow it", false},
+		{Conflict, "it does not fit the state of what it is about", false},
+	}
+}
+
 // CodeFailed is the code of what a command found out by itself, such as a check of duly doctor that failed: no call has failed.
 const CodeFailed core.Code = "failed"
 

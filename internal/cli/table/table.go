@@ -27,6 +27,11 @@ func (w *Page) Line(format string, args ...any) {
 	_, _ = w.WriteString(Plain(fmt.Sprintf(format, args...)) + "\n")
 }
 
+// Text writes a sentence as Line does, and wraps it at the width of a terminal.
+func (w *Page) Text(format string, args ...any) {
+	_, _ = w.WriteString(Wrap(Plain(fmt.Sprintf(format, args...)), w.Width, "") + "\n")
+}
+
 // Table writes rows in columns. Make it with [New].
 // The rows are kept until End, as the width of a column depends on all of them.
 type Table struct {
@@ -62,27 +67,39 @@ func (t *Table) Row(cells ...string) {
 
 // End writes the rows to the page: only now is the width of each column known.
 func (t *Table) End() {
-	widths := t.widths()
-	if t.page.Width > 0 && len(t.header) > 0 {
-		shrink(widths, t.page.Width)
+	fits := t.page.Width > 0 && len(t.header) > 0
+	var left, commands []string
+	if fits {
+		left, commands = t.drop()
 	}
-	for _, row := range t.rows {
-		for i, cell := range row {
-			last := i == len(row)-1
-			if t.page.Width > 0 && len(t.header) > 0 && i < len(widths) {
-				cell = t.cut(i, cell, widths[i])
-			}
-			_, _ = t.page.WriteString(t.paint(cell))
-			if !last {
-				_, _ = t.page.WriteString(strings.Repeat(" ", max(widths[i]-Width(cell), 0)+gap))
-			}
+	widths := t.widths()
+	if fits {
+		t.shrink(widths)
+	}
+	for n, row := range t.rows {
+		t.write(row, widths, fits)
+		if n > 0 && n <= len(commands) {
+			_, _ = t.page.WriteString(below + commands[n-1] + "\n")
 		}
-		_ = t.page.WriteByte('\n')
+	}
+	if len(left) > 0 {
+		_, _ = t.page.WriteString(leftOut(left, t.page.Width) + "\n")
 	}
 }
 
-// gap is how many blanks are between two columns.
-const gap = 2
+// write writes a row, whose cells are cut if they are to fit.
+func (t *Table) write(row []string, widths []int, fits bool) {
+	for i, cell := range row {
+		if fits && i < len(widths) {
+			cell = t.cut(i, cell, widths[i])
+		}
+		_, _ = t.page.WriteString(t.paint(cell))
+		if i < len(row)-1 {
+			_, _ = t.page.WriteString(strings.Repeat(" ", max(widths[i]-Width(cell), 0)+gap))
+		}
+	}
+	_ = t.page.WriteByte('\n')
+}
 
 // widths are the natural widths of all columns.
 func (t *Table) widths() []int {
@@ -98,37 +115,6 @@ func (t *Table) widths() []int {
 	return widths
 }
 
-// narrowest is how narrow a column is made at most: a line that is longer still wraps.
-const narrowest = 8
-
-// shrink makes the widest columns as narrow as it takes, and leaves the others.
-func shrink(widths []int, width int) {
-	width -= gap * (len(widths) - 1)
-	for {
-		sum, widest := 0, 0
-		for i, w := range widths {
-			if sum += w; w > widths[widest] {
-				widest = i
-			}
-		}
-		if sum <= width || len(widths) == 0 || widths[widest] <= narrowest {
-			return
-		}
-		widths[widest]--
-	}
-}
-
-// names are the columns whose cells differ at their ends as much as at their beginnings.
-var names = map[string]bool{"ID": true, "AGENT": true, "KIND": true, "PROCESS": true, "NAME": true, "PAUSED": true, "LIMIT ON": true, "BUDGET": true}
-
-// cut makes a cell fit: a name loses its middle, anything else its end.
-func (t *Table) cut(column int, cell string, width int) string {
-	if column < len(t.header) && names[t.header[column]] {
-		return Middle(cell, width)
-	}
-	return Cut(cell, width)
-}
-
 // times are the columns and the lines that have a time of the store.
 var times = map[string]bool{
 	"DUE": true, "ENDED": true, "LEASE UNTIL": true, "STARTED": true, "LAST RUN": true, "NEXT RUN": true, "NEXT DUE": true, "SINCE": true, "UNTIL": true,
@@ -142,7 +128,7 @@ func (t *Table) timed(column int, first, cell string) string {
 		return cell
 	}
 	inTable := column < len(t.header) && times[t.header[column]]
-	if !inTable && (column != 1 || len(t.header) > 0 || !times[first]) {
+	if !inTable && (column != 1 || len(t.header) > 0 || !times[strings.TrimSpace(first)]) {
 		return cell
 	}
 	at, err := time.Parse(time.RFC3339, cell)

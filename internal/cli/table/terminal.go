@@ -88,6 +88,29 @@ func last(text string, width int) string {
 	return rest
 }
 
+// Wrap breaks a text between words where it does not fit; each line but the first has an indent. A word that is longer than a line stays whole, and a width of
+// zero is any.
+func Wrap(text string, width int, indent string) string {
+	if width <= 0 || Width(text) <= width {
+		return text
+	}
+	var lines []string
+	line := ""
+	for i, word := range strings.Split(text, " ") {
+		next := line + " " + word
+		if i == 0 {
+			next = word
+		}
+		if Width(next) <= width || strings.TrimSpace(line) == "" {
+			line = next
+			continue
+		}
+		lines = append(lines, strings.TrimRight(line, " "))
+		line = indent + word
+	}
+	return strings.Join(append(lines, line), "\n")
+}
+
 // Redraw is a page in place of the one before, no longer than a terminal has lines.
 func Redraw(page string, lines int) string {
 	all := strings.SplitAfter(page, "\n")

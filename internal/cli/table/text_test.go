@@ -50,3 +50,24 @@ func FuzzTexts(f *testing.F) {
 		assert.Equal(t, before, after)
 	})
 }
+
+// Texts are broken between words, at the width that a terminal shows; what is longer than a line stays whole.
+func TestTextsWrap(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text, indent string
+		width        int
+		want         string
+	}{
+		{"one two three", "", 0, "one two three"},
+		{"one two three", "", 13, "one two three"},
+		{"one two three", "", 12, "one two\nthree"},
+		{"one two three", "", 3, "one\ntwo\nthree"},
+		{"a https://duly.example/a/long/one b", "", 8, "a\nhttps://duly.example/a/long/one\nb"},
+		{"  name   what it does here", "         ", 20, "  name   what it\n         does here"},
+		{"東京都 要約会 作仕事", "", 13, "東京都 要約会\n作仕事"},
+		{"", "", 5, ""},
+	} {
+		assert.Equal(t, c.want, table.Wrap(c.text, c.width, c.indent), c.text)
+	}
+}
