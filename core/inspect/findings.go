@@ -73,6 +73,9 @@ func (s *View) Diagnose(ctx context.Context) []Finding {
 	if quotas, err := s.QuotasLeft(ctx); err == nil && quotas.Check != "" {
 		all = append(all, quotas)
 	}
+	if shared, err := shares(ctx, s, h); err == nil {
+		all = append(all, shared)
+	}
 	return append(all, h.Work(), h.Late.Finding(), h.handlers(), h.ProcessesSeen(), h.Stats.Pauses(), h.Stats.Failures(), h.failing(), h.limits(), h.BudgetsLeft(), h.Stats.History())
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
@@ -104,6 +105,17 @@ type follower struct {
 	// within is after how long it ends, and count after how many events, printed of which are; zero for never.
 	within         time.Duration
 	count, printed int
+	// If ended is set no event is printed: it is called with the agent of each run that ends, and with an empty one once the stream has begun.
+	ended func(agent string)
+}
+
+// begun says whose events are followed.
+func (f *follower) begun(of string) {
+	if f.ended != nil {
+		f.ended("")
+		return
+	}
+	f.p.say("following " + of)
 }
 
 // follow prints events until ctx is done; the end of the stream is a failure.
@@ -138,7 +150,7 @@ func (f *follower) follow(ctx context.Context) error {
 	if f.at.server.Socket != "" {
 		at = f.at.address()
 	}
-	f.p.say("following " + at)
+	f.begun(at)
 	err = f.read(res.Body, giveUp)
 	if ctx.Err() != nil || errors.Is(err, errEnough) { // the user has asked for the end
 		return nil
@@ -302,6 +314,9 @@ func (f *follower) sayMissed(data string) error {
 // here, and shown with --json.
 func (f *follower) printEvent(name, data string) error {
 	if name == "missed" {
+		if f.ended != nil {
+			return nil
+		}
 		return f.sayMissed(data)
 	}
 	err := f.printKnown(data)
@@ -325,6 +340,12 @@ func (f *follower) printKnown(data string) error {
 	}
 	if json.Unmarshal([]byte(data), &e) != nil || e.Event == "" {
 		return errNoEvent
+	}
+	if f.ended != nil {
+		if e.Event == string(model.EventFinish) {
+			f.ended(e.Agent)
+		}
+		return nil
 	}
 	if f.o.json {
 		return f.printJSON(data)

@@ -1,12 +1,14 @@
 package cli
 
-// The commands jobs and agents.
+// The commands jobs, agents and top.
 
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+	"github.com/seed-6f6f2c11/duly/internal/cli/top"
 )
 
 // What a recurring task is doing.
@@ -202,4 +205,160 @@ func printAgents(w *table.Page, agents []model.AgentStats, next string) {
 	}
 	t.End()
 	printNext(w, next)
+}
+
+// Bounds of what duly top reads each time: pages of agents, and of tasks that run.
+const (
+	topAgents  = 20
+	topRunning = 3
+)
+
+// topCommand shows which agents take the slots and which wait: again and again on a terminal, once elsewhere.
+func topCommand(p *process, o *options) *cobra.Command {
+	var by string
+	var most int
+	var measure time.Duration
+	cmd := command("top", "Show which agents take the slots and which wait; refreshed on a terminal",
+		"  duly top\n  duly top --sort overdue --limit 10\n  duly top --json --for 10s     # once; runs a minute by those of ten seconds",
+		func(cmd *cobra.Command, _ []string) error {
+			if err := checkTop(by, most); err != nil {
+				return err
+			}
+			once := o.watch == 0 && (o.json || !table.Terminal(p.stdout))
+			if o.watch == 0 && !once {
+				o.watch = watchEvery
+			}
+			ctx, cancel := context.WithCancel(cmd.Context())
+			defer cancel()
+			counter := countRuns(ctx, p, o)
+			return o.onStore(ctx, func(s scheduler) error {
+				if counter != nil && once {
+					wait(ctx, measure)
+				}
+				in, err := topInput(ctx, s)
+				if err != nil {
+					return err
+				}
+				answer := top.Of(in, counter, by, most)
+				return o.print(p.stdout, answer, func(w *table.Page) { printTop(w, &answer) })
+			})
+		})
+	cmd.Flags().StringVar(&by, "sort", top.ByShare, "share: those with the most runs under way first; runs: with the most runs a minute; overdue: who waits longest; waiting: with the most live tasks")
+	choices(cmd, "sort", top.Orders...)
+	cmd.Flags().IntVar(&most, "limit", 20, "how many agents")
+	durationVar(cmd.Flags(), &measure, "for", 3*time.Second, "where it shows them once: how long it counts runs before")
+	return o.withWatch(o.withJSON(cmd))
+}
+
+// checkTop refuses what the flags cannot mean.
+func checkTop(by string, most int) error {
+	switch {
+	case !slices.Contains(top.Orders, by):
+		return usage("use share, runs, overdue or waiting", "--sort %q is unknown", by)
+	case most < 1:
+		return usage("leave it out for 20", "--limit must be at least 1, not %d", most)
+	default:
+		return nil
+	}
+}
+
+// wait waits, or until ctx is done.
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// countRuns counts the runs that end from now on, by the events of all processes, until ctx is done; nil if there are none to follow. Without the events all
+// else is known.
+func countRuns(ctx context.Context, p *process, o *options) *top.Counter {
+	at, err := o.place(ctx)
+	if err != nil {
+		return nil // the command fails for the same reason
+	}
+	counter := &top.Counter{Now: time.Now}
+	f := &follower{p: p, o: o, at: at, ended: func(agent string) {
+		if agent == "" {
+			counter.Begin()
+			return
+		}
+		counter.Add(agent)
+	}}
+	if at.server.URL != "" {
+		go func() { _ = f.follow(ctx) }()
+		return counter
+	}
+	c, err := loadFile(ctx, o)
+	if err != nil || c.Redis.URL == "" { // what is in a folder without a daemon does not run
+		return nil
+	}
+	go func() { _ = f.listen(ctx, c) }()
+	return counter
+}
+
+// topInput reads what there is to rank: of very many agents the first that the store finds.
+func topInput(ctx context.Context, s scheduler) (*top.Input, error) {
+	stats, err := s.Stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	in := &top.Input{Now: stats.Now}
+	if in.Processes, err = s.Processes(ctx); err != nil {
+		return nil, err
+	}
+	for cursor, pages := "", 0; ; pages++ {
+		page, next, err := s.Agents(ctx, inspect.MaxPage, cursor)
+		if err != nil {
+			return nil, err
+		}
+		in.Agents = append(in.Agents, page...)
+		if cursor, in.Partly = next, next != "" && pages+1 == topAgents; next == "" || in.Partly {
+			break
+		}
+	}
+	l := core.List{Status: []core.Status{core.StatusInProgress}, Limit: inspect.MaxPage}
+	for range topRunning {
+		page, next, err := s.Tasks(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		if in.Running = append(in.Running, page...); next == "" {
+			break
+		}
+		l.Cursor = next
+	}
+	return in, nil
+}
+
+// printTop writes who has most, then a line for each agent.
+func printTop(w *table.Page, t *top.Top) {
+	w.Line("%d of %s in use", t.InUse, table.Count(t.Slots, "slot"))
+	if t.Most != nil {
+		w.Line("%s", t.Most.Text())
+	}
+	if len(t.Agents) == 0 {
+		w.Line("no agents")
+		return
+	}
+	w.Line("")
+	rows := table.New(w, "AGENT", "RUNNING", "SHARE", "RUNS/MIN", "LIVE", "OVERDUE", "PAUSED")
+	for i := range t.Agents {
+		a := &t.Agents[i]
+		rate, late, paused := "-", "-", "no"
+		if a.Rate != nil {
+			rate = strconv.FormatFloat(*a.Rate, 'f', 0, 64)
+		}
+		if d := time.Duration(a.Overdue * float64(time.Second)); d >= time.Second {
+			late = d.Round(time.Second).String()
+		}
+		if a.Paused {
+			paused = statusPaused
+		}
+		rows.Row(a.Agent, strconv.Itoa(a.Running), fmt.Sprintf("%.0f %%", 100*a.Share), rate, strconv.FormatInt(a.Live, 10), late, paused)
+	}
+	rows.End()
+	if t.Partly {
+		w.Line("of the first %d agents that the store found, and those that run", topAgents*inspect.MaxPage)
+	}
 }

@@ -24,7 +24,7 @@ func (f *follower) listen(ctx context.Context, c *dulyfile.File) error {
 	err = s.Listen(ctx, f.since, func(page inspect.EventPage) error {
 		if !begun {
 			begun = true
-			f.p.say("following " + st.name)
+			f.begun(st.name)
 		}
 		f.last = page.Next
 		for i := range page.Items {

@@ -108,7 +108,7 @@ func (p *process) addGroups(root *cobra.Command, o *options) {
 		{"Run what is due:", []*cobra.Command{p.daemonCommand(o), p.serveCommand(o), p.runDueCommand(o), p.workCommand(o)}},
 		{"Submit:", []*cobra.Command{p.submitCommand(o), p.applyCommand(o), p.activityCommand(o), p.signalCommand(o), p.approvalCommand(o), approvalsCommand(p, o), p.presetsCommand(o), p.nextCommand(o), mcpCommand(p, o)}},
 		{"Look:", []*cobra.Command{
-			p.listCommand(o), p.statusCommand(o), waitCommand(p, o), p.explainCommand(o), p.runsCommand(o), p.jobsCommand(o), p.agentsCommand(o), p.pausesCommand(o), p.processesCommand(o),
+			p.listCommand(o), p.statusCommand(o), waitCommand(p, o), p.explainCommand(o), p.runsCommand(o), p.jobsCommand(o), p.agentsCommand(o), topCommand(p, o), p.pausesCommand(o), p.processesCommand(o),
 			p.kindsCommand(o), p.queueCommand(o), p.statsCommand(o), p.eventsCommand(o), p.healthCommand(o), p.doctorCommand(o), p.auditCommand(o), p.upgradeCommand(o),
 			p.repartitionCommand(o),
 		}},

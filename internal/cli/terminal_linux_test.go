@@ -279,3 +279,31 @@ func TestWatchRedrawsATerminal(t *testing.T) {
 	assert.Greater(t, strings.Count(drawn, "\x1b[H"), 1)
 	assert.Empty(t, odd(drawn))
 }
+
+// duly top redraws a terminal without being asked to, and a sentence of explain is broken between its words.
+func TestWhatIsWrittenForATerminal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.onScreen(t, 80, "top", "--watch", "100ms")
+	s.until(t, "no agents")
+	w.ok(t, "submit", "--agent", "appears", "--id", "1", "--kind", "note", "--delay", "1h")
+	s.until(t, "appears")
+	require.NoError(t, s.cmd.Process.Signal(syscall.SIGINT))
+	_, code := s.end(t)
+	assert.Equal(t, 0, code)
+
+	w.ok(t, "pause", "appears", "--reason", strings.Repeat("moves ", 30))
+	drawn, _ := w.onScreen(t, 60, "explain", "appears", "1").end(t)
+	for line := range strings.Lines(drawn) {
+		if strings.HasPrefix(line, "moves") {
+			assert.LessOrEqual(t, table.Width(strings.TrimSuffix(line, "\n")), 60, line)
+		}
+	}
+	drawn, _ = w.onScreen(t, 60, "submit", "--help").end(t)
+	for line := range strings.Lines(drawn) {
+		if !strings.HasPrefix(line, "  duly submit") && len(strings.Fields(line)) > 1 { // an address is one word
+			assert.LessOrEqual(t, table.Width(strings.TrimSuffix(line, "\n")), 60, line)
+		}
+	}
+	assert.Contains(t, drawn, "\nHow often:\n")
+}
