@@ -44,7 +44,7 @@ type question struct {
 
 // Sizes of the page of what waits for a person.
 const (
-	questionsShown = 25
+	questionsShown = 20
 	questionReads  = 4
 	payloadShown   = 1200 // bytes of a payload on it
 	mostAnswer     = 8 << 10

@@ -80,6 +80,7 @@ func TestApprovals(t *testing.T) {
 
 	refund := answers(bea.get("/ui/task", "agent", "ann", "id", "refund:17/x"))
 	require.Len(t, refund, 1)
+	bea.get("/ui/task", "agent", "ann", "id", "refund:17/x").says(t, `<button disabled="disabled" hidden="hidden"></button><label>Comment`, "the return key in a comment must not approve")
 	assert.Equal(t, 403, cid.post(refund[0], "decision", "approve").status)
 	assert.Equal(t, 403, signed("reader").post(refund[0], "decision", "approve").status)
 	assert.Equal(t, 400, bea.post(refund[0], "decision", "maybe").status)

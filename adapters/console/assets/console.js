@@ -2,12 +2,13 @@
 (function () {
   "use strict";
 
-  // A part is left alone while it has the focus, while the page is not seen, and while its box is not ticked.
+  // A part is left alone while it has the focus or a field of it was changed, while the page is not seen, and while its box is not ticked.
   document.addEventListener("htmx:beforeRequest", function (event) {
     var part = event.target;
     if (!part.dataset || !part.dataset.live) { return; }
     var box = document.getElementById("auto");
-    if (document.hidden || (box && !box.checked) || part.contains(document.activeElement)) { event.preventDefault(); }
+    var typed = Array.prototype.some.call(part.querySelectorAll("textarea, input:not([type=hidden]):not([type=checkbox])"), function (f) { return f.value !== f.defaultValue; });
+    if (document.hidden || typed || (box && !box.checked) || part.contains(document.activeElement)) { event.preventDefault(); }
   });
 
   // A page that cannot be had any more must not look fresh.

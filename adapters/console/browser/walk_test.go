@@ -191,6 +191,7 @@ func steer(b *tab, public string) {
 	b.run(chromedp.SendKeys("input[name=typed]", value[string](b, "document.querySelector('input[name=count]').value"), chromedp.ByQuery))
 	b.press(`form.stack button`)
 	b.goTo("/ui/task?agent=finn&id=refund-1042")
+	b.run(chromedp.SendKeys(`form.answer input[name=comment]`, "he is right\r", chromedp.ByQuery)) // a comment that is ended approves nothing
 	b.press(`form.answer button[value=approve]`)
 	b.goTo("/ui/approvals")
 	assert.Equal(b, 1, value[int](b, `document.querySelectorAll("form.answer").length`))
@@ -240,6 +241,7 @@ func keyboard(b *tab) {
 	assert.Equal(b, "find", value[string](b, "document.activeElement.id"), "a slash leads to the search, from anywhere")
 	b.run(chromedp.KeyEvent("ada/weekly-review"), chromedp.KeyEvent("\r"))
 	b.sees("cron 0 17 * * FRI")
+	b.becomes(`document.querySelector(".why time") !== null`, "scripts have been here")
 	assert.Contains(b, value[string](b, `document.querySelector(".why time").textContent`), "GMT+9", "a time is that of the reader's zone")
 	assert.Contains(b, value[string](b, `document.querySelector(".why time").title`), "UTC", "and has UTC behind it")
 	assert.Regexp(b, "GMT\\+9, .* UTC", value[string](b, `document.querySelector(".facts time").title`))
