@@ -56,6 +56,7 @@ type Metrics struct {
 	held       prometheus.Counter
 	recovered  prometheus.Counter
 	faults     *prometheus.CounterVec
+	audited    prometheus.Counter
 	calls      *prometheus.CounterVec
 	callTook   *prometheus.HistogramVec
 }
@@ -102,6 +103,7 @@ func New(config Config) *Metrics {
 		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "duly_audit_faults_total", Help: "Faults found by the audits of a daemon: tasks that would have stopped silently. Repaired unless the fault is unreadable or gone.",
 		}, []string{"fault"}),
+		audited: counter("duly_audit_pages_total", "Pages of the store that this process has audited. A daemon audits one every few seconds."),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "duly_store_calls_total", Help: "Store calls, including those of scrapes.",
 		}, []string{"verb"}),
@@ -125,7 +127,7 @@ func histograms(name, help string, buckets []float64, label string) *prometheus.
 // are known beforehand begin at zero.
 func (m *Metrics) register() {
 	m.registry.MustRegister(
-		m.submitted, m.runs, m.runSeconds, m.lagSeconds, m.ticks, m.tickTook, m.lost, m.refused, m.resets, m.held, m.recovered, m.faults, m.calls, m.callTook,
+		m.submitted, m.runs, m.runSeconds, m.lagSeconds, m.ticks, m.tickTook, m.lost, m.refused, m.resets, m.held, m.recovered, m.faults, m.audited, m.calls, m.callTook,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	if m.config.Version != "" {

@@ -84,7 +84,7 @@ func alerts(t *testing.T, text []byte) map[string]string {
 	for _, rule := range file.Groups[0].Rules {
 		out[rule.Alert] = rule.Expr
 	}
-	assert.Len(t, out, 22)
+	assert.Len(t, out, 27)
 	return out
 }
 

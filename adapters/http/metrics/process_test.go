@@ -22,6 +22,7 @@ func TestAProcessTellsOfItself(t *testing.T) {
 	p := w.scrape()
 	assert.Zero(t, p.value("duly_abandoned_handlers"))
 	assert.Zero(t, p.value("duly_partitions_away"))
+	assert.Zero(t, p.value("duly_suspects"))
 	assert.EqualValues(t, 9, p.value("duly_slots", "state", "free"))
 	assert.Zero(t, p.value("duly_slots", "state", "in_use"))
 

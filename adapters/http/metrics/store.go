@@ -213,7 +213,9 @@ func (s *countedStore) Limit(ctx context.Context, changes []store.LimitChange) (
 
 func (s *countedStore) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Audited, error) {
 	defer s.count(verbControl, s.now())
-	return s.next.Audit(ctx, pages)
+	audited, err := s.next.Audit(ctx, pages)
+	s.m.audited.Add(float64(len(audited)))
+	return audited, err
 }
 
 func (s *countedStore) Get(ctx context.Context, query store.Get) (store.Found, error) {

@@ -106,7 +106,10 @@ func TestVerbsThatAreAlikeCountAsOne(t *testing.T) {
 			func() error { _, err := measured.Cancel(ctx, nil); return err },
 			func() error { _, err := measured.Delete(ctx, nil); return err },
 			func() error { _, err := measured.Unhold(ctx, nil); return err },
-			func() error { _, err := measured.Audit(ctx, nil); return err },
+			func() error {
+				_, err := measured.Audit(ctx, []store.AuditPage{{Partition: 0}, {Partition: 1}})
+				return err
+			},
 		},
 		"read": {
 			func() error { _, err := measured.Get(ctx, store.Get{Agent: "a"}); return err },
@@ -121,6 +124,7 @@ func TestVerbsThatAreAlikeCountAsOne(t *testing.T) {
 		}
 	}
 	p := w.scrape()
+	assert.EqualValues(t, 2, p.value("duly_audit_pages_total"))
 	calls["read"] = append(calls["read"], nil, nil) // of the scrape, whether tasks are late
 	for verb, all := range calls {
 		assert.EqualValues(t, len(all), p.value("duly_store_calls_total", "verb", verb), verb)

@@ -333,6 +333,9 @@ func (s *Slots) Stats() model.SlotStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := model.SlotStats{Total: s.total, InUse: s.used - s.lent.N, Urgent: s.kept, Usual: s.usual - s.lent.usual, Abandoned: s.abandoned, MaxAbandoned: s.most}
+	for _, n := range s.suspects.running {
+		st.Suspects += n
+	}
 	if len(s.ofKind) > 0 {
 		st.Kinds = make(map[string]model.KindSlots, len(s.ofKind))
 	}

@@ -166,3 +166,17 @@ func TestSpareSlotsAreThoseThatNobodyWaitsFor(t *testing.T) {
 	n, _ = spare()
 	assert.Zero(t, n)
 }
+
+// Runs of tasks that have crashed before are counted apart while they are under way.
+func TestRunsOfSuspectsAreCounted(t *testing.T) {
+	t.Parallel()
+	s := slotsOf(5, 0)
+	g := s.Take(t.Context(), 3, never)
+	tasks := claimedOf("other", store.LevelLow, 2)
+	tasks[0].Crashes = 1
+	s.Keep(g, tasks)
+	assert.Equal(t, 1, s.Stats().Suspects)
+	assert.Equal(t, 2, s.Stats().InUse)
+	s.Give(&tasks[0])
+	assert.Zero(t, s.Stats().Suspects)
+}

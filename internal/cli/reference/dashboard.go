@@ -23,6 +23,7 @@ var rows = []struct {
 		{"duly_tasks", "Tasks"},
 		{"duly_parked_tasks", "Parked tasks"},
 		{"duly_abandoned_handlers", "Abandoned handlers"},
+		{"duly_suspects", "Runs of tasks that crashed"},
 	}},
 	{"Work", [][2]string{
 		{"duly_runs_total", "Runs that ended"},
@@ -37,6 +38,7 @@ var rows = []struct {
 		{"duly_leases_lost_total", "Leases lost"},
 		{"duly_recovered_total", "Tasks recovered"},
 		{"duly_audit_faults_total", "Faults found by audits"},
+		{"duly_audit_pages_total", "Pages audited"},
 		{"duly_breaker_total", "Submits refused"},
 		{"duly_store_reset_total", "Stores lost"},
 		{"duly_late_tasks", "Late tasks"},
