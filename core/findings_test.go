@@ -4,7 +4,9 @@ package core_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -75,7 +77,7 @@ func TestTheGravestServerDecides(t *testing.T) {
 	}{
 		{said{fine}, [3]inspect.Severity{inspect.SeverityOK, inspect.SeverityOK, inspect.SeverityOK}},
 		{said{fine, some, fine}, [3]inspect.Severity{inspect.SeverityWarning, inspect.SeverityWarning, inspect.SeverityOK}},
-		{said{some, bad, fine, some}, [3]inspect.Severity{inspect.SeverityFailed, inspect.SeverityFailed, inspect.SeverityWarning}},
+		{said{some, bad, fine, some}, [3]inspect.Severity{inspect.SeverityFailed, inspect.SeverityWarning, inspect.SeverityWarning}},
 	} {
 		s, err := core.New(memstore.New(memstore.Config{}), core.Config{Servers: c.servers})
 		require.NoError(t, err)
@@ -85,4 +87,45 @@ func TestTheGravestServerDecides(t *testing.T) {
 		}
 		assert.Equal(t, c.want, [3]inspect.Severity{found["eviction"], found["persistence"], found["memory"]})
 	}
+}
+
+// An agent that has more than half of what runs is named while tasks of others have been due for more than a minute, and not before.
+func TestTheAgentThatStarvesOthersIsNamed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := core.New(memstore.New(memstore.Config{}), core.Config{Concurrency: 6, Kinds: map[string]core.KindConfig{"hang": {Timeout: time.Hour}}})
+		require.NoError(t, err)
+		core.Handle(s, "hang", func(ctx context.Context, _ *core.Task[any]) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		for i := range 10 {
+			_, err := s.Submit(t.Context(), core.NewTask{Agent: "flood", ID: strconv.Itoa(i), Kind: "hang"})
+			require.NoError(t, err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_, _ = s.RunDue(ctx, core.Scope{})
+		}()
+		synctest.Wait()
+		for _, agent := range []string{"bob", "eve"} {
+			_, err := s.Submit(t.Context(), core.NewTask{Agent: agent, Kind: "hang"})
+			require.NoError(t, err)
+		}
+		found := func() string {
+			for _, f := range s.Diagnose(t.Context()) {
+				if f.Check == "shares" {
+					return string(f.Severity) + ": " + f.Message
+				}
+			}
+			return ""
+		}
+		assert.Equal(t, "ok: no agent has more than half of the runs while others are overdue", found())
+		time.Sleep(2 * time.Minute)
+		assert.Regexp(t, `^warning: agent "flood" has (\d) of the \d runs under way, and tasks of 2 other agents have been due for more than a minute$`, found())
+		stop()
+		<-ended
+	})
 }

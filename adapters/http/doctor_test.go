@@ -60,7 +60,7 @@ func TestDoctor(t *testing.T) {
 	found := d.checks()
 	assert.False(t, d.OK)
 	assert.Regexp(t, "^failed: .* has maxmemory-policy allkeys-lru", found["eviction"])
-	assert.Regexp(t, "^failed: .* has neither files nor a replica", found["persistence"])
+	assert.Regexp(t, "^warning: .* has neither files nor a replica", found["persistence"])
 	for _, name := range []string{"process", "store", "memory", "work", "handlers", "processes", "pauses", "failures", "failing", "limits", "budgets", "history"} {
 		assert.Regexp(t, "^ok: ", found[name], name)
 	}

@@ -76,7 +76,7 @@ func (s *View) Diagnose(ctx context.Context) []Finding {
 	if shared, err := shares(ctx, s, h); err == nil {
 		all = append(all, shared)
 	}
-	return append(all, h.Work(), h.Late.Finding(), h.handlers(), h.ProcessesSeen(), h.Stats.Pauses(), h.Stats.Failures(), h.failing(), h.limits(), h.BudgetsLeft(), h.Stats.History())
+	return append(all, h.Work(), h.Late.Finding(), h.handlers(), h.ProcessesSeen(), h.Stats.Pauses(), h.Stats.Failures(), h.failing(), stuckLimits(ctx, s, h.Limits), h.BudgetsLeft(), h.Stats.History())
 }
 
 // Bounds of the search for agents that have nearly used their quotas up, and how many of them are named.
@@ -166,16 +166,16 @@ func checkServers(servers []store.Facts) []Finding {
 		case store.LosesTasks:
 			evicts = Finding{"eviction", SeverityFailed, fmt.Sprintf("%s has maxmemory-policy %s, which drops tasks silently when memory is short", f.Node, f.Eviction), policy}
 		case store.LosesSome:
-			evicts.graver(SeverityWarning, fmt.Sprintf("%s has maxmemory-policy %s: finished tasks may be forgotten early, live ones are safe", f.Node, f.Eviction), policy)
+			evicts.graver(fmt.Sprintf("%s has maxmemory-policy %s: finished tasks may be forgotten early, live ones are safe", f.Node, f.Eviction), policy)
 		}
 		switch f.Forgets() {
 		case store.LosesNothing:
 		case store.LosesTasks:
-			keeps = Finding{"persistence", SeverityFailed, f.Node + " has neither files nor a replica: a restart loses all tasks", "set appendonly yes"}
+			keeps.graver(f.Node+" has neither files nor a replica: a restart loses all tasks", "set appendonly yes")
 		case store.LosesSome:
-			keeps.graver(SeverityWarning, fmt.Sprintf("%s saves snapshots only (%s): a crash loses what was written since", f.Node, f.Save), "set appendonly yes")
+			keeps.graver(fmt.Sprintf("%s saves snapshots only (%s): a crash loses what was written since", f.Node, f.Save), "set appendonly yes")
 		case store.LosesUnknown:
-			keeps.graver(SeverityWarning, f.Node+" does not say whether tasks survive a restart", "see the provider's console")
+			keeps.graver(f.Node+" does not say whether tasks survive a restart", "see the provider's console")
 		}
 		if f.MaxMemory > 0 && float64(f.Memory) > fullMemory*float64(f.MaxMemory) {
 			room = Finding{
@@ -187,10 +187,10 @@ func checkServers(servers []store.Facts) []Finding {
 	return []Finding{evicts, keeps, room}
 }
 
-// graver replaces a finding that is well by another one.
-func (f *Finding) graver(severity Severity, message, hint string) {
+// graver makes a warning of a finding that is well.
+func (f *Finding) graver(message, hint string) {
 	if f.Severity == SeverityOK {
-		f.Severity, f.Message, f.Hint = severity, message, hint
+		f.Severity, f.Message, f.Hint = SeverityWarning, message, hint
 	}
 }
 
@@ -296,18 +296,6 @@ func (h *Health) failing() Finding {
 	return Finding{
 		"failing", SeverityFailed, fmt.Sprintf("%d of the %d runs of kind %s in the last hour failed; such kinds: %d", k.Failures, k.Runs, k.Kind, len(kinds)),
 		"duly queue " + k.Kind + " shows the last errors; duly pause --kind " + k.Kind + " stops it",
-	}
-}
-
-// limits checks for limits that let no task start.
-func (h *Health) limits() Finding {
-	idle := Idle(h.Limits)
-	if len(idle) == 0 {
-		return well("limits", "%s, none of them with tasks in line and nothing running", some(len(h.Limits), "limit"))
-	}
-	return Finding{
-		"limits", SeverityWarning, fmt.Sprintf("%s in line for the limit on %s, and nothing of it runs", some(idle[0].Waiting, "task"), idle[0].About),
-		"look again: between two runs that is so for a moment; else start a process that has the handler, or resume what is paused",
 	}
 }
 

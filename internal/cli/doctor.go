@@ -18,6 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
@@ -86,6 +87,12 @@ func (p *process) diagnoseServer(ctx context.Context, o *options, at *place, h *
 		if err != nil {
 			return err
 		}
+		report, err := c.Audit(ctx, inspect.AuditOptions{Progress: p.auditProgress()})
+		p.endProgress()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		checks = append(checks, audited(&report, err))
 		answer := struct {
 			Checks []finding `json:"checks"`
 		}{checks}
@@ -155,58 +162,57 @@ func (p *process) diagnose(ctx context.Context, o *options, h *host) ([]finding,
 			checks = append(warnings.checks(st), checks...)
 		}
 	}
-	checks = append(append(checks, examine(ctx, s, st, c)...), checkFile(ctx, s, o, c)...)
+	checks = append(append(checks, examine(ctx, s, st, c, h)...), checkFile(ctx, s, o, c)...)
 	report, err := s.Audit(ctx, inspect.AuditOptions{Progress: p.auditProgress()})
 	p.endProgress()
 	// A signal stops doctor without a verdict.
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
-	case err != nil:
-		return append(checks, found("audit", checkFailed, "did not finish: "+err.Error(), "check Redis, then try again")), figures, nil
+	}
+	return append(checks, audited(&report, err)), figures, nil
+}
+
+// audited is what an audit has found, or that it did not come to its end.
+func audited(report *inspect.AuditReport, err error) finding {
+	switch {
+	case err == nil:
+		return checkAudit(report)
+	case exit.Of(err) == exit.Forbidden:
+		return found("audit", checkWarning, "not made: "+err.Error(), "use a credential that may audit, or run duly doctor on the store itself")
 	default:
-		return append(checks, checkAudit(&report)), figures, nil
+		return found("audit", checkFailed, "did not finish: "+err.Error(), "check Redis, then try again")
 	}
 }
 
-// examine makes the checks of what is stored, but for the audit.
-func examine(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.File) []finding {
+// examine makes the checks of what is stored, but for the audit: those that a server makes, and those of this machine, of the file and of how Redis is divided.
+// For a host its own checks of Redis take the place of the general ones.
+func examine(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.File, at *host) []finding {
 	var checks []finding
-	// One read answers six checks.
 	asked := core.SystemClock{}.Now()
-	processes, unseen := s.Processes(ctx)
-	if stats, err := s.Stats(ctx); err == nil {
-		h := inspect.Health{Stats: stats, Processes: processes}
-		checks = append(checks, checkClock(stats.Now, asked, core.SystemClock{}.Now()), h.Work(), checkHandlers(&h, c),
-			stats.Pauses(), stats.Failures(), stats.History())
+	stats, err := s.Stats(ctx)
+	if err != nil {
+		checks = append(checks, found("stats", checkFailed, "cannot be read: "+err.Error(), "check Redis, and that no other program writes duly's keys"))
+	} else {
+		checks = append(checks, checkClock(stats.Now, asked, core.SystemClock{}.Now()))
 		if st.masters != nil {
 			if masters, err := st.masters(ctx); err == nil {
 				checks = append(checks, checkPartitions(stats.Partitions, masters))
 			}
 		}
-	} else {
-		checks = append(checks, found("stats", checkFailed, "cannot be read: "+err.Error(), "check Redis, and that no other program writes duly's keys"))
 	}
-	// A failure here shows in the other checks as well.
-	if all, stuck, err := limitsNow(ctx, s); err == nil {
-		checks = append(checks, checkLimits(all, stuck))
-	}
-	if budgets, err := s.Budgets(ctx); err == nil && len(budgets) > 0 {
-		h := inspect.Health{Budgets: budgets}
-		checks = append(checks, h.BudgetsLeft())
-	}
-	if quotas, err := s.QuotasLeft(ctx); err == nil && quotas.Check != "" {
-		checks = append(checks, quotas)
-	}
-	if late, err := s.Lateness(ctx); err == nil {
-		checks = append(checks, late.Finding())
-	}
-	if unseen == nil {
-		h := inspect.Health{Processes: processes}
-		checks = append(checks, h.ProcessesSeen())
-	}
-	if recovered, err := s.Recovered(ctx); err == nil {
-		checks = append(checks, recovered)
+	for _, check := range s.Diagnose(ctx) {
+		switch {
+		case check.Check == "process": // this one runs nothing
+			continue
+		case at != nil && slices.Contains([]string{"eviction", "persistence", "memory"}, check.Check): // the checks of the host say what to do there
+			continue
+		case check.Check == "handlers" && len(c.Handlers) > 0:
+			h := inspect.Health{Stats: stats}
+			if h.Processes, err = s.Processes(ctx); err == nil {
+				check = checkHandlers(&h, c)
+			}
+		}
+		checks = append(checks, check)
 	}
 	return append(checks, checkAlarm(ctx, s, st, c)...)
 }
@@ -294,20 +300,9 @@ func checkClock(redis, asked, answered time.Time) finding {
 	)
 }
 
-// checkHandlers compares the kinds of live tasks with the handlers of the file, if there is one, and with the workers outside that pull them.
+// checkHandlers compares the kinds of live tasks with the handlers of the file, and with the workers outside that pull them.
 func checkHandlers(h *inspect.Health, c *dulyfile.File) finding {
 	st := &h.Stats
-	// Held tasks have a handler and are paused; they belong to checkPauses.
-	parked := st.Parked - st.Held
-	if len(c.Handlers) == 0 {
-		if parked == 0 {
-			return found("handlers", checkOK, "no task waits for a handler", "")
-		}
-		return found(
-			"handlers", checkWarning, table.Count(parked, "task")+" waiting for a process with the handler",
-			"pass the file with -c to see which kinds it lacks",
-		)
-	}
 	var missing []string
 	for i := range st.Kinds {
 		k := &st.Kinds[i]

@@ -107,6 +107,7 @@ func TestDoctorGoesOnWithoutFigures(t *testing.T) {
 	found := w.checks(t)
 	assert.Regexp(t, `^failed: cannot be read: stats: WRONGTYPE`, found["stats"])
 	assert.Equal(t, "ok: every live task (1) waits, runs or is parked", found["audit"])
+	assert.Regexp(t, "^failed: the store does not answer, or contains what cannot be read", found["store"])
 	assert.NotContains(t, found, "work")
 }
 
@@ -128,7 +129,7 @@ func TestDoctorTellsWhatIsWrong(t *testing.T) {
 	assert.Equal(t, "warning: the file has no handler for these kinds of live tasks: foreign (1)", found["handlers"])
 	assert.Equal(t, "warning: 1 due task paused", found["pauses"])
 	assert.Equal(t, "warning: 1 task failed for good", found["failures"])
-	assert.Regexp(t, `^warning: 2 tasks waiting for a process with the handler$`, w.checks(t)["handlers"])
+	assert.Equal(t, "warning: no process that is known has a handler for these kinds of live tasks: foreign (1), note (2)", w.checks(t)["handlers"])
 	out := w.duly(t, "doctor", "-c", config).stdout
 	assert.Regexp(t, `(?m)^warning +pauses +1 due task paused$`, out)
 	assert.Contains(t, out, "-> duly pauses lists them; duly resume resumes them")
@@ -173,4 +174,51 @@ func TestRecordsThatAreDroppedAreTold(t *testing.T) {
 	assert.Equal(t, "completed", known["status"])
 	assert.Contains(t, known["reason"], "its record was dropped")
 	assert.NotEmpty(t, known["finished_at"])
+}
+
+// A server finds what a command on its store finds: the same checks with the same results and the same exit code.
+func TestDoctorFindsTheSameByAServer(t *testing.T) {
+	t.Parallel()
+	local, far := served(t, "")
+	// What a command sees by itself: this machine, how Redis is set up and divided. A server says of itself whether it may claim.
+	apart := map[string]bool{"redis": true, "clock": true, "partitions": true, "process": true}
+	same := func(step string, code int, want map[string]string) {
+		t.Helper()
+		severities := func(w *world) (map[string]string, int) {
+			r := w.duly(t, "doctor", "--json")
+			found := map[string]string{}
+			for _, c := range parse[struct {
+				Checks []struct{ Check, Severity, Message string }
+			}](t, r.stdout).Checks {
+				if !apart[c.Check] {
+					found[c.Check] = c.Severity + ": " + steady(c.Message)
+				}
+			}
+			return found, r.code
+		}
+		here, codeHere := severities(local)
+		there, codeThere := severities(far)
+		assert.Equal(t, here, there, step)
+		assert.Equal(t, code, codeHere, step)
+		assert.Equal(t, code, codeThere, step)
+		assert.Greater(t, len(here), 15, step)
+		for check, severity := range want {
+			assert.Regexp(t, "^"+severity+": ", here[check], "%s: %s", step, check)
+		}
+	}
+	same("empty", 0, map[string]string{"work": "ok", "audit": "ok", "persistence": "warning"})
+	bad := file(t, "handlers:\n  bad: { exec: [\"false\"], max_attempts: 1 }\n")
+	for range 12 {
+		local.ok(t, "submit", "--agent", "ada", "--kind", "bad")
+	}
+	assert.Equal(t, 4, local.duly(t, "run-due", "-c", bad, "--all").code)
+	local.ok(t, "submit", "--agent", "ada", "--id", "held", "--kind", "note")
+	local.ok(t, "submit", "--agent", "bob", "--id", "parked", "--kind", "foreign")
+	local.ok(t, "pause", "ada", "held")
+	local.ok(t, "run-due", "-c", bad, "--all")
+	local.ok(t, "limit", "set", "--kind", "note", "--concurrency", "1")
+	local.ok(t, "budget", "set", "--all", "--unit", "runs", "--per", "day", "--amount", "1000")
+	same("faults", 1, map[string]string{"failures": "warning", "failing": "failed", "handlers": "warning", "pauses": "warning", "audit": "ok"})
+	local.damage(t, "HSET", "tasks", "bob:3", "?")
+	same("damage", 1, map[string]string{"audit": "failed"})
 }

@@ -141,7 +141,7 @@ handlers:
 	require.NoError(t, os.WriteFile(end, nil, 0o600))
 	<-one.ended
 	assert.Equal(t, `failed: 1 task in line for the limit on kind "slow", and none of its 1 at once in use: nothing lets them in`, w.checks(t)["limits"])
-	assert.Contains(t, w.duly(t, "doctor").stdout, "else duly limit unset --kind slow, and report it")
+	assert.Contains(t, w.duly(t, "doctor").stdout, "else unset the limit as duly limit list says, and report it")
 	assert.Contains(t, w.ok(t, "run-due", "--all", "-c", config), "ran 1 task")
 	assert.Equal(t, "ok: 2 limits, 2 tasks in line for them", w.checks(t)["limits"])
 }
