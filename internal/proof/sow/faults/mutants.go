@@ -166,7 +166,7 @@ var plain = []sow.Fault{
 	},
 	{
 		Name: "given-up-is-kept", What: "Heartbeats extend the lease of a run that was given up.",
-		At: "given-up", Change: sow.Instead("if result.Err == nil { p.heartbeat.release(c) }"),
+		At: "given-up", Change: sow.Instead("if result.Err == nil { p.heartbeat.release(c, true) }"),
 	},
 	{
 		Name: "claims-after-stop", What: "A process that is asked to end claims on.",
