@@ -226,9 +226,12 @@ func TestAFrozenRedisIsNamedSoon(t *testing.T) {
 			reads := [][]string{{"stats"}, {"status", "a", "x"}, {"list"}, {"agents"}, {"explain", "a", "x"}, {"limit", "list"}, {"kinds"}, {"agent", "show", "a"}}
 			writes := [][]string{{"submit", "--agent", "a", "--id", "y", "--kind", "note"}, {"pause", "a", "x"}, {"limit", "set", "--kind", "note", "--concurrency", "1"}}
 			var all sync.WaitGroup
+			atOnce := make(chan struct{}, 8) // as each is a process that has to start
 			for i, args := range slices.Concat(reads, writes) {
 				for w, what := range map[*world]string{local: "cannot reach Redis at ", far: "Redis is unavailable; "} {
 					all.Go(func() {
+						atOnce <- struct{}{}
+						defer func() { <-atOnce }()
 						begun := time.Now()
 						r := w.duly(t, args...)
 						took := time.Since(begun)
