@@ -40,7 +40,7 @@ func TestTopNamesWhoTakesMost(t *testing.T) {
 		got := parse[top.Top](t, w.ok(t, append(args, "--json")...))
 		require.NotNil(t, got.Most, name)
 		assert.Equal(t, "flood", got.Most.Agent, name)
-		assert.Equal(t, got.Most.Running, got.Most.Of, name)
+		assert.InDelta(t, got.Most.Of, got.Most.Running, 1, name) // a beat may be under way
 		require.NotEmpty(t, got.Agents, name)
 		assert.Equal(t, "flood", got.Agents[0].Agent, name)
 		assert.EqualValues(t, 12, got.Agents[0].Live, name)
