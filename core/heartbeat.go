@@ -32,12 +32,6 @@ type heartbeat struct {
 	beats        sync.WaitGroup
 }
 
-// leasePlace is where the lease of a run is.
-type leasePlace struct {
-	key   claimKey
-	index int
-}
-
 // claimKey names a claim: fences are numbered by partition.
 type claimKey struct {
 	partition int
@@ -155,14 +149,6 @@ func (h *heartbeat) watch(r *run, call *call) {
 			held.lease, held.known = own, true
 		}
 	}
-}
-
-// leaseOf is where the lease of a task is. The mutex is held.
-func (h *heartbeat) leaseOf(c *Claimed) leasePlace {
-	if to, moved := h.moved[c]; moved {
-		return to
-	}
-	return leasePlace{claimKey{c.Partition, c.Fence}, c.Index}
 }
 
 // lease of a run: its task's, or its kind's.

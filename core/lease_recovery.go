@@ -19,6 +19,12 @@ const (
 	longestNotice  = 5 * time.Second
 )
 
+// leasePlace is where the lease of a run is.
+type leasePlace struct {
+	key   claimKey
+	index int
+}
+
 // noticeOf is how long the notice of a lease is.
 func noticeOf(lease time.Duration) time.Duration {
 	return min(lease/2, max(shortestNotice, lease/6), longestNotice).Truncate(time.Millisecond)
@@ -174,11 +180,19 @@ func (h *heartbeat) giveUndone(ctx context.Context, releases []store.Settlement)
 		return
 	}
 	for i := range answers {
-		if answers[i].Err == nil {
+		if answers[i].Err == nil && answers[i].Due != 0 { // one whose outcome is there is confirmed, and not due
 			h.pull.s.config.Logger.WarnContext(ctx, "the store has lost the outcome of a run, as after a failover: it runs again",
 				slog.String("agent", releases[i].Agent), slog.String("task", releases[i].ID))
 		}
 	}
+}
+
+// leaseOf is where the lease of a task is. The mutex is held.
+func (h *heartbeat) leaseOf(c *Claimed) leasePlace {
+	if to, moved := h.moved[c]; moved {
+		return to
+	}
+	return leasePlace{claimKey{c.Partition, c.Fence}, c.Index}
 }
 
 // runOf is the run of a task as the store knows it now.

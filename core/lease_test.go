@@ -1,10 +1,13 @@
 package core_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -338,10 +341,14 @@ func TestAHandlerThatSaysThatALeaseIsLostHasFailed(t *testing.T) {
 type forgetful struct {
 	store.Store
 
-	id string // whose outcome it loses; empty once it has
+	id       string // whose outcome it loses; empty once it has
+	released atomic.Int64
 }
 
 func (s *forgetful) Settle(ctx context.Context, runs []store.Settlement) ([]store.Settled, error) {
+	if runs[0].Verb == store.VerbRelease {
+		s.released.Add(1)
+	}
 	at := slices.IndexFunc(runs, func(r store.Settlement) bool { return r.ID == s.id })
 	if at < 0 {
 		return s.Store.Settle(ctx, runs)
@@ -355,40 +362,53 @@ func (s *forgetful) Turn(ctx context.Context, runs []store.Settlement, requests 
 	return store.InTurn(ctx, s, runs, requests)
 }
 
-// A task whose outcome is lost does not wait for as long as another one takes that was claimed with it.
+// A task whose outcome is lost does not wait for as long as another one takes that was claimed with it. Of the others nothing is reported, nor of any
+// where nothing was lost.
 func TestALostOutcomeWaitsForNoOther(t *testing.T) {
-	virtual(t, core.Config{}, func(w *world) {
-		st := &forgetful{Store: w.store.Store, id: "quick"}
-		s, err := core.New(st, core.Config{Default: core.KindConfig{Lease: 30 * time.Second}})
-		require.NoError(t, err)
-		var runs atomic.Int64
-		core.Handle(s, "k", func(_ context.Context, task *core.Task[note]) error {
-			switch task.ID {
-			case "long":
-				time.Sleep(10 * time.Minute)
-			case "quick":
-				runs.Add(1)
-			}
-			return nil
+	for _, lost := range []string{"quick", "none"} {
+		t.Run(lost, func(t *testing.T) {
+			virtual(t, core.Config{}, func(w *world) {
+				st, log := &forgetful{Store: w.store.Store, id: lost}, &bytes.Buffer{}
+				s, err := core.New(st, core.Config{Default: core.KindConfig{Lease: 30 * time.Second}, Logger: slog.New(slog.NewTextHandler(log, nil))})
+				require.NoError(t, err)
+				var runs atomic.Int64
+				core.Handle(s, "k", func(ctx context.Context, task *core.Task[note]) error {
+					switch task.ID {
+					case "long", "longer":
+						time.Sleep(time.Second)
+						assert.NoError(t, task.Save(ctx, "half"))
+						time.Sleep(10 * time.Minute)
+					case "quick":
+						runs.Add(1)
+					}
+					return nil
+				})
+				w.submit(core.NewTask{Agent: "a", ID: "long", Kind: "k"}, core.NewTask{Agent: "a", ID: "quick", Kind: "k"},
+					core.NewTask{Agent: "a", ID: "other", Kind: "k"}, core.NewTask{Agent: "a", ID: "longer", Kind: "k"})
+				done := make(chan core.Report)
+				go func() {
+					r, err := s.RunDue(w.Context(), core.Scope{})
+					assert.NoError(t, err)
+					done <- r
+				}()
+				time.Sleep(16 * time.Second) // a heartbeat
+				_, err = s.RunDue(w.Context(), core.Scope{})
+				require.NoError(t, err)
+				info := w.task("a", "quick")
+				assert.Equal(t, core.StatusCompleted, info.Status)
+				assert.Zero(t, info.ErrorCount, "nothing is charged")
+				assert.Equal(t, core.StatusInProgress, w.task("a", "long").Status)
+				<-done
+				assert.Equal(t, core.StatusCompleted, w.task("a", "long").Status)
+				if lost == "none" {
+					assert.Equal(t, int64(1), runs.Load())
+					assert.Empty(t, log.String())
+					assert.Zero(t, st.released.Load(), "nothing is given back")
+					return
+				}
+				assert.Equal(t, int64(2), runs.Load(), "it has run again")
+				assert.Equal(t, 1, strings.Count(log.String(), "the store has lost the outcome"), log.String())
+			})
 		})
-		w.submit(core.NewTask{Agent: "a", ID: "long", Kind: "k"}, core.NewTask{Agent: "a", ID: "quick", Kind: "k"}, core.NewTask{Agent: "a", ID: "other", Kind: "k"})
-		done := make(chan core.Report)
-		go func() {
-			r, err := s.RunDue(w.Context(), core.Scope{})
-			assert.NoError(t, err)
-			done <- r
-		}()
-		time.Sleep(time.Second)
-		assert.Equal(t, core.StatusInProgress, w.task("a", "quick").Status, "what is lost")
-		time.Sleep(15 * time.Second) // a heartbeat
-		_, err = s.RunDue(w.Context(), core.Scope{})
-		require.NoError(t, err)
-		assert.Equal(t, int64(2), runs.Load(), "it has run again")
-		info := w.task("a", "quick")
-		assert.Equal(t, core.StatusCompleted, info.Status)
-		assert.Zero(t, info.ErrorCount, "nothing is charged")
-		assert.Equal(t, core.StatusInProgress, w.task("a", "long").Status)
-		<-done
-		assert.Equal(t, core.StatusCompleted, w.task("a", "long").Status)
-	})
+	}
 }

@@ -204,6 +204,8 @@ func (h *heartbeat) extensionOf(c *Claimed) (store.Extension, leasePlace, bool) 
 	if held == nil || held.lost {
 		return store.Extension{}, at, false
 	}
+	// guard: outcome-asked
+	held.asked = held.open
 	return store.Extension{Partition: at.key.partition, Fence: at.key.fence, Lease: stored(held.lease), Leave: h.leaving}, at, true
 }
 
