@@ -264,17 +264,24 @@ func TestATableFitsTheTerminal(t *testing.T) {
 	assert.Contains(t, drawn, "…", "COLUMNS counts before the size")
 }
 
-// --watch redraws a terminal, and ends with Ctrl-C and exit code 0.
-func TestWatchRedrawsATerminal(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	s := w.onScreen(t, 80, "queue", "--watch", "100ms")
-	s.until(t, "no tasks")
-	w.ok(t, "submit", "--agent", "ada", "--id", "1", "--kind", "appears", "--delay", "1h")
+// redrawn is what a command draws on a store that is empty, and then has a task, until Ctrl-C.
+func (w *world) redrawn(t *testing.T, empty string, args ...string) string {
+	t.Helper()
+	s := w.onScreen(t, 80, args...)
+	s.until(t, empty)
+	w.ok(t, "submit", "--agent", "appears", "--id", "1", "--kind", "appears", "--delay", "1h")
 	s.until(t, "appears")
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGINT))
 	drawn, code := s.end(t)
 	assert.Equal(t, 0, code, drawn)
+	return drawn
+}
+
+// --watch redraws a terminal, and ends with Ctrl-C and exit code 0.
+func TestWatchRedrawsATerminal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	drawn := w.redrawn(t, "no tasks", "queue", "--watch", "100ms")
 	assert.Contains(t, drawn, "appears")
 	assert.Greater(t, strings.Count(drawn, "\x1b[H"), 1)
 	assert.Empty(t, odd(drawn))
@@ -284,14 +291,7 @@ func TestWatchRedrawsATerminal(t *testing.T) {
 func TestWhatIsWrittenForATerminal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := w.onScreen(t, 80, "top", "--watch", "100ms")
-	s.until(t, "no agents")
-	w.ok(t, "submit", "--agent", "appears", "--id", "1", "--kind", "note", "--delay", "1h")
-	s.until(t, "appears")
-	require.NoError(t, s.cmd.Process.Signal(syscall.SIGINT))
-	_, code := s.end(t)
-	assert.Equal(t, 0, code)
-
+	w.redrawn(t, "no agents", "top", "--watch", "100ms")
 	w.ok(t, "pause", "appears", "--reason", strings.Repeat("moves ", 30))
 	drawn, _ := w.onScreen(t, 60, "explain", "appears", "1").end(t)
 	for line := range strings.Lines(drawn) {
