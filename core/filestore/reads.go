@@ -105,9 +105,9 @@ func (s *Store) Window(ctx context.Context, slots int) ([]store.KindWindow, stor
 }
 
 // Slots returns the counters of each of the last slots; see [store.Recent].
-func (s *Store) Slots(ctx context.Context, slots int) ([]store.Slot, store.Millis, error) {
+func (s *Store) Slots(ctx context.Context, each time.Duration, slots int) ([]store.Slot, store.Millis, error) {
 	out, err := look(ctx, s, "read", func(m *memstore.Store, ctx context.Context, slots int) (w windowed[store.Slot], err error) {
-		w.found, w.now, err = m.Slots(ctx, slots)
+		w.found, w.now, err = m.Slots(ctx, each, slots)
 		return w, err
 	}, slots)
 	return out.found, out.now, err

@@ -76,6 +76,7 @@ type Store struct {
 	kick    chan struct{} // there is something to write
 	stop    chan struct{}
 	ended   sync.WaitGroup
+	outputs
 }
 
 // The interfaces are checked here, as nothing in this package uses them.
@@ -108,6 +109,7 @@ func Open(config Config) (*Store, error) {
 		config: config, folder: folder{dir: config.Dir, logger: config.Logger, point: config.point}, lock: held,
 		again: make(chan struct{}), kick: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
+	s.of = s
 	s.journal = journal{folder: &s.folder, config: &s.config, compacted: make(chan compacted, 1)}
 	if err := s.read(); err != nil {
 		_ = unlock(held)

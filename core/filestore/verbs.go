@@ -64,6 +64,7 @@ var (
 	signals  = answered("signal", (*memstore.Store).Signal)
 	receives = answered("receive", (*memstore.Store).Receive)
 	tallies  = silent("tally", (*memstore.Store).Tally)
+	prints   = answered("print", (*memstore.Store).Print)
 	orphans  = silent("orphan", func(m *memstore.Store, _ context.Context, _ nothing) error {
 		memstore.StateOf(m).Orphan()
 		return nil

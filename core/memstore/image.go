@@ -45,6 +45,9 @@ func ReadState(config Config, schema string, more func() ([]byte, error)) (*Stor
 	config.Partitions = len(s.parts)
 	empty := New(config)
 	s.config, s.watchers, s.processes, s.feed.secret = empty.config, empty.watchers, empty.processes, empty.config.FeedSecret
+	if s.of = s; s.ofAgents == nil { // a version without outputs has written it
+		s.ofAgents = map[string]map[string]*printed{}
+	}
 	for _, p := range s.parts {
 		wire(p, s)
 	}

@@ -154,6 +154,7 @@ func (p *partition) cancel(c *store.Cancellation, now store.Millis) store.Effect
 // The settlement of its run gets store.ErrLeaseLost, as the claim no longer has it.
 func (p *partition) erase(c *store.Deletion, now store.Millis) store.Effect {
 	done := p.erased(c.Agent, c.ID, now)
+	p.store.forgetOutput(c.Agent, c.ID)
 	if t := p.task(c.Agent, c.ID); t != nil {
 		// Both may exist: a record of an earlier task of this id, and a live one.
 		held := t.claim

@@ -61,9 +61,11 @@ type Store struct {
 	processes map[string]said                `image:"-"`
 	booked    bookings
 	receipts  map[string]receipt
-	slots     map[int64]map[string]int64 // counters of the last day, as Redis has them
-	feed      feed                       `image:"-"`
-	sweepAt   int                        // so many receipts are cleaned up
+	slots     map[int64]slot // counters of the last day, as Redis has them
+	hours     map[int64]slot // the same of each hour of the last days
+	feed      feed           `image:"-"`
+	sweepAt   int            // so many receipts are cleaned up
+	outputs
 }
 
 // Both interfaces are checked here, as nothing in this package uses them.
@@ -79,7 +81,8 @@ func New(config Config) *Store {
 		// store.PartitionOf needs a power of two to spread agents.
 		panic(fmt.Sprintf("memstore: Partitions must be a power of two, not %d", config.Partitions))
 	}
-	s := &Store{config: config, parts: make([]*partition, config.Partitions), watchers: map[chan store.Wakeup]struct{}{}, processes: map[string]said{}, receipts: map[string]receipt{}, slots: map[int64]map[string]int64{}, feed: feed{secret: config.FeedSecret}}
+	s := &Store{config: config, parts: make([]*partition, config.Partitions), watchers: map[chan store.Wakeup]struct{}{}, processes: map[string]said{}, receipts: map[string]receipt{}, slots: map[int64]slot{}, hours: map[int64]slot{}, feed: feed{secret: config.FeedSecret}}
+	s.outputs = outputs{of: s, ofAgents: map[string]map[string]*printed{}}
 	for i := range s.parts {
 		s.parts[i] = newPartition(s, i)
 	}

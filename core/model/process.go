@@ -123,6 +123,7 @@ type SlotStats struct {
 	InUse        int // runs in flight
 	Urgent       int // of Total: kept for tasks of level 1
 	Usual        int // of InUse: runs of tasks that are not of level 1
+	OfOneAgent   int // of InUse: the runs of the agent that has the most
 	Suspects     int // of InUse: runs of tasks whose last run died with its process
 	Abandoned    int // handlers that ignore their cancelled context: they hold no slot
 	MaxAbandoned int // with this many of them the process claims nothing

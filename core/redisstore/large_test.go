@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/race"
 )
 
 // largeTasks are tasks of the agents that are named with the largest payloads.
@@ -137,7 +138,7 @@ func (w *worst) boundedEach(name string, call func(round int)) {
 
 // Nor do the largest payloads make a step long, beside a flood of small tasks.
 func TestLargePayloadsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measures
-	if testing.Short() {
+	if testing.Short() || race.Enabled {
 		t.Skip("it takes a while")
 	}
 	w := newWorst(t)

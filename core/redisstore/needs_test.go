@@ -94,6 +94,7 @@ func TestScriptsNameEveryPartThatTheyUse(t *testing.T) {
 	t.Parallel()
 	for name, file := range redisstore.Packed() {
 		parts := slices.Concat(file.Needs, file.Replace)
+		used, own := uses(file.Text), ownNames(file.Text)
 		for part, other := range redisstore.Packed() {
 			if len(other.Keys) > 0 || part == "layout" || part == name || slices.Contains(parts, part) {
 				continue
@@ -101,7 +102,6 @@ func TestScriptsNameEveryPartThatTheyUse(t *testing.T) {
 			if part == "tasks" && !isPlain(name, file.Then) {
 				continue // it is in front of every script but the plain ones
 			}
-			used, own := uses(file.Text), ownNames(file.Text)
 			for defined := range defines(part) {
 				assert.False(t, used[defined] && !own[defined], "%s uses %s of %s, which its header does not name", name, defined, part)
 			}

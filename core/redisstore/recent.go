@@ -1,10 +1,11 @@
 package redisstore
 
-// Counters of the runs of the last day: a hash for each slot, in the first partition, which every layout has.
+// Counters of the runs of the last days: a hash for each slot, in the first partition, which every layout has.
 
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -14,8 +15,8 @@ var _ store.Recent = (*Store)(nil)
 
 // Tally adds the counts of a process; see [store.Recent].
 func (s *Store) Tally(ctx context.Context, t store.Tally) error {
-	slot := store.SlotTime.Milliseconds()
-	args := []any{t.Process, t.Seq, slot, slot * int64(store.KeptSlots+1), store.MostCounters}
+	slot, long := store.SlotTime.Milliseconds(), store.LongSlot.Milliseconds()
+	args := []any{t.Process, t.Seq, slot, slot * int64(store.KeptSlots+1), long, long * int64(store.Kept(store.LongSlot)+1), store.MostCounters}
 	for _, c := range t.Counters() {
 		args = append(args, c.Name, c.N)
 	}
@@ -25,7 +26,7 @@ func (s *Store) Tally(ctx context.Context, t store.Tally) error {
 
 // Window returns the counters of the last slots; see [store.Recent].
 func (s *Store) Window(ctx context.Context, slots int) ([]store.KindWindow, store.Millis, error) {
-	replies, now, err := s.recent(ctx, slots)
+	replies, now, err := s.recent(ctx, store.SlotTime, slots)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -37,25 +38,29 @@ func (s *Store) Window(ctx context.Context, slots int) ([]store.KindWindow, stor
 }
 
 // Slots returns the counters of each of the last slots; see [store.Recent].
-func (s *Store) Slots(ctx context.Context, slots int) ([]store.Slot, store.Millis, error) {
-	replies, now, err := s.recent(ctx, slots)
+func (s *Store) Slots(ctx context.Context, each time.Duration, slots int) ([]store.Slot, store.Millis, error) {
+	replies, now, err := s.recent(ctx, each, slots)
 	if err != nil {
 		return nil, 0, err
 	}
 	out := make([]store.Slot, len(replies))
-	first := store.SlotOf(now) - int64(len(replies)-1)
+	first := store.SlotOf(now, each) - int64(len(replies)-1)
 	for i, reply := range replies {
 		var one store.WindowTable
 		addSlot(&one, reply)
-		out[i] = store.Slot{Since: store.Millis((first + int64(i)) * store.SlotTime.Milliseconds()), Kinds: one.Sorted(), Recovered: one.Recovered}
+		out[i] = one.Slot(store.Millis((first + int64(i)) * each.Milliseconds()))
 	}
 	return out, now, nil
 }
 
 // recent are the replies of the last slots, oldest first, and the time of the store. It asks for the slot of now first, and then for all others
 // in one round trip.
-func (s *Store) recent(ctx context.Context, slots int) ([][]any, store.Millis, error) {
-	first, err := s.eval(ctx, "stats", []call{{script: &s.scripts.recent, args: []any{"", store.SlotTime.Milliseconds()}}})
+func (s *Store) recent(ctx context.Context, each time.Duration, slots int) ([][]any, store.Millis, error) {
+	prefix := ""
+	if each == store.LongSlot {
+		prefix = "h"
+	}
+	first, err := s.eval(ctx, "stats", []call{{script: &s.scripts.recent, args: []any{"", each.Milliseconds(), prefix}}})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -64,8 +69,8 @@ func (s *Store) recent(ctx context.Context, slots int) ([][]any, store.Millis, e
 		return nil, 0, wrap("stats", err)
 	}
 	var calls []call
-	for back := int64(min(slots, store.KeptSlots+1)) - 1; back > 0; back-- {
-		calls = append(calls, call{script: &s.scripts.recent, args: []any{strconv.FormatInt(store.SlotOf(now)-back, 10), store.SlotTime.Milliseconds()}})
+	for back := int64(min(slots, store.Kept(each)+1)) - 1; back > 0; back-- {
+		calls = append(calls, call{script: &s.scripts.recent, args: []any{strconv.FormatInt(store.SlotOf(now, each)-back, 10), each.Milliseconds(), prefix}})
 	}
 	replies, err := s.eval(ctx, "stats", calls)
 	return append(replies, first[0]), now, err

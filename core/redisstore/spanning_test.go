@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/race"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -207,7 +208,7 @@ func TestALimitSpansPartitions(t *testing.T) {
 			took := f.run(8, all, takes, "k")
 			assert.Equal(t, limit, f.most, "as many at once as the limit allows, and never more")
 			best := takes * time.Duration(all/limit)
-			if !raced && !testing.Short() { // .ci/run has it run by itself
+			if !race.Enabled && !testing.Short() { // .ci/run has it run by itself
 				assert.Greater(t, best.Seconds()/took.Seconds(), 0.8, "and nearly all of the time")
 			}
 			t.Logf("figure: %d runs of %s, %d at once, in %s, %.0f %% of what is allowed", all, takes, limit, took.Round(time.Millisecond), 100*best.Seconds()/took.Seconds())
@@ -243,7 +244,7 @@ func TestARateSpansPartitions(t *testing.T) {
 	}
 	assert.LessOrEqual(t, most, rate+burst)
 	least := time.Duration(all-burst) * per / rate
-	if !raced && !testing.Short() {
+	if !race.Enabled && !testing.Short() {
 		assert.Greater(t, least.Seconds()/took.Seconds(), 0.8)
 	}
 	t.Logf("figure: %d starts, at most %d in %s, %.0f %% of what is allowed", all, most, per, 100*least.Seconds()/took.Seconds())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/output"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -253,6 +254,7 @@ type Store struct {
 	permits *permits
 	ahead   *atomic.Int64 // the server's clock minus ours, ms, as of its last answer
 	feed    *feed         // who listens to events
+	*output.Outputs
 }
 
 // Wakeups are optional for a store: callers that need them check whether the store is a Waker.
@@ -321,6 +323,9 @@ func on(ctx context.Context, client redis.UniversalClient, to *target, config Co
 	s.swept = make([]atomic.Pointer[sweep], len(s.parts))
 	s.plain = make([]plainPartition, len(s.parts))
 	s.submits, s.touches = lanesOf(s, s.submitEach), lanesOf(s, s.touch)
+	s.Outputs = &output.Outputs{
+		Client: client, Key: func(agent, name string) string { return s.parts[s.partitionOf(agent)].key(name) }, Member: encode, Keep: config.Retention, Failed: wrap,
+	}
 	return s, nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/race"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -212,8 +213,8 @@ func (w *worst) walk(q store.List) int {
 
 // Nor does a step that drops what is too old, too much or too heavy, whatever the records are like.
 func TestTrimsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measures
-	if testing.Short() {
-		t.Skip("it takes a while")
+	if testing.Short() || race.Enabled {
+		t.Skip("it takes a while, and what it measures is Redis: .ci/run makes it without the race detector")
 	}
 	w := newWorst(t)
 	large := make([]byte, largePayload)
@@ -257,7 +258,7 @@ func TestTrimsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measu
 
 // No read takes Redis long, however much a tenant has.
 func TestReadsOfTheWorstTenant(t *testing.T) { //nolint:paralleltest // it measures
-	if testing.Short() || raced {
+	if testing.Short() || race.Enabled {
 		t.Skip("it takes a while, and what it measures is Redis: .ci/run makes it without the race detector")
 	}
 	w := newWorst(t)

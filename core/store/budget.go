@@ -223,6 +223,21 @@ type BudgetUse struct {
 	Shares   []BudgetShare
 }
 
+// Share is how much of the amount is used, as in 0.5: of a budget that counts each by itself, by the one that has used most.
+func (u *BudgetUse) Share() float64 {
+	used := u.Used
+	if u.About.Each != "" {
+		used = 0
+		for _, s := range u.Shares {
+			used = max(used, s.Used)
+		}
+	}
+	if u.Amount <= 0 {
+		return 0
+	}
+	return float64(used) / float64(u.Amount)
+}
+
 // BudgetShare is what one agent, key or task has used of a budget that counts each by itself.
 type BudgetShare struct {
 	Of   string `json:"of"` // a task as agent:id

@@ -1,6 +1,6 @@
 package store
 
-// Runs of the last hours, by kind: counted by one process, and by all.
+// Runs of the last days, by kind, counted by one process and by all; and what was measured meanwhile.
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Recent is implemented by stores that keep counters of the runs of the last day. Only displays depend on them.
+// Recent is implemented by stores that keep counters of the runs of the last days. Only displays depend on them.
 type Recent interface {
 	// Tally adds the counts of a process to the current slot. A tally whose Seq is not above the last one of its process in this slot is
 	// one that was sent again, and adds nothing.
@@ -18,8 +18,9 @@ type Recent interface {
 	// KeptSlots and the one of now are known.
 	Window(ctx context.Context, slots int) ([]KindWindow, Millis, error)
 	// Slots returns the counters of each of the last slots, oldest first, of which the one of now is the last; and the time of the store. A
-	// slot in which nothing ran has no kinds. It returns as many as Window adds up.
-	Slots(ctx context.Context, slots int) ([]Slot, Millis, error)
+	// slot in which nothing ran has no kinds. Slots of SlotTime are known for as long as Window adds them up, and of those of LongSlot, as of
+	// these, Kept and the one of now.
+	Slots(ctx context.Context, each time.Duration, slots int) ([]Slot, Millis, error)
 }
 
 // Slot has the runs of one slot, by kind.
@@ -28,19 +29,39 @@ type Slot struct {
 	Kinds []KindWindow // by name
 	// Recovered is how many runs were taken back of processes that had died, by the name of the process.
 	Recovered map[string]int64
+	Levels
+}
+
+// Levels are what one process measured for all. Nil for what was not measured.
+type Levels struct {
+	// Depth is how many tasks waited, by kind: see KindCounters.Depth.
+	Depth map[string]int64
+	// Used is how much of a budget was used, in thousandths of its amount, by what it is about: of one that counts each by itself, by the one
+	// that had used most.
+	Used map[string]int64
 }
 
 // Slots: runs are counted in spans of this length, and known for a day.
 const (
 	SlotTime  = 5 * time.Minute
 	KeptSlots = int(24 * time.Hour / SlotTime)
+	// LongSlot is the length of slots that are known for longer, with the same counters.
+	LongSlot = time.Hour
 	// MostCounters is how many counters a slot has. Kinds beyond are not counted in it: a caller that invents kinds without end is not to
 	// fill a Redis with them. A kind has some ten.
 	MostCounters = 5000
 )
 
-// SlotOf is the number of the slot of a time.
-func SlotOf(at Millis) int64 { return int64(at) / SlotTime.Milliseconds() }
+// SlotOf is the number of the slot of a time, among slots of this length.
+func SlotOf(at Millis, each time.Duration) int64 { return int64(at) / each.Milliseconds() }
+
+// Kept is how many slots of a length are known before the one of now: those of LongSlot for eight days.
+func Kept(each time.Duration) int {
+	if each == LongSlot {
+		return int(8 * 24 * time.Hour / LongSlot)
+	}
+	return KeptSlots
+}
 
 // Tally has the counts of a process since its last one.
 type Tally struct {
@@ -49,6 +70,8 @@ type Tally struct {
 	Kinds   []KindWindow
 	// Recovered is how many runs it has taken back of processes that had died, by their names.
 	Recovered map[string]int64
+	// Levels it has measured for all: the last that a slot gets are those that it keeps.
+	Levels
 }
 
 // LagSteps is the number of counters that lags are sorted into: each step is longer than the one before by the square root of two, from a millisecond to
@@ -94,6 +117,9 @@ type Counter struct {
 	N    int64
 }
 
+// Level reports whether the number replaces the one before it, in place of being added to it.
+func (c Counter) Level() bool { return c.Name[0] == 'w' || c.Name[0] == 'u' }
+
 // Counters are the numbers of a tally that are not zero, in the order of its kinds.
 func (t *Tally) Counters() []Counter {
 	var all []Counter
@@ -113,6 +139,12 @@ func (t *Tally) Counters() []Counter {
 	for process, n := range t.Recovered {
 		add("d"+process, n)
 	}
+	for kind, n := range t.Depth {
+		all = append(all, Counter{"w" + kind, n})
+	}
+	for budget, n := range t.Used {
+		all = append(all, Counter{"u" + budget, n})
+	}
 	return all
 }
 
@@ -121,6 +153,7 @@ type WindowTable struct {
 	kinds map[string]*KindWindow
 	// Recovered is how many runs were taken back of processes that had died, by their names; nil for none.
 	Recovered map[string]int64
+	Levels
 }
 
 // Add adds a counter of a slot; it passes over other names.
@@ -129,11 +162,15 @@ func (t *WindowTable) Add(name string, n int64) {
 		return
 	}
 	what, kind, step := name[0], name[1:], 0
-	if what == 'd' {
-		if t.Recovered == nil {
-			t.Recovered = map[string]int64{}
-		}
-		t.Recovered[kind] += n
+	switch what {
+	case 'd':
+		t.Recovered = put(t.Recovered, kind, t.Recovered[kind]+n)
+		return
+	case 'w':
+		t.Depth = put(t.Depth, kind, n)
+		return
+	case 'u':
+		t.Used = put(t.Used, kind, n)
 		return
 	}
 	if what == 'l' && len(kind) >= 2 {
@@ -156,6 +193,20 @@ func (t *WindowTable) Add(name string, n int64) {
 	case what == 'l' && step < LagSteps:
 		k.Lags[step] += n
 	}
+}
+
+// put sets a number of a map, which may be nil.
+func put(m map[string]int64, name string, n int64) map[string]int64 {
+	if m == nil {
+		m = map[string]int64{}
+	}
+	m[name] = n
+	return m
+}
+
+// Slot is what was gathered, as of one slot.
+func (t *WindowTable) Slot(since Millis) Slot {
+	return Slot{Since: since, Kinds: t.Sorted(), Recovered: t.Recovered, Levels: t.Levels}
 }
 
 // Sorted are the gathered kinds, by name.

@@ -126,6 +126,7 @@ func (d *driver) step() {
 			return
 		}
 		d.receive()
+		printing(d)
 		d.hold()
 	default:
 		d.advance()

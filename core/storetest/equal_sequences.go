@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/internal/race"
 )
 
 // EqualOptions are the settings under which sequences of calls are compared.
@@ -29,8 +31,11 @@ func Sequences(t *testing.T, compare func(t *testing.T, o Options, data []byte) 
 	t.Helper()
 	const choices = 13_500
 	seeds := 12
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		seeds = 1
+	case race.Enabled:
+		seeds = 3
 	}
 	if n, err := strconv.Atoi(os.Getenv("DULY_TEST_EQUAL_SEEDS")); err == nil {
 		seeds = n

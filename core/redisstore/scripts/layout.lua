@@ -67,7 +67,8 @@
 --   received  ZSET message, by until, ms
 --   recent:N  HASH what kind -> runs of slot N of 5 minutes, for a day; what = r all, f failed, l step(2) claimed so late; d process -> runs
 --                  that were taken back of it, as it had died; '@' process -> number of
---                  its last tally; of the first partition only
+--                  its last tally; w kind -> tasks that waited, u budget -> thousandths of its amount that were used, both as measured last; of the first partition only
+--   recent:hN HASH the same of hour N, for 8 days, without the processes
 --   seal      STRING secret that the ids of events are sealed with for those who may not see all of them; of the first partition only
 --   limits    HASH kind|key|each -> runs|starts|per|burst: at most so many runs at once, and starts in so many ms, 0 for any; kind and
 --             key may be '', a key may end with *; each is 'a' or 'k' if each agent or each key is limited by itself. A bucket is
@@ -107,6 +108,8 @@
 --   watched   STRING the epoch of those who listen to events, while somebody does: see follow
 --   events    STREAM epoch-number, for an hour: the last events of the store, of the first partition only; numbers that are left out, and
 --                  entries without an event, are of events that were lost
+--   output:P:A:ID  STREAM fence-number: what the last runs of a task have printed; no script reads it: see the package output
+--   printed:A ZSET P:ID, by when the run was claimed, ms: which outputs the agent A has
 --   due       STRING ms of the earliest entry of agenda and leases, then '|' kind for each parked kind, or '|*' for many: a cheap look
 
 local base = string.sub(KEYS[1], 1, -7)

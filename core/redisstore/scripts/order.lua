@@ -151,6 +151,9 @@ end
 
 local function delete()
   local effect = NONE
+  -- guard: output-deleted-on-redis
+  redis.call('DEL', base .. 'output:0:' .. ref, base .. 'output:1:' .. ref)
+  redis.call('ZREM', base .. 'printed:' .. agent, '0:' .. id, '1:' .. id)
   local kept = redis.call('HGET', KEYS[5], agent)
   local record = recorded(agent, kept, id)
   if record then
