@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/plan"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/output"
 )
 
 // Config are the settings that all packages use; core.Config says what each means.
@@ -27,6 +28,7 @@ type Config struct {
 	Feed       store.Feed
 	Recent     store.Recent
 	Servers    store.Servers
+	Outputs    output.Keeper                        // nil if the store keeps none
 	Callbacks  interface{ Check(url string) error } // nil if none are allowed
 }
 
