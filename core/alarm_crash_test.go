@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/storetest/spy"
+	"github.com/seed-6f6f2c11/duly/internal/race"
 )
 
 // dying is a process that dies at one of its steps: before or after a call of the store, or of the clock outside. What it does
@@ -70,6 +71,9 @@ func (m *dying) process() *core.Scheduler {
 // Whatever step a process dies at, what it has accepted starts when the watchdog comes at the latest.
 func TestNoWakeUpIsLostBeyondTheWatchdog(t *testing.T) {
 	seeds := 100
+	if race.Enabled {
+		seeds /= 4
+	}
 	if n, err := strconv.Atoi(os.Getenv("DULY_ALARM_SEEDS")); err == nil {
 		seeds = n
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest/spy"
+	"github.com/seed-6f6f2c11/duly/internal/race"
 )
 
 // ends is a store that notes which ends are stored, by the callbacks that their records name. It does so whatever process hears of it.
@@ -130,6 +131,9 @@ func (h *ending) step(id string) {
 // However processes die that end tasks, at whatever step, each end that is stored is told at least once, and nothing else is told.
 func TestEachEndIsToldWhateverDies(t *testing.T) {
 	seeds := 300
+	if race.Enabled {
+		seeds /= 4
+	}
 	if n, err := strconv.Atoi(os.Getenv("DULY_CALLBACK_SEEDS")); err == nil {
 		seeds = n
 	}

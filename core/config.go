@@ -100,8 +100,8 @@ type Config struct {
 	// that live only while they are called: see [Alarm]. Every process of a store has to have it that submits or changes tasks, with the
 	// same host to be called. A daemon needs none.
 	Alarm Alarm
-	// Recent, if set, keeps what ran in the last day, for Window: usually the store. A process adds what it has counted every five seconds
-	// while it works, and when a pull ends.
+	// Recent, if set, keeps what ran in the last days, for Window and Trend: usually the store. A process adds what it has counted every five
+	// seconds while it works, and when a pull ends. Of the hosts that call Announce one measures every five minutes what waits and what is used.
 	Recent store.Recent
 	// Servers, if set, says how the servers of the store are set up, for Diagnose: usually the store.
 	Servers store.Servers

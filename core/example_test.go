@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 )
 
@@ -62,6 +63,34 @@ func ExampleScheduler_Task() {
 	task, err := s.Task(ctx, "ada", "1")
 	fmt.Println(task.Status, string(task.Result), err)
 	// Output: completed 6 <nil>
+}
+
+// A handler prints what it does, for people: duly logs shows it while the run goes on.
+func ExampleRunInfo_Output() {
+	ctx := context.Background()
+	s, err := core.New(memstore.New(memstore.Config{}), core.Config{})
+	if err != nil {
+		panic(err)
+	}
+	core.Handle(s, "report", func(_ context.Context, t *core.Task[any]) error {
+		for page := range 3 {
+			fmt.Fprintf(t.Output(), "page %d of 3\n", page+1)
+		}
+		return nil
+	})
+	_, _ = s.Submit(ctx, core.NewTask{Agent: "ada", ID: "monthly", Kind: "report"})
+	_, _ = s.RunDueTasks(ctx, []string{"ada"})
+	out, err := s.Output(ctx, "ada", "monthly", inspect.OutputFrom{})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Print(out.Text)
+	fmt.Println("complete:", out.Ended)
+	// Output:
+	// page 1 of 3
+	// page 2 of 3
+	// page 3 of 3
+	// complete: true
 }
 
 func ExampleYield() {

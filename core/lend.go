@@ -57,6 +57,7 @@ type LentRun struct {
 
 	Ticket  Ticket
 	Timeout time.Duration // how long it may take; zero for any time
+	Prints  bool          // the store keeps what it prints
 }
 
 // Ticket names a lent run, and has what any process on the same store needs to go on with it. One that was made up ends another's run: hand it out
@@ -75,6 +76,8 @@ type Ticket struct {
 	Timeout   time.Duration `json:"o,omitempty"`
 	Crashes   int           `json:"x,omitempty"` // as claimed: the store may have heard since that one was none
 	Ref       []byte        `json:"r,omitempty"` // of the store, as [store.Run] has it
+	Attempt   int           `json:"n,omitempty"` // for its output: zero in a ticket of an older version
+	Turn      int           `json:"u,omitempty"`
 }
 
 // errLent is the outcome of a run for this process: it goes on elsewhere, under its lease.
@@ -350,10 +353,11 @@ func (o *loan) take(r *run) error {
 		return err
 	}
 	at := r.pull.heartbeat.runOf(r.claimed)
-	lent := LentRun{Task: t, Timeout: r.pull.timeout([]*run{r})}
+	lent := LentRun{Task: t, Timeout: r.pull.timeout([]*run{r}), Prints: r.pull.s.base.Config.Outputs != nil}
 	lent.Ticket = Ticket{
 		Partition: at.Partition, Fence: at.Fence, Index: at.Index, Agent: at.Agent, ID: at.ID, Kind: r.claimed.Kind, Worker: o.Worker,
 		Due: r.claimed.Due, Claimed: store.MillisOf(r.info.Claimed), Lease: o.Lease, Timeout: lent.Timeout, Crashes: r.claimed.Crashes, Ref: []byte(at.Ref),
+		Attempt: r.info.Attempt, Turn: r.chunk().Turn,
 	}
 	o.lender.remember(r.claimed, lent.Ticket.run(), o.Lease)
 	o.mu.Lock()

@@ -1,8 +1,9 @@
 package core
 
-// Runs that were lent: how their workers keep them, and how they end.
+// Runs that were lent: how they come back, and end.
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,170 +19,6 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Keep is a sign of life of a lent run, with what it has to store.
-type Keep struct {
-	Ticket Ticket
-	// Progress and Checkpoint replace those before; nil leaves them. The next run of this occurrence finds the checkpoint, however this one ends.
-	Progress, Checkpoint json.RawMessage
-	// Used is what the run has used so far, in all: what was not charged before is charged now, and not again when it ends.
-	Used Usage
-	// Number, if it is not zero, grows with each Keep of a run that stores something: one that comes behind a later one, as its call was held up, is
-	// passed over.
-	Number int64
-}
-
-// Kept is what becomes of a lent run.
-type Kept struct {
-	Held  bool  // false: the run is lost, and another worker may have the task. This one is to stop, and must not do what comes next
-	Cause error // why it is to end, although it is held: [ErrCancelled], [ErrBudgetSpent] or [ErrTimeout]; nil if it goes on
-	Order Order // who has cancelled it, and why
-	Err   error // the store did not answer: nothing is known
-}
-
-// Keep extends the leases of lent runs, and stores what they report, in one call of the store; a task that has something to store is read
-// before. The answers are in the order of keeps. What is too large or no JSON is refused before any call.
-//
-// A run that has taken longer than its timeout is to end: its lease is extended for one more time at most.
-func (l *Lender) Keep(ctx context.Context, keeps ...Keep) ([]Kept, error) {
-	if len(keeps) > MaxLent {
-		return nil, check.Invalid("runs", "are %d: the limit is %d a call", len(keeps), MaxLent)
-	}
-	for i := range keeps {
-		if err := l.Check(&keeps[i]); err != nil {
-			return nil, err
-		}
-	}
-	out := make([]Kept, len(keeps))
-	var leases []store.Extension
-	var of []int
-	for i := range keeps {
-		e, err := l.extensionFor(ctx, &keeps[i])
-		switch {
-		case err != nil:
-			out[i].Err = err
-		case e != nil:
-			leases, of = append(leases, *e), append(of, i)
-		}
-	}
-	if len(leases) == 0 {
-		return out, nil
-	}
-	answers, err := l.s.store.Extend(ctx, leases)
-	if err != nil {
-		return nil, err
-	}
-	// guard: lent-busy
-	l.announceKept(ctx, keeps)
-	for k, i := range of {
-		out[i] = l.keptAs(&keeps[i].Ticket, &answers[k])
-		if p := leases[k].Progress; !out[i].Held {
-			l.learn(keeps[i].Ticket.run(), nil, 0, 0)
-		} else if len(p) > 0 {
-			l.learn(p[0].Run, p[0].State, p[0].Number, keeps[i].Ticket.Lease)
-		}
-		if c := answers[k].Crossed; c != nil {
-			l.s.crossed(c.Budgets)
-		}
-	}
-	return out, nil
-}
-
-// Check refuses a sign of life that cannot be stored, as Keep does: with it one that is wrong is no matter of the others.
-func (l *Lender) Check(k *Keep) error {
-	if err := l.checkTicket(&k.Ticket); err != nil {
-		return err
-	}
-	if err := NewTestRun(nil).Use(k.Used); err != nil {
-		return err
-	}
-	for name, data := range map[string]json.RawMessage{"progress": k.Progress, "checkpoint": k.Checkpoint} {
-		most := l.s.config.MaxResult
-		if name == "checkpoint" {
-			most = MaxCheckpoint
-		}
-		switch {
-		case len(data) > most:
-			return check.Invalid(name, "is %d bytes long: the limit is %d", len(data), most)
-		case data != nil && !json.Valid(data):
-			return check.Invalid(name, "must be JSON")
-		}
-	}
-	return nil
-}
-
-// checkTicket refuses a ticket that no lent run of this store has.
-func (l *Lender) checkTicket(t *Ticket) error {
-	if t.Partition != store.PartitionOf(t.Agent, l.s.store.Partitions()) || t.Index < 0 || t.Fence <= 0 {
-		return check.Invalid("ticket", "is not of this store: it may have other partitions since")
-	}
-	return nil
-}
-
-// overtime is how long a run is held still that has taken longer than its timeout, so that its worker can report it.
-const overtime = 30 * time.Second
-
-// extensionFor is the extension that a sign of life is; nil if the run is over.
-func (l *Lender) extensionFor(ctx context.Context, k *Keep) (*store.Extension, error) {
-	t := &k.Ticket
-	e := &store.Extension{Partition: t.Partition, Fence: t.Fence, Lease: stored(t.Lease)}
-	if t.Timeout > 0 {
-		left := t.Claimed.Add(t.Timeout + overtime).Sub(l.s.base.StoreNow())
-		// guard: lent-timeout
-		if left <= 0 {
-			return nil, nil //nolint:nilnil // it is lost, and nothing is wrong
-		}
-		e.Lease = min(e.Lease, left)
-	}
-	if k.Progress == nil && k.Checkpoint == nil && k.Used == nil {
-		return e, nil
-	}
-	c, err := l.read(ctx, t, k.Number-1)
-	if c == nil {
-		return nil, err
-	}
-	var state codec.State
-	if err := state.Decode(c.State); err != nil {
-		return nil, fmt.Errorf("decode state: %w", err)
-	}
-	if k.Progress != nil {
-		state.Progress = k.Progress
-	}
-	if k.Checkpoint != nil {
-		state.Checkpoint = k.Checkpoint
-	}
-	e.Progress = []store.Progress{{Run: t.run(), State: state.Encode(), Number: k.Number, Used: k.Used.Amounts()}}
-	return e, nil
-}
-
-// run is the run of a ticket.
-func (t *Ticket) run() store.Run {
-	return store.Run{Partition: t.Partition, Fence: t.Fence, Index: t.Index, Agent: t.Agent, ID: t.ID, Ref: string(t.Ref)}
-}
-
-// keptAs is the answer to a sign of life.
-func (l *Lender) keptAs(t *Ticket, a *store.Extended) Kept {
-	// guard: lent-held
-	if a.Err != nil || !a.Held {
-		return Kept{Err: a.Err}
-	}
-	out := Kept{Held: true}
-	if t.Timeout > 0 && l.s.base.StoreNow() >= t.Claimed.Add(t.Timeout) {
-		out.Cause = ErrTimeout
-	}
-	for _, e := range a.Ended {
-		switch {
-		case e.Index != t.Index:
-		case e.Deleted:
-			return Kept{}
-		case e.Spent:
-			out.Cause = ErrBudgetSpent
-		default:
-			out.Cause, out.Order = ErrCancelled, model.DecodeHold(e.Order)
-		}
-	}
-	return out
-}
-
 // Returned is a lent run that has ended.
 type Returned struct {
 	Ticket Ticket
@@ -191,6 +28,8 @@ type Returned struct {
 	// Number is that of the last [Keep] of the run which has stored something; zero if there was none, or they had none. With it, a task that was lent
 	// by this process need not be read again.
 	Number int64
+	// Output is what the run has printed that is not stored yet; nil for nothing. It is stored if the run still had its task.
+	Output *SentOutput
 }
 
 // ReturnedAs is what became of it.
@@ -245,7 +84,7 @@ func (l *Lender) ends(ctx context.Context, runs []Returned) (*ends, error) {
 	e := &ends{settler: settler{s: l.s, held: true}, runs: runs, out: make([]ReturnedAs, len(runs))}
 	workers, seen := map[string][]int{}, map[store.Run]bool{}
 	for i := range runs {
-		if err := l.checkTicket(&runs[i].Ticket); err != nil {
+		if err := cmp.Or(l.checkTicket(&runs[i].Ticket), runs[i].Output.Check()); err != nil {
 			return nil, err
 		}
 		run := runs[i].Ticket.run()
@@ -307,12 +146,18 @@ func (l *Lender) store(ctx context.Context, e *ends) []ReturnedAs {
 		_, _ = p.finish(nil)
 		p.close()
 	}
+	printed := l.prints(len(e.out))
 	for i := range e.out {
+		// guard: lent-output-ends
+		if end := &e.out[i]; !end.Lost && end.Err == nil {
+			printed.add(&e.runs[i].Ticket, e.runs[i].Output, true, new(int64))
+		}
 		// guard: ended-before
 		if e.out[i].Lost {
 			e.out[i] = l.endedBefore(ctx, &e.runs[i].Ticket)
 		}
 	}
+	printed.store(ctx)
 	return e.out
 }
 

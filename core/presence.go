@@ -78,8 +78,10 @@ func (s *Scheduler) announce(ctx context.Context, every, keep time.Duration) {
 
 // Announce stores what this process runs, unless it has done so within the last 20 seconds: a host that lives on, such as a daemon, calls it
 // after each pull, so that it is among [Scheduler.Processes] while it is idle too. It costs one command, and does nothing without Config.Presence.
-// The runs counted since the last time are added to what Config.Recent keeps, every five seconds.
+// The runs counted since the last time are added to what Config.Recent keeps, every five seconds; what waits, and what of budgets is used, is
+// measured every five minutes by one of all processes.
 func (s *Scheduler) Announce(ctx context.Context) {
+	measure(ctx, s)
 	s.flushRunCounters(ctx, inspect.TallyEvery)
 	if s.config.Presence == nil {
 		return
@@ -157,20 +159,37 @@ func (o *openPulls) remove(p *pull) {
 	delete(o.all, p)
 }
 
-// running are the oldest runs under way.
-func (o *openPulls) running() []model.RunningTask {
+// each calls f for each run under way.
+func (o *openPulls) each(f func(r *run, begun time.Time)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var all []model.RunningTask
 	for p := range o.all {
 		p.openCalls.mu.Lock()
 		for _, c := range p.openCalls.all {
 			for _, r := range c.runs {
-				all = append(all, model.RunningTask{Agent: r.claimed.Agent, ID: r.claimed.ID, Kind: r.claimed.Kind, Since: c.begun})
+				f(r, c.begun)
 			}
 		}
 		p.openCalls.mu.Unlock()
 	}
+}
+
+// ofOneAgent is how many runs the agent has that has the most.
+func (o *openPulls) ofOneAgent() (most int) {
+	of := map[string]int{}
+	o.each(func(r *run, _ time.Time) {
+		of[r.claimed.Agent]++
+		most = max(most, of[r.claimed.Agent])
+	})
+	return most
+}
+
+// running are the oldest runs under way.
+func (o *openPulls) running() []model.RunningTask {
+	var all []model.RunningTask
+	o.each(func(r *run, begun time.Time) {
+		all = append(all, model.RunningTask{Agent: r.claimed.Agent, ID: r.claimed.ID, Kind: r.claimed.Kind, Since: begun})
+	})
 	store.Sort(all, func(a, b *model.RunningTask) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.ID, b.ID))
 	})

@@ -177,7 +177,7 @@ func TestAProcessTellsWhatItRuns(t *testing.T) {
 		worker.Announce(t.Context())
 		assert.Equal(t, time.Now().UnixMilli(), seen().At.UnixMilli())
 
-		_, err := worker.Submit(t.Context(), numbered("a", "k", 12)...)
+		_, err := worker.Submit(t.Context(), append(numbered("a", "k", 12), numbered("b", "k", 3)...)...)
 		require.NoError(t, err)
 		began := time.Now()
 		done := make(chan struct{})
@@ -185,6 +185,7 @@ func TestAProcessTellsWhatItRuns(t *testing.T) {
 		time.Sleep(25 * time.Second)
 		running := seen().Running
 		require.Len(t, running, 10)
+		assert.Equal(t, []int{15, 12}, []int{worker.Slots().InUse, worker.Slots().OfOneAgent})
 		assert.Equal(t, "000", running[0].ID)
 		assert.Equal(t, []string{"a", "k"}, []string{running[9].Agent, running[9].Kind})
 		assert.Equal(t, began.UnixMilli(), running[0].Since.UnixMilli())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/printing"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
@@ -232,6 +233,7 @@ func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 // finish makes the report. An error of the caller's context is no error of the pull: it asked for the end.
 func (p *pull) finish(err error) (Report, error) {
 	p.s.flushRunCounters(p.ctx, inspect.TallyEvery)
+	p.s.printing.Flush(printing.Every) // the host may freeze its process
 	next := p.outlook.next()
 	unknown, _ := p.outlook.unknown()
 	p.tally.mu.Lock()

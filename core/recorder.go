@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"slices"
 	"sync"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/output"
 )
 
 // recorder keeps the state of one run, which its handler and the heartbeat share.
@@ -53,6 +56,39 @@ var making sync.Mutex
 
 // errNoRunInfo is the error of a task without a RunInfo, as it has nowhere to keep anything.
 var errNoRunInfo = errors.New("the task has no RunInfo: make tasks for tests with dulytest.NewTask")
+
+// Output returns what the run prints to, in whole lines or any other pieces: the last 64 KiB are kept with the task, and shown while the run goes
+// on, a second later at most, by duly logs, the API and the console. It is for people: nothing is decided by it, and it lives as long as the record
+// of the task. Writes never fail and wait for nothing; what is written after the run has ended is dropped. A run that writes costs one call of the
+// store a second, with those of all other runs of the process, and one at its end. A task that no scheduler made drops all.
+func (t *RunInfo) Output() io.Writer {
+	switch {
+	case t == nil:
+	case t.run != nil:
+		r := t.run
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !r.ended { // what is made now is ended with the run
+			return r.pull.s.printing.Of(r, r.chunk)
+		}
+	case t.made != nil && t.made.output != nil:
+		return t.made.output
+	}
+	return io.Discard
+}
+
+// Logger returns a logger that writes lines of text to [RunInfo.Output], of all levels. Keep it: each call makes another.
+func (t *RunInfo) Logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// chunk is what the chunks of its output have in common. Of the runs of an occurrence each has the next turn.
+func (r *run) chunk() output.Chunk {
+	return output.Chunk{
+		Agent: r.claimed.Agent, ID: r.claimed.ID, Turn: r.info.Attempt + r.info.Crashes + r.state.Calls, Fence: r.info.Fence, Attempt: r.info.Attempt,
+		Claimed: store.MillisOf(r.info.Claimed),
+	}
+}
 
 // recorder of the run; one of its own if no scheduler made it. Nil without a RunInfo.
 func (t *RunInfo) recorder() *recorder {
@@ -220,6 +256,8 @@ type Outside struct {
 	MaxResult        int // as in [Config]; zero for the default
 	// News is called when the run has reported progress or use; nil for not at all. It must not block.
 	News func()
+	// Output takes what the run prints; nil drops it.
+	Output io.Writer
 	// Store does what [RunInfo.Save] promises, with a checkpoint that may be stored.
 	Store func(ctx context.Context, checkpoint json.RawMessage) error
 }
@@ -228,14 +266,15 @@ type Outside struct {
 type made struct {
 	recorder
 
-	news  func()
-	store func(ctx context.Context, checkpoint json.RawMessage) error
+	news   func()
+	store  func(ctx context.Context, checkpoint json.RawMessage) error
+	output io.Writer
 }
 
 // Run is the run as its handler gets it.
 func (o *Outside) Run() *RunInfo {
 	t := o.RunInfo
-	t.made = &made{recorder: recorder{most: int32(cmp.Or(min(max(o.MaxResult, 0), mostBytes), model.DefaultMaxResult))}, news: o.News, store: o.Store} //nolint:gosec // it is bounded
+	t.made = &made{recorder: recorder{most: int32(cmp.Or(min(max(o.MaxResult, 0), mostBytes), model.DefaultMaxResult))}, news: o.News, store: o.Store, output: o.Output} //nolint:gosec // it is bounded
 	t.made.state.Calls, t.made.state.Checkpoint = o.Calls, o.Checkpoint
 	t.extra = &extra{bound: o.Values, heard: o.Heard}
 	if o.Gate != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // Whatever a task died of, it can be replayed: with its body, all of its attempts, and without the crashes that it had.
@@ -75,5 +76,46 @@ func TestATaskThatDiedOfItsPayloadIsReplayed(t *testing.T) {
 		_, err := w.s.Replay(w.Context(), "a", "1")
 		require.NoError(t, err)
 		assert.Equal(t, 1, w.run().Completed)
+	})
+}
+
+// A dead task is replayed with another payload in one step; everything else of it stays. Who may not submit it may not give it another payload.
+func TestReplayWith(t *testing.T) {
+	allowed := true
+	virtual(t, core.Config{Authorizer: core.AuthorizerFunc(func(_ context.Context, _ core.Principal, a core.Access) error {
+		if a.Action == model.ActionSubmit && !allowed {
+			return errBoom
+		}
+		return nil
+	})}, func(w *world) {
+		var seen []string
+		core.Handle(w.s, "k", func(_ context.Context, t *core.Task[json.RawMessage]) error {
+			if seen = append(seen, string(t.Payload)); len(seen) == 1 || len(t.Payload) == 0 {
+				return core.SkipRetry(errBoom)
+			}
+			return nil
+		})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k", Payload: note{Text: "wrong"}, LimitKey: "key", Labels: map[string]string{"l": "1"}})
+		_, _ = w.s.RunDue(w.Context(), core.Scope{}) // it names the run that failed
+		_, err := w.s.ReplayWith(w.Context(), "a", "1", json.RawMessage("{"))
+		assert.Equal(t, core.CodeInvalid, core.CodeOf(err))
+		allowed = false
+		_, err = w.s.ReplayWith(w.Context(), "a", "1", json.RawMessage(`{"text":"stolen"}`))
+		assert.Equal(t, core.CodeForbidden, core.CodeOf(err))
+		assert.Equal(t, core.StatusFailed, w.task("a", "1").Status)
+		allowed = true
+		_, err = w.s.ReplayWith(w.Context(), "a", "1", json.RawMessage{})
+		require.NoError(t, err)
+		_, _ = w.s.RunDue(w.Context(), core.Scope{}) // it names the run that failed
+		_, err = w.s.ReplayWith(w.Context(), "a", "1", json.RawMessage(`{"text":"right"}`))
+		require.NoError(t, err)
+		info := w.task("a", "1")
+		assert.JSONEq(t, `{"text":"right"}`, string(info.Payload))
+		assert.Equal(t, "key", info.LimitKey)
+		assert.Equal(t, map[string]string{"l": "1"}, info.Labels)
+		assert.Equal(t, 1, w.run().Completed)
+		assert.Equal(t, []string{`{"text":"wrong"}`, "", `{"text":"right"}`}, seen)
+		_, err = w.s.ReplayWith(w.Context(), "a", "1", json.RawMessage(`1`))
+		assert.Equal(t, core.CodeConflict, core.CodeOf(err), "it has completed")
 	})
 }

@@ -273,6 +273,7 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 	r.ended = true
 	r.mu.Unlock()
 	p := r.pull
+	p.s.printing.End(r, errors.Is(err, ErrLeaseLost))
 	// guard: lent-stays
 	if errors.Is(err, errLent) { // its lease stays, and is kept until the pull has ended, as others of the loan may still wait for a gate
 		p.leave(r.claimed.Agent)

@@ -22,6 +22,8 @@ type runCounters struct {
 	mu      sync.Mutex
 	kinds   map[string]*store.KindWindow
 	dead    map[string]int64 // runs that were taken back, by the names of the processes that had died
+	levels  store.Levels     // what was measured for all
+	slot    int64            // in which this process has last seen to it that they are measured
 	added   time.Time
 	unknown *store.Tally // was sent, and not acknowledged: it is sent again before anything else
 	seq     int64
@@ -54,7 +56,7 @@ func (s *Scheduler) countRun(r *store.RunStat) {
 func (t *runCounters) next(process string, now time.Time, every time.Duration) *store.Tally {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now.Sub(t.added) < every && !t.added.IsZero() || t.unknown == nil && len(t.kinds)+len(t.dead) == 0 {
+	if now.Sub(t.added) < every && !t.added.IsZero() || t.unknown == nil && len(t.kinds)+len(t.dead)+len(t.levels.Depth)+len(t.levels.Used) == 0 {
 		return nil
 	}
 	t.added = now
@@ -64,8 +66,8 @@ func (t *runCounters) next(process string, now time.Time, every time.Duration) *
 		for _, k := range t.kinds {
 			t.unknown.Kinds = append(t.unknown.Kinds, *k)
 		}
-		t.unknown.Recovered = t.dead
-		t.kinds, t.dead = nil, nil
+		t.unknown.Recovered, t.unknown.Levels = t.dead, t.levels
+		t.kinds, t.dead, t.levels = nil, nil, store.Levels{}
 	}
 	return t.unknown
 }
@@ -89,6 +91,58 @@ func (s *Scheduler) flushRunCounters(ctx context.Context, every time.Duration) {
 	s.runCounters.mu.Lock()
 	s.runCounters.unknown = nil
 	s.runCounters.mu.Unlock()
+}
+
+// measure measures what waits and what of budgets is used, in each slot that no process has done so yet. It asks once in a slot whether one has.
+func measure(ctx context.Context, s *Scheduler) {
+	if s.config.Recent == nil {
+		return
+	}
+	slot := store.SlotOf(store.MillisOf(s.config.Clock.Now()), store.SlotTime)
+	t := &s.runCounters
+	t.mu.Lock()
+	seen := t.slot == slot
+	t.slot = slot
+	t.mu.Unlock()
+	if seen {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestLook)
+	defer cancel()
+	levels, err := levelsNow(ctx, s)
+	if err != nil {
+		s.config.Logger.DebugContext(ctx, "cannot measure what waits and what is used", slog.Any("err", err))
+		return
+	}
+	t.mu.Lock()
+	t.levels = levels
+	t.mu.Unlock()
+	s.flushRunCounters(ctx, 0)
+}
+
+// levelsNow are what to add to the slot of now; empty if that has some.
+func levelsNow(ctx context.Context, s *Scheduler) (store.Levels, error) {
+	var out store.Levels
+	slots, _, err := s.config.Recent.Slots(ctx, store.SlotTime, 1)
+	if err != nil || len(slots) == 1 && (slots[0].Depth != nil || slots[0].Used != nil) {
+		return out, err
+	}
+	stats, err := s.base.Store.Stats(ctx)
+	if err != nil {
+		return out, err
+	}
+	budgets, err := s.base.Store.Budgets(ctx)
+	if err != nil {
+		return out, err
+	}
+	out = store.Levels{Depth: map[string]int64{}, Used: map[string]int64{}}
+	for i := range stats.Kinds {
+		out.Depth[stats.Kinds[i].Kind] = stats.Kinds[i].Depth()
+	}
+	for i := range budgets {
+		out.Used[budgets[i].About.String()] = int64(1000 * budgets[i].Share())
+	}
+	return out, nil
 }
 
 // reportRecovered counts, logs and reports the runs that a claim has taken back, with the processes that they were of. Their names are known

@@ -20,11 +20,13 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/late"
+	"github.com/seed-6f6f2c11/duly/core/internal/printing"
 	"github.com/seed-6f6f2c11/duly/core/internal/shared"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/output"
 )
 
 // Scheduler submits tasks and runs those that are due. It is safe for concurrent use. It has no goroutines of its own:
@@ -65,6 +67,7 @@ type Scheduler struct {
 	figures  figures
 	shared   shared.Pulls
 	alarm    booking.State
+	printing *printing.Sender // of what runs print; nil if the store keeps none
 
 	declared declared
 	expected []store.Expected // the expected use of runs whose use is not known yet
@@ -89,6 +92,8 @@ func New(st Store, config Config) (*Scheduler, error) {
 	s.store, s.alarm.Turn = &alarmStore{Store: &base.Paced{Store: st}, s: s}, make(chan struct{}, 1)
 	s.declared.busy = make(chan struct{}, 1)
 	s.wireRooms(s.store)
+	s.base.Config.Outputs, _ = st.(output.Keeper)
+	s.printing = printing.New(s.base.Config.Outputs, config.Clock)
 	s.waker, _ = st.(store.Waker)
 	s.expected = config.expected()
 	s.cron = s.base.Crons.Next
@@ -235,7 +240,11 @@ func notTooLarge(subs []store.Submission) error {
 func (s *Scheduler) Until(t time.Time) time.Duration { return t.Sub(s.base.StoreNow().Time()) }
 
 // Slots returns how the slots of this process are used.
-func (s *Scheduler) Slots() model.SlotStats { return s.slots.Stats() }
+func (s *Scheduler) Slots() model.SlotStats {
+	st := s.slots.Stats()
+	st.OfOneAgent = s.pulls.ofOneAgent()
+	return st
+}
 
 // Ready is nil while the process can claim all there is, as far as its pulls know: it calls no store. Otherwise it is an
 // *[model.AbandonedError], an *[AwayError], or both.

@@ -19,12 +19,16 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/race"
 )
 
 // However the processes die that send a signal and that run what waits for it, at whatever step and in whatever order, each task hears it, and
 // completes once.
 func TestASignalIsHeardOnceWhateverDies(t *testing.T) {
 	seeds := 100
+	if race.Enabled {
+		seeds /= 4
+	}
 	if n, err := strconv.Atoi(os.Getenv("DULY_SIGNAL_SEEDS")); err == nil {
 		seeds = n
 	}

@@ -31,7 +31,7 @@ func TestTrend(t *testing.T) {
 			_, _ = s.RunDue(t.Context(), core.Scope{}) // it names the runs that failed
 			time.Sleep(5 * time.Minute)
 		}
-		trend, err := s.Trend(t.Context(), "", time.Hour, 12)
+		trend, err := s.Trend(t.Context(), time.Hour, 12)
 		require.NoError(t, err)
 		require.Len(t, trend.Steps, 12)
 		assert.Equal(t, 5*time.Minute, trend.Step)
@@ -44,20 +44,76 @@ func TestTrend(t *testing.T) {
 			assert.Equal(t, want/3, step.Failures, "step %d", i)
 			assert.Equal(t, trend.Steps[0].Since.Add(time.Duration(i)*trend.Step), step.Since)
 		}
-		trend, err = s.Trend(t.Context(), "bad", time.Hour, 5)
+		trend, err = s.Trend(t.Context(), time.Hour, 5)
 		require.NoError(t, err)
 		require.Len(t, trend.Steps, 4)
+		assert.Equal(t, []string{"bad", "ok"}, trend.Kinds)
 		assert.Equal(t, 15*time.Minute, trend.Step)
-		assert.Equal(t, []int64{0, 1, 3, 2}, []int64{trend.Steps[0].Runs, trend.Steps[1].Runs, trend.Steps[2].Runs, trend.Steps[3].Runs})
+		bad := trend.Of("bad")
+		assert.Equal(t, []int64{0, 1, 3, 2}, []int64{bad[0].Runs, bad[1].Runs, bad[2].Runs, bad[3].Runs})
 
-		_, err = s.Trend(t.Context(), "", time.Minute, 1)
-		assert.ErrorContains(t, err, "window must be from 5m to 24h")
-		_, err = s.Trend(t.Context(), "", time.Hour, 0)
+		_, err = s.Trend(t.Context(), time.Minute, 1)
+		assert.ErrorContains(t, err, "window must be from 5m to 192h")
+		_, err = s.Trend(t.Context(), time.Hour, 0)
 		assert.ErrorContains(t, err, "steps")
 		without, err := core.New(st, core.Config{})
 		require.NoError(t, err)
-		_, err = without.Trend(t.Context(), "", time.Hour, 1)
+		_, err = without.Trend(t.Context(), time.Hour, 1)
 		assert.ErrorContains(t, err, "Recent")
+	})
+}
+
+// Beyond some hours the steps are whole hours, and known for a week. What waits and what of budgets is used is measured once in five minutes, by one
+// of all processes that announce themselves.
+func TestTrendOfDays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)))
+		st := memstore.New(memstore.Config{})
+		recent := &lossy{Recent: st}
+		process := func() *core.Scheduler {
+			s, err := core.New(st, core.Config{Recent: recent})
+			require.NoError(t, err)
+			core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
+			return s
+		}
+		one, two := process(), process()
+		require.NoError(t, one.SetBudgets(t.Context(), core.Budget{About: core.BudgetTarget{Unit: "runs", Per: "month"}, Amount: core.AmountOf(200)}))
+		for range 10 {
+			for range 5 {
+				_, err := one.Submit(t.Context(), core.NewTask{Agent: "a", Kind: "ok"}, core.NewTask{Agent: "a", Kind: "later", Delay: 1000 * time.Hour})
+				require.NoError(t, err)
+			}
+			_, err := one.RunDue(t.Context(), core.Scope{})
+			require.NoError(t, err)
+			one.Announce(t.Context())
+			two.Announce(t.Context())
+			time.Sleep(12 * time.Hour)
+		}
+		calls := recent.calls
+		one.Announce(t.Context())
+		one.Announce(t.Context())
+		two.Announce(t.Context())
+		assert.Equal(t, calls+1, recent.calls, "one process measures for all, and once")
+		trend, err := one.Trend(t.Context(), 7*24*time.Hour, 14)
+		require.NoError(t, err)
+		require.Len(t, trend.Steps, 14)
+		assert.Equal(t, 12*time.Hour, trend.Step)
+		assert.Equal(t, []string{"later", "ok"}, trend.Kinds)
+		last := trend.Of("later")[13]
+		assert.True(t, last.Measured)
+		assert.Equal(t, int64(50), last.Depth)
+		assert.Equal(t, map[string]float64{"runs a month of everything": 0.25}, last.Used)
+		var runs, measured int
+		for i, step := range trend.Of("ok") {
+			runs += int(step.Runs)
+			if step.Measured {
+				measured++
+				assert.Zero(t, step.Depth, "step %d", i)
+			}
+		}
+		assert.Equal(t, 50, runs)
+		assert.Equal(t, 11, measured)
 	})
 }
 

@@ -213,6 +213,19 @@ func (e *Explanation) at(tag string) string {
 	return ""
 }
 
+// Since is when the run of the task began, as its process has reported: each names its ten oldest runs. If none has, it is when the task last changed, and exact
+// is false: the run began then, or before.
+func (e *Explanation) Since() (since time.Time, exact bool) {
+	for _, p := range e.processes {
+		for _, r := range p.Running {
+			if r.Agent == e.Task.Agent && r.ID == e.Task.ID {
+				return r.Since, true
+			}
+		}
+	}
+	return e.Task.UpdatedAt, false
+}
+
 // overdue says why a task that is due has not been claimed, as far as the processes have reported.
 func (e *Explanation) overdue(t *store.Stored) {
 	since := fmt.Sprintf("it has been due since %s (%s)", ClockTime(t.Due.Time()), e.now().Sub(t.Due).Round(time.Millisecond))

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
@@ -49,21 +50,33 @@ func (l *List) checkTimes() error {
 	}
 }
 
-// TimeOrAgo reads when something happened: a time in RFC 3339 form, or a duration before now by the store's clock, such as "1d". Zero for an
+// TimeOrAgo reads a time in RFC 3339 form, or a duration before now by the store's clock, such as "1d", or after it, such as "+1d". Zero for an
 // empty text. Fails with an *[store.InvalidError] that names the field.
 func (s *View) TimeOrAgo(ctx context.Context, field, text string) (time.Time, error) {
+	return ReadTime(field, text, func() (time.Time, error) {
+		now, err := s.base.AskedNow(ctx)
+		return now.Time(), err
+	})
+}
+
+// ReadTime is what [View.TimeOrAgo] does, by a clock that is asked for durations alone.
+func ReadTime(field, text string, now func() (time.Time, error)) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
 	}
-	ago, err := schedule.ParseDuration(text)
-	if err != nil || ago < 0 || ago > check.MaxDelay {
-		return time.Time{}, check.Invalid(field, `must be a time such as "2026-01-02T15:04:05Z", or how long ago, such as "1d" or "90m", not %q`, check.Clip(text))
+	after, ahead := strings.CutPrefix(text, "+")
+	d, err := schedule.ParseDuration(after)
+	if err != nil || d < 0 || d > check.MaxDelay {
+		return time.Time{}, check.Invalid(field, `must be a time such as "2026-01-02T15:04:05Z", how long ago, such as "1d" or "90m", or how far ahead, such as "+1h", not %q`, check.Clip(text))
 	}
-	now, err := s.base.AskedNow(ctx)
-	return now.Add(-ago).Time(), err
+	if !ahead {
+		d = -d
+	}
+	at, err := now()
+	return at.Add(d), err
 }
 
 // ParseDuration reads a duration as [schedule.ParseDuration] does: as Go writes it, with days and weeks in front, or as ISO 8601 has it.

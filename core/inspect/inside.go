@@ -87,6 +87,7 @@ type DeadGroup struct {
 	Agents map[string]int
 	First  time.Time        // when the first of them ended
 	Last   time.Time        // when the last did
+	Ended  []time.Time      // when each did, the last one first
 	Latest []model.TaskInfo // the last ones, a few
 }
 
@@ -104,6 +105,7 @@ func GroupDead(groups map[string]*DeadGroup, tasks []model.TaskInfo) {
 		g.Kinds[t.Kind]++
 		g.Agents[t.Agent]++
 		g.First = t.Finished
+		g.Ended = append(g.Ended, t.Finished)
 		if len(g.Latest) < groupShown {
 			g.Latest = append(g.Latest, model.TaskInfo{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Finished: t.Finished, RunCount: t.RunCount})
 		}

@@ -24,7 +24,8 @@ type Engine interface {
 type View struct {
 	base   *base.Base
 	engine Engine
+	outputs
 }
 
 // New makes the view of a scheduler.
-func New(b *base.Base, e Engine) *View { return &View{base: b, engine: e} }
+func New(b *base.Base, e Engine) *View { return &View{b, e, outputs{b}} }

@@ -4,6 +4,7 @@ package operate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -245,15 +246,38 @@ func disarm(ctx context.Context, of *base.Base, tasks ...*store.Stored) {
 // Replay makes a dead task live again: due now, with all its attempts and its history. It fails with ErrNotFound if there
 // is no such task, and with a *ConflictError if it has not failed.
 func (s *Desk) Replay(ctx context.Context, agent, id string) (due time.Time, err error) {
+	return s.ReplayWith(ctx, agent, id, nil)
+}
+
+// ReplayWith is Replay with another payload, in one step: no run starts with the old one. An empty payload is none, and nil the old one. The caller
+// needs the right to submit such a task, too.
+func (s *Desk) ReplayWith(ctx context.Context, agent, id string, payload json.RawMessage) (due time.Time, err error) {
+	if _, err := (&model.NewTask{Payload: payload}).PayloadJSON(s.base.Config.MaxPayload); err != nil {
+		return time.Time{}, err
+	}
 	err = s.asRead(ctx, agent, id, func(t *store.Stored) error {
-		due, err = s.replay(ctx, t)
+		due, err = replay(ctx, s, t, payload)
 		return err
 	})
 	return due, err
 }
 
-// replay makes a dead task live again, with its body and a fresh state.
-func (s *Desk) replay(ctx context.Context, t *store.Stored) (time.Time, error) {
+// bodyWith is the body of a dead task, with another payload if there is one. The record gets it too.
+func bodyWith(ctx context.Context, of *base.Base, t *store.Stored, rec *record.Finished, payload json.RawMessage) (codec.Body, error) {
+	b, err := codec.DecodeBody(rec.Body)
+	if err != nil || payload == nil {
+		return b, err
+	}
+	if err := of.Authorize(ctx, model.Access{Action: model.ActionSubmit, Agent: t.Agent, User: b.UserID, Kind: rec.Kind, ID: t.ID}); err != nil {
+		return b, err
+	}
+	b.Payload = payload
+	rec.Body = b.Encode()
+	return b, nil
+}
+
+// replay makes a dead task live again, with a fresh state, and its body but for the payload, if there is a new one.
+func replay(ctx context.Context, s *Desk, t *store.Stored, payload json.RawMessage) (time.Time, error) {
 	switch {
 	case t.Status != store.StatusFailed:
 		return time.Time{}, &store.ConflictError{Agent: t.Agent, ID: t.ID, Reason: fmt.Sprintf("is %s: only failed tasks can be replayed", t.Status)}
@@ -266,7 +290,7 @@ func (s *Desk) replay(ctx context.Context, t *store.Stored) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	b, err := codec.DecodeBody(rec.Body)
+	b, err := bodyWith(ctx, s.base, t, &rec, payload)
 	if err != nil {
 		return time.Time{}, err
 	}
