@@ -8,6 +8,7 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/contract"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -16,8 +17,9 @@ type File struct{ said *dulyfile.File }
 
 // ReadFile reads a file, whose name is for errors alone, with the environment over it: DULY_REDIS_URL and the others of the reference. It fails
 // if something in it makes no sense, naming the line, and for keys of duly's own processes, such as http and tokens: who may call a host is the host's to say.
-func ReadFile(ctx context.Context, name string, data []byte) (*File, error) {
-	said, err := dulyfile.ParseFunction(ctx, name, data)
+// Handlers at a vendor, such as lambda, need its target: lambda.Target() of package handlers/lambda.
+func ReadFile(ctx context.Context, name string, data []byte, vendors ...contract.Target) (*File, error) {
+	said, err := dulyfile.ParseFunction(ctx, name, data, vendors...)
 	if err != nil {
 		return nil, err
 	}

@@ -233,6 +233,11 @@ func (h *Hooks) Read(r *http.Request, now time.Time) (inbound.Delivery, error) {
 		return inbound.Delivery{}, err
 	}
 	m := &message{header: r.Header, body: body}
+	if to.scheme == CloudEvents {
+		if err := asEvent(m); err != nil {
+			return inbound.Delivery{}, err
+		}
+	}
 	if !to.wants(m) {
 		return inbound.Delivery{}, nil
 	}

@@ -22,6 +22,7 @@ const (
 	StandardWebhooks Scheme = "standard_webhooks" // OpenAI, Anthropic, Svix and others: the id and a time are signed
 	GitHub           Scheme = "github"            // the body is signed; X-GitHub-Delivery names a message
 	Stripe           Scheme = "stripe"            // the body and a time are signed; /id of the body names a message
+	CloudEvents      Scheme = "cloudevents"       // the secret is a bearer token; source and id of the event name a message
 	HMAC             Scheme = "hmac"              // the body is signed with HMAC-SHA256, as Plain says
 )
 
@@ -61,6 +62,8 @@ func (h *hook) claim(header http.Header) (signature.Claim, error) {
 		return signature.Standard(header)
 	case Stripe:
 		return stripe(header.Get("Stripe-Signature"))
+	case CloudEvents:
+		return token(header)
 	case GitHub:
 		return sum(header.Get("X-Hub-Signature-256"), "sha256=", hex.DecodeString)
 	default:
@@ -115,6 +118,9 @@ func stripe(text string) (c signature.Claim, err error) {
 
 // id names a message: the same at each delivery.
 func (h *hook) id(m *message) (string, error) {
+	if h.scheme == CloudEvents {
+		return eventID(m.header), nil
+	}
 	if h.named != nil {
 		return h.named.name(string(h.scheme)+".id", m)
 	}
@@ -133,8 +139,9 @@ func (h *hook) nameBy() (err error) {
 	case Stripe:
 		text = "{/id}"
 	case HMAC:
+	case CloudEvents:
 	default:
-		return &core.ConfigError{Field: "Scheme", Value: h.scheme, Reason: "must be standard_webhooks, github, stripe or hmac"}
+		return &core.ConfigError{Field: "Scheme", Value: h.scheme, Reason: "must be standard_webhooks, github, stripe, cloudevents or hmac"}
 	}
 	if text == "" {
 		return nil

@@ -48,6 +48,7 @@ type lent struct {
 	Timeout string      `json:"timeout,omitempty"`    // how long it may take, if that is bounded
 	Values  core.Values `json:"values,omitempty"`     // values of bindings, by their names
 	Most    int         `json:"max_result,omitempty"` // how large a result or progress may be, in bytes, if that is not the default
+	Prints  bool        `json:"prints,omitempty"`     // the server takes what it prints
 
 	*input
 }
@@ -55,7 +56,7 @@ type lent struct {
 // EncodeLent is the JSON of a run that a worker is to make, with its ticket. It fails as Encode does.
 func EncodeLent(r *core.LentRun, ticket string) ([]byte, error) {
 	in, err := inputOf(r.Task)
-	out := lent{Ticket: ticket, Values: r.Bound(), input: in}
+	out := lent{Ticket: ticket, Values: r.Bound(), Prints: r.Prints, input: in}
 	if r.Timeout > 0 {
 		out.Timeout = r.Timeout.String()
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"strconv"
 	"time"
@@ -20,20 +21,24 @@ type Lent struct {
 	Timeout time.Duration // how long it may take; zero for any time
 }
 
-// DecodeLent reads what EncodeLent has written. news and save are those of [core.Outside].
-func DecodeLent(data []byte, news func(), save func(ctx context.Context, checkpoint json.RawMessage) error) (*Lent, error) {
+// DecodeLent reads what EncodeLent has written. news, save and prints are those of [core.Outside]; the last is used if the server takes what a run
+// prints, and nil otherwise.
+func DecodeLent(data []byte, news func(), save func(ctx context.Context, checkpoint json.RawMessage) error, prints io.Writer) (*Lent, error) {
 	in := lent{input: &input{}}
 	if err := json.Unmarshal(data, &in); err != nil {
 		return nil, fmt.Errorf("read a run: %w", err)
 	}
 	out := &Lent{Ticket: in.Ticket}
+	if !in.Prints {
+		prints = nil
+	}
 	o := core.Outside{
 		RunInfo: core.RunInfo{
 			Agent: in.Agent, ID: in.ID, Kind: in.Kind, Group: in.Group, Level: in.Level, Attempt: in.Attempt, Zone: in.Zone, Parent: in.Parent,
 			Fence: in.Fence, TraceID: in.TraceID, Traceparent: in.Traceparent, SessionID: in.SessionID, UserID: in.UserID, Info: in.Info,
 			Tags: in.Tags, Labels: in.Labels, Crashes: in.Crashes,
 		},
-		Calls: in.Call - 1, Checkpoint: in.Checkpoint, Gate: in.Gate, Values: in.Values, MaxResult: in.Most, News: news, Store: save,
+		Calls: in.Call - 1, Checkpoint: in.Checkpoint, Gate: in.Gate, Values: in.Values, MaxResult: in.Most, News: news, Store: save, Output: prints,
 	}
 	if h := in.Heard; h != nil {
 		o.Heard = &core.Heard{Key: h.Key, Told: h.Told, Payload: h.Payload, TimedOut: h.TimedOut, How: h.How, By: h.By, Question: h.Question}

@@ -33,7 +33,7 @@ func TestALentRunIsReadAsItWasLent(t *testing.T) {
 	task := &core.Task[json.RawMessage]{Payload: json.RawMessage(`{"n":1}`), RunInfo: o.Run()}
 	data, err := contract.EncodeLent(&core.LentRun{Task: task, Timeout: 90 * time.Second}, "ticket")
 	require.NoError(t, err)
-	got, err := contract.DecodeLent(data, nil, nil)
+	got, err := contract.DecodeLent(data, nil, nil, nil)
 	require.NoError(t, err)
 	assert.Equal(t, "ticket", got.Ticket)
 	assert.Equal(t, 90*time.Second, got.Timeout)
@@ -46,7 +46,7 @@ func TestALentRunIsReadAsItWasLent(t *testing.T) {
 		assert.Contains(t, string(data), `"`+member+`":`)
 	}
 	for _, wrong := range []string{`{`, `{"due_at":"soon"}`} {
-		_, err = contract.DecodeLent([]byte(wrong), nil, nil)
+		_, err = contract.DecodeLent([]byte(wrong), nil, nil, nil)
 		require.Error(t, err, wrong)
 	}
 }
