@@ -22,7 +22,7 @@ func (a *api) bulk(verb operate.BulkVerb) func(r *http.Request, b operation.Bulk
 				Agent: b.Agent, Status: b.Status, Kind: b.Kind, Key: b.Key, Group: b.Group, Labels: b.Labels, Overdue: b.Overdue, Limit: b.Limit, Cursor: b.Cursor,
 			},
 		}
-		if err := a.ended(r.Context(), &do.List, b.Since, b.Until); err != nil {
+		if err := a.selected(r.Context(), &do.List, b.Since, b.Until, b.Inside); err != nil {
 			return operate.BulkStep{}, err
 		}
 		return a.scheduler.Bulk(r.Context(), do)

@@ -35,11 +35,13 @@ func TestTasksOfAllAgents(t *testing.T) {
 	f := setup(t, httpadapter.Config{})
 	f.dead(t, "a", "b", "c")
 	f.call(t, "POST", "/v1/tasks", `{"agent_id":"d","id":"1","kind":"ok","delay":"1h"}`)
-	f.call(t, "POST", "/v1/tasks", `{"agent_id":"d","id":"2","kind":"ok","limit_key":"openai:x"}`)
+	f.call(t, "POST", "/v1/tasks", `{"agent_id":"d","id":"2","kind":"ok","limit_key":"openai:x","session_id":"s"}`)
 	for path, want := range map[string]int{
 		"/v1/tasks?status=failed": 3, "/v1/tasks?agent_id=a&status=failed&status=cancelled": 1, "/v1/tasks?status=failed&since=1d": 3, "/v1/tasks?status=failed&until=1d": 0, "/v1/tasks?status=failed&kind=ok": 0,
 		"/v1/tasks?status=failed&agent_id=a&since=PT10M": 1, "/v1/tasks?status=failed&key=openai:x&limit=2": 2, "/v1/tasks?overdue=true": 1,
 		"/v1/tasks": 2, "/v1/tasks?key=openai:x": 1, "/v1/tasks?status=in_progress": 0, "/v1/tasks?overdue=false": 2, "/v1/tasks?status=failed&since=2020-01-01T00:00:00Z": 3,
+		"/v1/tasks?session_id=s": 1, "/v1/tasks?status=failed&text=NO": 3, "/v1/tasks?status=failed&text=yes": 0, "/v1/tasks?status=failed&cause=no": 3, "/v1/tasks?status=failed&cause=n": 0,
+		"/v1/tasks?due_by=%2B30m": 1, "/v1/tasks?due_by=%2B2h": 2, "/v1/tasks?due_by=1h": 0, "/v1/tasks?due_by=2020-01-01T00:00:00Z": 0, "/v1/tasks?asking=true": 0,
 	} {
 		res, body := f.call(t, "GET", path, "")
 		require.Equal(t, http.StatusOK, res.StatusCode, body)
@@ -48,6 +50,7 @@ func TestTasksOfAllAgents(t *testing.T) {
 	for path, want := range map[string]string{
 		"/v1/tasks?overdue=1": "overdue must be true or false", "/v1/tasks?status=failed&since=yesterday": "since must be a time", "/v1/tasks?since=1d": "since and until are about when tasks ended",
 		"/v1/tasks?status=failed&since=-1d": "since must be a time", "/v1/tasks?status=failed&cursor=x": "cursor is invalid", "/v1/tasks?status=failed&until=999999w": "until must be a time",
+		"/v1/tasks?due_by=soon": "due_by must be a time", "/v1/tasks?due_by=%2B-1h": "due_by must be a time", "/v1/tasks?asking=true&held=true": "asking is about tasks that wait for a person",
 	} {
 		res, body := f.call(t, "GET", path, "")
 		assert.Equal(t, http.StatusBadRequest, res.StatusCode, path)
@@ -67,6 +70,8 @@ func TestBulkOverHTTP(t *testing.T) {
 		return s
 	}
 	assert.Equal(t, 3, step("replay", `{"dry_run":true,"since":"1h","kind":"fails"}`).Matched)
+	assert.Equal(t, 3, step("replay", `{"dry_run":true,"cause":"no"}`).Matched, "a filter of what is inside is a choice")
+	assert.Zero(t, step("replay", `{"dry_run":true,"text":"yes"}`).Matched)
 	s := step("replay", `{"limit":2,"all":true,"count":2}`)
 	assert.Equal(t, 2, s.Changed)
 	require.NotEmpty(t, s.Next)

@@ -85,9 +85,9 @@ func (a *api) runNow(r *http.Request, _ operation.Empty) (core.TaskInfo, error) 
 	return a.after(r, err)
 }
 
-// replay makes a dead task live again and answers with it.
-func (a *api) replay(r *http.Request, _ operation.None) (core.TaskInfo, error) {
-	_, err := a.scheduler.Replay(r.Context(), r.PathValue("agent"), r.PathValue("id"))
+// replay makes a dead task live again, with another payload if one is sent, and answers with it.
+func (a *api) replay(r *http.Request, with operation.Replayed) (core.TaskInfo, error) {
+	_, err := a.scheduler.ReplayWith(r.Context(), r.PathValue("agent"), r.PathValue("id"), with.Payload)
 	return a.after(r, err)
 }
 

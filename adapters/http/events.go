@@ -3,6 +3,7 @@ package http
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/internal/contract"
 )
 
 // The event stream: those of all processes of the store, read from it for each connection. A client that reads slowly delays no other, and misses
@@ -79,21 +81,25 @@ type listener struct {
 	grant *Grant
 	agent string // the only one; empty for all that the grant covers
 	kind  string
+	ce    bool // each event is one of CloudEvents
 	begun bool
 	wrote time.Time
 }
 
 // events streams the events of all processes as server-sent events, until the caller disconnects or the server shuts down: those from now on, or
 // after Last-Event-ID, which a browser sends by itself, or ?since_id=. A caller that may see some agents only gets theirs; ?agent_id= and ?kind=
-// narrow it further.
+// narrow it further. With ?format=cloudevents each is an event of CloudEvents, in the format of JSON.
 func (a *api) events(w http.ResponseWriter, r *http.Request) {
-	q, err := query(r, "agent_id", "kind", "since_id")
+	q, err := query(r, "agent_id", "kind", "since_id", "format")
+	if err == nil && q.Has("format") && q.Get("format") != "cloudevents" {
+		err = &core.InvalidError{Field: "format", Reason: "must be cloudevents, or omitted"}
+	}
 	if err != nil {
 		a.refuse(w, r, err)
 		return
 	}
 	from := callerOf(r.Context())
-	l := &listener{api: a, w: w, r: r, grant: from.grant, agent: q.Get("agent_id"), kind: q.Get("kind")}
+	l := &listener{api: a, w: w, r: r, grant: from.grant, agent: q.Get("agent_id"), kind: q.Get("kind"), ce: q.Has("format")}
 	if l.agent != "" || l.grant.all() {
 		if err := a.allow(r.Context(), l.agent); err != nil {
 			a.refuse(w, r, err)
@@ -157,16 +163,33 @@ func (l *listener) send(page inspect.EventPage) error {
 // tell writes an event that is for the client. Each event is checked, not just the request: what the caller may see can change while it
 // listens. The number of lost events is sent only to callers that see all of them.
 func (l *listener) tell(text *strings.Builder, e *inspect.StoreEvent) {
+	name, data := "missed", []byte("{}")
 	switch {
 	case e.Data != nil:
-		if l.wants(&e.Event) && l.allow(l.r.Context(), e.Event.Agent) == nil {
-			fmt.Fprintf(text, "id: %s\nevent: %s\ndata: %s\n\n", e.ID, e.Event.Type, e.Data)
+		if !l.wants(&e.Event) || l.allow(l.r.Context(), e.Event.Agent) != nil {
+			return
 		}
+		name, data = string(e.Event.Type), e.Data
 	case e.Lost > 0 && l.grant.all() && l.agent == "" && l.kind == "":
-		fmt.Fprintf(text, "id: %s\nevent: missed\ndata: {\"count\":%d}\n\n", e.ID, e.Lost)
-	default:
-		fmt.Fprintf(text, "id: %s\nevent: missed\ndata: {}\n\n", e.ID)
+		data = fmt.Appendf(nil, `{"count":%d}`, e.Lost)
 	}
+	if l.ce {
+		data = enveloped(e, data)
+	}
+	fmt.Fprintf(text, "id: %s\nevent: %s\ndata: %s\n\n", e.ID, name, data)
+}
+
+// enveloped is an event as one of CloudEvents. What cannot be read as an event was missed, as far as the client is concerned.
+func enveloped(e *inspect.StoreEvent, data []byte) []byte {
+	c := contract.MissedEvent(e.ID, data)
+	if e.Data != nil {
+		var err error
+		if c, err = contract.FeedEvent(data); err != nil {
+			c = contract.MissedEvent(e.ID, []byte("{}"))
+		}
+	}
+	whole, _ := json.Marshal(c) //nolint:errchkjson // its data is JSON: FeedEvent has read it
+	return whole
 }
 
 // wants reports whether an event is for a listener, by its filters and its grant. An event about more than one agent names none.

@@ -3,6 +3,7 @@ package http_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -172,5 +174,52 @@ func TestIDsOfATenantTellNothingOfOthers(t *testing.T) {
 		}
 		lost := ask("ann", hers[0][:len(hers[0])-2]+"AA")
 		assert.Contains(t, lost.Body.String(), "event: missed\ndata: {}", "sealed with a secret that the store does not have")
+	})
+}
+
+// With format=cloudevents each event is one of CloudEvents, which their own library reads; an end has the type that a callback of it has.
+func TestTheFeedAsCloudEvents(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := setup(t, httpadapter.Config{Events: httpadapter.NewEvents()})
+		ask := func(query string, d time.Duration) *httptest.ResponseRecorder {
+			ctx, end := context.WithTimeout(t.Context(), d)
+			defer end()
+			w := httptest.NewRecorder()
+			f.handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/v1/events"+query, nil))
+			return w
+		}
+		begin := regexp.MustCompile(`(?m)^id: (.+)$`).FindStringSubmatch(ask("", time.Second).Body.String())[1]
+		_, err := f.scheduler.Submit(t.Context(), core.NewTask{Agent: "ann/b", ID: "1 2", Kind: "ok"}, core.NewTask{Agent: "ann/b", ID: "3", Kind: "ok", Delay: time.Hour})
+		require.NoError(t, err)
+		_, err = f.scheduler.RunDue(t.Context(), core.Scope{})
+		require.NoError(t, err)
+		_, err = f.scheduler.Cancel(t.Context(), "ann/b", "3", core.Order{})
+		require.NoError(t, err)
+		require.NoError(t, f.scheduler.Pause(t.Context(), core.Target{}, core.Pause{}))
+		synctest.Wait()
+		body := ask("?format=cloudevents&since_id="+begin, time.Second).Body.String()
+		var types []string
+		for _, m := range regexp.MustCompile(`(?m)^id: (\S+)\nevent: \S+\ndata: (.+)$`).FindAllStringSubmatch(body, -1) {
+			e := cloudevents.NewEvent()
+			require.NoError(t, json.Unmarshal([]byte(m[2]), &e), m[2])
+			require.NoError(t, e.Validate())
+			assert.Equal(t, m[1], e.ID())
+			assert.False(t, e.Time().IsZero())
+			types = append(types, e.Type()+" "+e.Source()+" "+e.Subject())
+			assert.Contains(t, string(e.Data()), `"event_id":"`+m[1]+`"`)
+		}
+		for _, want := range []string{
+			"duly.task.enqueue /v1/agents/ann%2Fb 1%202", "duly.task.completed /v1/agents/ann%2Fb 1%202", "duly.task.cancelled /v1/agents/ann%2Fb 3", "duly.pause /v1 ",
+		} {
+			assert.Contains(t, types, want)
+		}
+		time.Sleep(time.Minute)
+		_, err = f.scheduler.Submit(t.Context(), core.NewTask{Agent: "ann", ID: "9", Kind: "ok"})
+		require.NoError(t, err)
+		assert.Contains(t, ask("?format=cloudevents&since_id="+begin, time.Second).Body.String(), `"type":"duly.missed","source":"/v1"`)
+		w := ask("?format=xml", time.Second)
+		assert.Equal(t, 400, w.Code)
+		assert.Contains(t, w.Body.String(), "format must be cloudevents, or omitted")
 	})
 }

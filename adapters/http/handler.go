@@ -83,6 +83,9 @@ type Config struct {
 	Metrics http.Handler
 	// RPC, if set, answers gRPC calls in addition to the routes: package rpc makes it. A call needs a credential as every request does.
 	RPC RPC
+	// Doors are the APIs of other runtimes that are answered in addition to the routes, such as those of packages langgraph and letta.
+	// A call needs a credential as every request does.
+	Doors []Door
 	// MCP, if set, answers models at PathMCP: package mcp makes it. A call needs a credential as every request does.
 	MCP MCP
 	// TicketSecrets are the keys that seal the tickets of workers: the first seals, and each opens. Servers with the same keys take each other's
@@ -247,6 +250,8 @@ func (a *api) identify(rt *route, r *http.Request) (*caller, error) {
 		return anybody, nil
 	case rt != nil && rt.verify != nil:
 		verifiers = []Verifier{rt.verify}
+	case rt != nil && rt.keyHeader != "":
+		keyAsBearer(r, rt.keyHeader)
 	}
 	from, err := authenticate(r, verifiers)
 	if err == nil {
@@ -257,6 +262,13 @@ func (a *api) identify(rt *route, r *http.Request) (*caller, error) {
 		return nil, err
 	}
 	return nil, errUnauthorized
+}
+
+// keyAsBearer makes the key in a header the bearer token of a request that has no Authorization.
+func keyAsBearer(r *http.Request, header string) {
+	if key := r.Header.Get(header); key != "" && r.Header.Get("Authorization") == "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
 }
 
 // write sends the answer in one piece, so that a failure to encode it can still be answered.

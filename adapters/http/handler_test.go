@@ -108,9 +108,16 @@ func TestRunDueTakesAgentsOrAll(t *testing.T) {
 	res, body = f.call(t, "GET", "/v1/tasks?agent_id=d&status=failed", "")
 	id := get[struct{ Tasks []struct{ ID string } }](t, body).Tasks[0].ID
 	assert.Equal(t, http.StatusOK, res.StatusCode)
-	res, body = f.call(t, "POST", path("v1", "agents", "d", "tasks", id, "replay"), "")
+	replay := path("v1", "agents", "d", "tasks", id, "replay")
+	res, body = f.call(t, "POST", replay, `{"payloads":1}`)
+	assert.Equal(t, http.StatusBadRequest, res.StatusCode, "%s", body)
+	res, body = f.call(t, "POST", replay, `{"payload":{"text":"another"}}`)
 	assert.Equal(t, http.StatusOK, res.StatusCode)
 	assert.Equal(t, "waiting", get[map[string]any](t, body)["status"])
+	assert.Equal(t, map[string]any{"text": "another"}, get[map[string]any](t, body)["payload"])
+	f.call(t, "POST", "/v1/run-due", `{"all":true}`)
+	_, body = f.call(t, "POST", replay, "")
+	assert.Equal(t, map[string]any{"text": "another"}, get[map[string]any](t, body)["payload"])
 }
 
 func TestListFiltersAndPages(t *testing.T) {

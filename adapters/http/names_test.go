@@ -58,6 +58,7 @@ var foreign = map[string][][2]string{ // each request is its path and its body
 		{"/v1/activity", `{"kind":"seen","user_id":"bob","agent_id":"ann"}`},
 		{"/v1/activity", `{"kind":"seen_by_user","user_id":"bob","agent_id":"ann"}`},
 	},
+	"get /v1/agents/{agent}/tasks/{id}/output": {{"/v1/agents/ann/tasks/i/output"}},
 	"get /v1/jobs":                             {{"/v1/jobs?agent_id=ann"}, {"/v1/jobs"}},
 	"get /v1/agents":                           {{"/v1/agents"}},
 	"get /v1/pauses":                           {{"/v1/pauses"}},

@@ -23,6 +23,8 @@ type route struct {
 
 	verify  Verifier // replaces the verifiers of other routes
 	anyHost bool     // its verifier proves who sends a request from any Host, and answers one that it refuses
+	// keyHeader is a header whose value counts as a bearer token in a request without Authorization; none if empty.
+	keyHeader string
 	// Exactly one of answer and stream is set.
 	answer func(r *http.Request) (int, any, error)
 	stream func(w http.ResponseWriter, r *http.Request) // in place of answer
@@ -124,7 +126,7 @@ func (a *api) routes() []route {
 		table = append(table, answers(a, operation.BulkOf(verb), a.bulk(verb)))
 	}
 	work := newLending(a, s)
-	return slices.Concat(table, work.routes(), a.memos(), a.configured(), a.rpc(work), models{a}.routes())
+	return slices.Concat(table, outputRoutes(a), work.routes(), a.memos(), doors(a), a.configured(), a.rpc(work), models{a}.routes())
 }
 
 // configured are the calls that exist only if the configuration has them.
@@ -161,7 +163,7 @@ func (a *api) configured() (table []route) {
 // http.ServeMux would not do: it takes an id that is just a slash (%2F) for the end of the path, and answers a path with
 // an empty segment with a redirect.
 func find(routes []route, r *http.Request) (*route, []string) {
-	for _, name := range []string{"agent", "id", "kind", "key", "group", "call", "name"} {
+	for _, name := range []string{"agent", "id", "kind", "key", "group", "call", "name", "thread", "schedule"} {
 		r.SetPathValue(name, "") // an outer mux may have such wildcards
 	}
 	// The escaped path is split, so that %2F stays within its segment.

@@ -50,8 +50,8 @@ func submitStatus(submitted []core.Submitted) int {
 // list answers with a page of an agent's tasks, or of those of all agents to a caller that may see these.
 // The cursor is the store's, and opaque to the client.
 func (a *api) list(r *http.Request, q operation.List) (operation.Tasks, error) {
-	l := core.List{Agent: q.Agent, Kind: q.Kind, Key: q.Key, Group: q.Group, Overdue: q.Overdue, Held: q.Held, Late: q.Late, Limit: q.Limit, Cursor: q.Cursor}
-	if err := a.ended(r.Context(), &l, q.Since, q.Until); err != nil {
+	l := core.List{Agent: q.Agent, Kind: q.Kind, Key: q.Key, Group: q.Group, Overdue: q.Overdue, Held: q.Held, Late: q.Late, Asking: q.Asking, Limit: q.Limit, Cursor: q.Cursor}
+	if err := a.selected(r.Context(), &l, q.Since, q.Until, q.Inside); err != nil {
 		return operation.Tasks{}, err
 	}
 	// Several statuses are separated by commas; core refuses those that do not exist.
@@ -71,11 +71,16 @@ func (a *api) jobs(r *http.Request, q operation.JobList) (operation.Jobs, error)
 	return operation.Jobs{Jobs: jobs, Next: next}, err
 }
 
-// ended sets when tasks have to have ended: times, or durations before now.
-func (a *api) ended(ctx context.Context, l *core.List, since, until string) (err error) {
-	if l.Since, err = a.scheduler.TimeOrAgo(ctx, "since", since); err == nil {
-		l.Until, err = a.scheduler.TimeOrAgo(ctx, "until", until)
+// selected sets when tasks have to have ended, and what is looked for inside them. Times may be durations before or after now.
+func (a *api) selected(ctx context.Context, l *core.List, since, until string, in operation.Inside) (err error) {
+	l.Session, l.Text, l.Cause = in.Session, in.Text, in.Cause
+	if l.Since, err = a.scheduler.TimeOrAgo(ctx, "since", since); err != nil {
+		return err
 	}
+	if l.Until, err = a.scheduler.TimeOrAgo(ctx, "until", until); err != nil {
+		return err
+	}
+	l.DueBy, err = a.scheduler.TimeOrAgo(ctx, "due_by", in.DueBy)
 	return err
 }
 

@@ -206,7 +206,7 @@ func (a *lending) Keep(ctx context.Context, q operation.Keep) (operation.Kept, e
 	for i := range runs {
 		one := &runs[i]
 		ticket, err := a.ticketOf(ctx, one.Ticket)
-		k := core.Keep{Ticket: ticket, Progress: one.Progress, Checkpoint: one.Checkpoint, Used: one.Usage, Number: one.Number}
+		k := core.Keep{Ticket: ticket, Progress: one.Progress, Checkpoint: one.Checkpoint, Used: one.Usage, Number: one.Number, Output: one.Output}
 		if err == nil {
 			err = a.lender.Check(&k)
 		}
@@ -234,7 +234,7 @@ func readRun(data []byte, into any) error {
 
 // keptAs is the answer to one.
 func keptAs(k *core.Kept) operation.KeptRun {
-	out := operation.KeptRun{Kept: k.Held, Reason: k.Order.Reason}
+	out := operation.KeptRun{Kept: k.Held, Reason: k.Order.Reason, Printed: k.Printed}
 	switch {
 	case k.Err != nil:
 		out.Kept, out.Error = true, "the store did not answer: the run goes on, ask again"

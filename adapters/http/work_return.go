@@ -95,6 +95,7 @@ type end struct {
 	ticket  string
 	number  int64
 	release bool
+	output  *operation.Printed
 	used    core.Usage        // of a run that is given back
 	outcome *contract.Outcome // nil for none
 }
@@ -106,7 +107,7 @@ func (e *end) read(data []byte) error {
 		return err
 	}
 	own := strictjson.Object{}
-	for _, name := range []string{"ticket", "number", "release"} {
+	for _, name := range []string{"ticket", "number", "release", "output"} {
 		if value, has := o[name]; has {
 			own[name] = value
 			delete(o, name)
@@ -114,7 +115,8 @@ func (e *end) read(data []byte) error {
 	}
 	if err := own.Read("a run", strictjson.Field{Name: "ticket", Into: &e.ticket, Must: "must be a string"},
 		strictjson.Field{Name: "number", Into: &e.number, Must: "must be a whole number", Zero: true},
-		strictjson.Field{Name: "release", Into: &e.release, Must: "must be true or false"}); err != nil {
+		strictjson.Field{Name: "release", Into: &e.release, Must: "must be true or false"},
+		strictjson.Field{Name: "output", Into: &e.output, Must: "must be an object of at, which is a number of bytes, and text"}); err != nil {
 		return err
 	}
 	if usage, has := o["usage"]; e.release && has {
@@ -139,11 +141,14 @@ func (e *end) read(data []byte) error {
 // returned is the end of one run, if its caller may end it and it makes sense.
 func (a *lending) returned(ctx context.Context, e *end) (core.Returned, error) {
 	ticket, err := a.ticketOf(ctx, e.ticket)
-	out := core.Returned{Ticket: ticket, Number: e.number}
+	out := core.Returned{Ticket: ticket, Number: e.number, Output: e.output}
+	if err == nil {
+		err = e.output.Check()
+	}
 	switch {
 	case err != nil:
 	case e.release && e.outcome != nil:
-		err = &core.InvalidError{Field: "release", Reason: "must be alone beside the ticket and the usage"}
+		err = &core.InvalidError{Field: "release", Reason: "must be alone beside the ticket, the usage and the output"}
 	case len(e.used) > 0: // it had begun
 		err = core.NewTestRun(nil).Use(e.used)
 		out.End = func(t *core.Task[json.RawMessage]) error { return errors.Join(core.ErrStopping, t.Use(e.used)) }

@@ -1,7 +1,6 @@
 package memos
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/door"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/memosmessage"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/waits"
@@ -17,21 +17,6 @@ import (
 )
 
 // The routes of the API, what they have in common, and the questions about the state of tasks.
-
-// Host is the server that mounts the API: it knows who asks, and how it answers and logs.
-type Host interface {
-	// Allow refuses a request about agents that its caller may not touch, and AllowAll one about more than single agents to a
-	// caller that may touch some only. The scheduler itself asks about tasks that are submitted.
-	Allow(r *http.Request, agents ...string) error
-	AllowAll(r *http.Request) error
-	// Caller is a hash of the credential of a request: requests of one credential share what is bounded.
-	Caller(r *http.Request) [sha256.Size]byte
-	// Answer sends a body as JSON, and Refuse an error: one that has the method Answer() (status int, body any) as that says.
-	Answer(w http.ResponseWriter, r *http.Request, status int, body any)
-	Refuse(w http.ResponseWriter, r *http.Request, err error)
-	// Failed logs why a request failed on this side.
-	Failed(r *http.Request, err error)
-}
 
 // Config says how the API works. All fields are required but Stopping.
 type Config struct {
@@ -44,26 +29,10 @@ type Config struct {
 	Stopping <-chan struct{}
 }
 
-// Route is one call of the API, which has either Respond or Stream.
-// The host adds its own admission in front of each.
-type Route struct {
-	Method, Path string
-	// Reads says that the caller needs no more than to read, although the method is POST.
-	Reads bool
-	// Submits says that it stores tasks: the host takes the name of a run that does so from the request.
-	Submits bool
-	// Endless says that a GET does not end by itself, so that there is no HEAD for it.
-	Endless bool
-	// Respond returns what is sent as JSON, or an error for [Host].Refuse.
-	Respond func(r *http.Request) (status int, body any, err error)
-	// Stream sends the answer itself.
-	Stream func(w http.ResponseWriter, r *http.Request)
-}
-
 // api answers the requests.
 type api struct {
 	scheduler *core.Scheduler
-	host      Host
+	host      door.Host
 	config    Config
 	waits     *waits.Bound
 	// Both hold pointers, so that the compiler makes the code of looks once.
@@ -106,14 +75,14 @@ type itemStatus struct {
 
 // Routes are the calls of the API, for a scheduler and the host that mounts them. They share their reads of a user, so a host
 // makes them once.
-func Routes(s *core.Scheduler, host Host, config Config) []Route {
+func Routes(s *core.Scheduler, host door.Host, config Config) []door.Route {
 	const base = "/product/scheduler"
 	if config.Waits == nil {
 		config.Waits = new(waits.Bound)
 	}
 	a := &api{scheduler: s, host: host, config: config, waits: config.Waits}
 	// The messages are MemOS's own, word by word, as clients compare them.
-	return []Route{
+	return []door.Route{
 		{Method: http.MethodPost, Path: base + "/submit", Submits: true, Respond: a.enveloped(a.submit)},
 		{Method: http.MethodGet, Path: base + "/status", Respond: a.orSay(http.StatusInternalServerError, "Failed to get scheduler status", a.status)},
 		{Method: http.MethodGet, Path: base + "/allstatus", Respond: a.orSay(http.StatusInternalServerError, "Failed to get full scheduler status", a.allStatus)},

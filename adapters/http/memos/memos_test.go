@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/memos"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/door"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
@@ -106,7 +107,7 @@ type world struct {
 	s      *core.Scheduler
 	host   *host
 	stop   chan struct{}
-	routes []memos.Route
+	routes []door.Route
 }
 
 func newWorld(t *testing.T, all bool) *world {

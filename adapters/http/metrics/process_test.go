@@ -25,6 +25,7 @@ func TestAProcessTellsOfItself(t *testing.T) {
 	assert.Zero(t, p.value("duly_suspects"))
 	assert.EqualValues(t, 9, p.value("duly_slots", "state", "free"))
 	assert.Zero(t, p.value("duly_slots", "state", "in_use"))
+	assert.Zero(t, p.value("duly_slots_of_one_agent"))
 
 	adaptertest.Stick(t, w.s)
 	store.SetAway(1, 4, 6)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/output"
 )
 
 // Store calls: how many, how long, and how they ended.
@@ -20,12 +21,13 @@ const (
 	verbControl = "control"
 	verbRead    = "read"
 	verbStats   = "stats"
+	verbPrint   = "print"
 )
 
-var verbs = []string{verbSubmit, verbClaim, verbSettle, verbExtend, verbControl, verbRead, verbStats}
+var verbs = []string{verbSubmit, verbClaim, verbSettle, verbExtend, verbControl, verbRead, verbStats, verbPrint}
 
 // Store is a store that does what s does, and counts: each call with its time, and what claims have recovered. If s is a
-// store.Waker or store.Presence it is one too, and a store.Feed if it is both of these and a feed, as the stores of duly are.
+// store.Waker or store.Presence it is one too, and a store.Feed if it is both of these and a feed, as the stores of duly are; these keep output, too.
 // The types below differ in nothing but the optional interfaces: a wrapper that
 // had them all would promise too much.
 func (m *Metrics) Store(s core.Store) core.Store {
@@ -33,7 +35,11 @@ func (m *Metrics) Store(s core.Store) core.Store {
 	waker, wakes := s.(store.Waker)
 	presence, knows := s.(store.Presence)
 	feed, tells := s.(store.Feed)
+	keeper, keeps := s.(output.Keeper)
 	switch {
+	case wakes && knows && tells && keeps:
+		whole := &tellingStore{wholeStore: &wholeStore{countedStore: counted, Waker: waker, Presence: presence}, Feed: feed}
+		return &keepingStore{tellingStore: whole, countedKeeper: countedKeeper{keeper, counted}}
 	case wakes && knows && tells:
 		return &tellingStore{wholeStore: &wholeStore{countedStore: counted, Waker: waker, Presence: presence}, Feed: feed}
 	case wakes && knows:
@@ -78,7 +84,33 @@ type tellingStore struct {
 	store.Feed
 }
 
+// keepingStore is one that keeps output as well.
+type keepingStore struct {
+	*tellingStore
+	countedKeeper
+}
+
+// countedKeeper counts the calls that store and read output.
+type countedKeeper struct {
+	keeper output.Keeper
+	by     *countedStore
+}
+
+func (k countedKeeper) Print(ctx context.Context, chunks []output.Chunk) ([]error, error) {
+	defer k.by.count(verbPrint, k.by.now())
+	return k.keeper.Print(ctx, chunks)
+}
+
+func (k countedKeeper) Printed(ctx context.Context, agent, id string) ([]output.Run, error) {
+	defer k.by.count(verbRead, k.by.now())
+	return k.keeper.Printed(ctx, agent, id)
+}
+
 var (
+	_ core.Store    = (*keepingStore)(nil)
+	_ store.Feed    = (*keepingStore)(nil)
+	_ output.Keeper = (*keepingStore)(nil)
+
 	_ core.Store  = (*countedStore)(nil)
 	_ core.Store  = (*wakingStore)(nil)
 	_ store.Waker = (*wakingStore)(nil)

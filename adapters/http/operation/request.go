@@ -32,6 +32,12 @@ type Wait struct {
 	Wait string `json:"wait,omitempty"`
 }
 
+// OutputFrom asks for the output behind what was read before.
+type OutputFrom struct {
+	Run   int64 `json:"run,omitempty"`
+	After int64 `json:"after,omitempty"`
+}
+
 // List are the filters and the page of a list of tasks.
 type List struct {
 	Agent   string   `json:"agent_id,omitempty"`
@@ -45,7 +51,17 @@ type List struct {
 	Overdue bool     `json:"overdue,omitempty"`
 	Held    bool     `json:"held,omitempty"`
 	Late    bool     `json:"late,omitempty"`
+	Asking  bool     `json:"asking,omitempty"`
+	Inside
 	Page
+}
+
+// Inside is what a list looks for inside tasks.
+type Inside struct {
+	Session string `json:"session_id,omitempty"`
+	Text    string `json:"text,omitempty"`
+	Cause   string `json:"cause,omitempty"`
+	DueBy   string `json:"due_by,omitempty"`
 }
 
 // JobList are the filters and the page of a list of recurring tasks.
@@ -73,6 +89,7 @@ type Bulk struct {
 	Since   string            `json:"since,omitempty"`
 	Until   string            `json:"until,omitempty"`
 	Overdue bool              `json:"overdue,omitempty"`
+	Inside
 	Page
 	All     bool `json:"all,omitempty"`
 	DryRun  bool `json:"dry_run,omitempty"`
@@ -85,6 +102,11 @@ type Bulk struct {
 type Order struct {
 	Reason string `json:"reason,omitempty" zero:"ok"`
 	By     string `json:"by,omitempty" zero:"ok"`
+}
+
+// Replayed is a dead task that is to live again. Without a payload, or with null, it keeps its own.
+type Replayed struct {
+	Payload json.RawMessage `json:"payload,omitempty" zero:"ok"`
 }
 
 // Pause keeps tasks from being started. Durations and times have no zero here: a pause until nothing would be an endless one.

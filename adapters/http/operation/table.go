@@ -36,9 +36,10 @@ var (
 	ResumeTask = Op[Resume, core.TaskInfo]{&Call{ID: "resume", Method: post, Path: task + "/resume"}}
 	RunNow     = Op[Empty, core.TaskInfo]{&Call{ID: "run", Method: post, Path: task + "/run"}}
 	Cancel     = Op[Order, core.TaskInfo]{&Call{ID: "cancel", Method: post, Path: task + "/cancel"}}
-	Replay     = Op[None, core.TaskInfo]{&Call{ID: "replay", Method: post, Path: task + "/replay"}}
+	Replay     = Op[Replayed, core.TaskInfo]{&Call{ID: "replay", Method: post, Path: task + "/replay"}}
 	Explain    = Op[None, inspect.Explanation]{&Call{ID: "explain", Method: get, Path: task + "/explain"}}
 	TaskRuns   = Op[None, Runs]{&Call{ID: "runs", Method: get, Path: task + "/runs"}}
+	TaskOutput = Op[OutputFrom, inspect.Output]{&Call{ID: "output", Method: get, Path: task + "/output"}}
 	Group      = Op[None, model.GroupCounts]{&Call{ID: "group", Method: get, Path: "/v1/groups/{agent}/{group}"}}
 	Notice     = Op[Activity, model.Noticed]{&Call{ID: "activity", Method: post, Path: "/v1/activity", HasBody: true, Status: http.StatusAccepted}}
 	// ReceiveHook takes what its hook says, and answers as a signal or a submit does.

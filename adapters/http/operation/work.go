@@ -36,7 +36,10 @@ type (
 		Checkpoint json.RawMessage `json:"checkpoint"`
 		Usage      core.Usage      `json:"usage"  must:"must be an object of numbers"`
 		Number     int64           `json:"number,omitzero" must:"must be a whole number from 1 on"`
+		Output     *Printed        `json:"output,omitempty" must:"must be an object of at, which is a number of bytes, and text"`
 	}
+	// Printed is a piece of what a run prints.
+	Printed = core.SentOutput
 	// Kept are the answers, in the order of the runs.
 	Kept struct {
 		Runs []KeptRun `json:"runs"`
@@ -47,6 +50,8 @@ type (
 		End    Ending `json:"end,omitempty"`    // why it is to end, although it is kept
 		Reason string `json:"reason,omitempty"` // of a cancel
 		Error  string `json:"error,omitempty"`  // why nothing was stored; what is wrong, or that the store did not answer
+		// Printed is how many bytes of the output need not be sent again; left out if none was stored.
+		Printed int64 `json:"printed,omitempty"`
 	}
 	// Return are ends of runs, and what is asked for next.
 	Return struct {

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/rpc/schedulerpb"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store/output"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
@@ -29,6 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type fixture struct {
 	storetest.Spy
+	output.Keeper
 
 	calls     atomic.Int64
 	fail      atomic.Pointer[error] // what each call of the store fails with
@@ -47,7 +49,8 @@ func setup(t *testing.T, config httpadapter.Config) *fixture {
 // setupAs is setup with a default agent.
 func setupAs(t *testing.T, config httpadapter.Config, agent string) *fixture {
 	t.Helper()
-	f := &fixture{Spy: storetest.Spy{Store: memstore.New(memstore.Config{Partitions: 1})}, logs: new(bytes.Buffer)}
+	st := memstore.New(memstore.Config{Partitions: 1})
+	f := &fixture{Spy: storetest.Spy{Store: st}, Keeper: st, logs: new(bytes.Buffer)}
 	f.Before = func(context.Context, string) error {
 		f.calls.Add(1)
 		if f.panics.Load() {

@@ -161,6 +161,9 @@ func (w *worker) Keep(ctx context.Context, r *connect.Request[schedulerpb.KeepRe
 		if len(sign.GetUsage()) > 0 {
 			fields["usage"] = sign.GetUsage()
 		}
+		if o := sign.GetOutput(); o != nil {
+			fields["output"] = operation.Printed{At: o.GetAt(), Text: o.GetText()}
+		}
 		run, err := joined(fields, map[string]string{"progress": sign.GetProgress(), "checkpoint": sign.GetCheckpoint()})
 		if err != nil {
 			return nil, w.failed(ctx, r.Spec().Procedure, err)
@@ -173,7 +176,7 @@ func (w *worker) Keep(ctx context.Context, r *connect.Request[schedulerpb.KeepRe
 	}
 	out := &schedulerpb.KeepResponse{}
 	for _, k := range kept.Runs {
-		out.Runs = append(out.Runs, &schedulerpb.KeptRun{Kept: k.Kept, End: string(k.End), Reason: k.Reason, Error: k.Error})
+		out.Runs = append(out.Runs, &schedulerpb.KeptRun{Kept: k.Kept, End: string(k.End), Reason: k.Reason, Error: k.Error, Printed: k.Printed})
 	}
 	return connect.NewResponse(out), nil
 }
@@ -248,7 +251,7 @@ func endOf(end *schedulerpb.End) (json.RawMessage, error) {
 			fields[name] = value
 		}
 	}
-	for _, name := range []string{"ticket", "number", "release"} {
+	for _, name := range []string{"ticket", "number", "release", "output"} {
 		if _, has := fields[name]; has {
 			return nil, &core.InvalidError{Field: "outcome", Reason: "has " + name + ", which is a field of the message"}
 		}
@@ -259,6 +262,9 @@ func endOf(end *schedulerpb.End) (json.RawMessage, error) {
 	}
 	if end.GetRelease() {
 		fields["release"] = true
+	}
+	if o := end.GetOutput(); o != nil {
+		fields["output"] = operation.Printed{At: o.GetAt(), Text: o.GetText()}
 	}
 	return joined(fields, nil)
 }

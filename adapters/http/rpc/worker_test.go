@@ -18,6 +18,7 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/adapters/http/rpc/schedulerpb"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 )
 
 // workers are generated clients, one of each protocol, for a token.
@@ -71,15 +72,16 @@ func TestAWorkerOverGRPC(t *testing.T) {
 			assert.JSONEq(t, `{"page": 7}`, string(run.Payload))
 
 			kept, err := client.Keep(t.Context(), ask(&schedulerpb.KeepRequest{Runs: []*schedulerpb.LifeSign{
-				{Ticket: run.Ticket, Checkpoint: `"half"`, Progress: `{"done": 1}`, Usage: map[string]float64{"tokens": 12}, Number: 1}, {Ticket: "made up"},
+				{Ticket: run.Ticket, Checkpoint: `"half"`, Progress: `{"done": 1}`, Usage: map[string]float64{"tokens": 12}, Number: 1, Output: &schedulerpb.Output{Text: "begun\n"}}, {Ticket: "made up"},
 			}}))
 			require.NoError(t, err)
 			require.Len(t, kept.Msg.GetRuns(), 2)
 			assert.True(t, kept.Msg.GetRuns()[0].GetKept(), kept)
+			assert.EqualValues(t, 6, kept.Msg.GetRuns()[0].GetPrinted())
 			assert.Contains(t, kept.Msg.GetRuns()[1].GetError(), "ticket")
 
 			f.due(t, agent, "2")
-			end := &schedulerpb.End{Ticket: run.Ticket, Number: 1, Outcome: `{"result": {"pages": 3}}`}
+			end := &schedulerpb.End{Ticket: run.Ticket, Number: 1, Outcome: `{"result": {"pages": 3}}`, Output: &schedulerpb.Output{At: 6, Text: "done\n"}}
 			returned, err := client.Return(t.Context(), ask(&schedulerpb.ReturnRequest{Runs: []*schedulerpb.End{end}, Claim: claim}))
 			require.NoError(t, err)
 			assert.Equal(t, "completed", returned.Msg.GetRuns()[0].GetEnded())
@@ -90,6 +92,10 @@ func TestAWorkerOverGRPC(t *testing.T) {
 			require.NoError(t, err)
 			assert.JSONEq(t, `{"pages": 3}`, string(info.Result))
 			assert.JSONEq(t, `{"done": 1}`, string(info.Progress))
+			out, err := f.scheduler.Output(t.Context(), agent, "1", inspect.OutputFrom{})
+			require.NoError(t, err)
+			assert.Equal(t, "begun\ndone\n", out.Text)
+			assert.True(t, out.Ended)
 
 			assert.Contains(t, f.post(t, "/v1/work/return", `{"runs": [{"ticket": "`+next.Ticket+`", "yield": "1h", "checkpoint": 2}]}`), `"waiting"`)
 			again, err := client.Claim(t.Context(), ask(&schedulerpb.ClaimRequest{Kinds: []string{"gpu"}, AgentIds: []string{agent}}))

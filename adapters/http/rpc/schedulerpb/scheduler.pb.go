@@ -927,6 +927,7 @@ type LifeSign struct {
 	Checkpoint    string                 `protobuf:"bytes,3,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`                                                                   // JSON; empty for none
 	Usage         map[string]float64     `protobuf:"bytes,4,rep,name=usage,proto3" json:"usage,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"` // since the run began
 	Number        int64                  `protobuf:"varint,5,opt,name=number,proto3" json:"number,omitempty"`                                                                          // of what is to be stored, from 1 on
+	Output        *Output                `protobuf:"bytes,6,opt,name=output,proto3" json:"output,omitempty"`                                                                           // what it has printed since; missing for nothing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -996,6 +997,66 @@ func (x *LifeSign) GetNumber() int64 {
 	return 0
 }
 
+func (x *LifeSign) GetOutput() *Output {
+	if x != nil {
+		return x.Output
+	}
+	return nil
+}
+
+// Output is a piece of what a run prints.
+type Output struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	At            int64                  `protobuf:"varint,1,opt,name=at,proto3" json:"at,omitempty"`    // how many bytes it has printed before
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"` // at most 64 KiB: who has more sends the last of it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Output) Reset() {
+	*x = Output{}
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Output) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Output) ProtoMessage() {}
+
+func (x *Output) ProtoReflect() protoreflect.Message {
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Output.ProtoReflect.Descriptor instead.
+func (*Output) Descriptor() ([]byte, []int) {
+	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Output) GetAt() int64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
+}
+
+func (x *Output) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 type KeepRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Runs          []*LifeSign            `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
@@ -1005,7 +1066,7 @@ type KeepRequest struct {
 
 func (x *KeepRequest) Reset() {
 	*x = KeepRequest{}
-	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[14]
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1017,7 +1078,7 @@ func (x *KeepRequest) String() string {
 func (*KeepRequest) ProtoMessage() {}
 
 func (x *KeepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[14]
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1030,7 +1091,7 @@ func (x *KeepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepRequest.ProtoReflect.Descriptor instead.
 func (*KeepRequest) Descriptor() ([]byte, []int) {
-	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{14}
+	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *KeepRequest) GetRuns() []*LifeSign {
@@ -1043,17 +1104,18 @@ func (x *KeepRequest) GetRuns() []*LifeSign {
 // KeptRun is what becomes of a run.
 type KeptRun struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kept          bool                   `protobuf:"varint,1,opt,name=kept,proto3" json:"kept,omitempty"`    // false: the run is lost, and must not go on
-	End           string                 `protobuf:"bytes,2,opt,name=end,proto3" json:"end,omitempty"`       // why it is to end, although it is kept: cancelled, budget or timeout
-	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"` // of a cancel
-	Error         string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`   // why nothing was stored
+	Kept          bool                   `protobuf:"varint,1,opt,name=kept,proto3" json:"kept,omitempty"`       // false: the run is lost, and must not go on
+	End           string                 `protobuf:"bytes,2,opt,name=end,proto3" json:"end,omitempty"`          // why it is to end, although it is kept: cancelled, budget or timeout
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`    // of a cancel
+	Error         string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`      // why nothing was stored
+	Printed       int64                  `protobuf:"varint,5,opt,name=printed,proto3" json:"printed,omitempty"` // how many bytes of the output need not be sent again
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *KeptRun) Reset() {
 	*x = KeptRun{}
-	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[15]
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1127,7 @@ func (x *KeptRun) String() string {
 func (*KeptRun) ProtoMessage() {}
 
 func (x *KeptRun) ProtoReflect() protoreflect.Message {
-	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[15]
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1140,7 @@ func (x *KeptRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptRun.ProtoReflect.Descriptor instead.
 func (*KeptRun) Descriptor() ([]byte, []int) {
-	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{15}
+	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *KeptRun) GetKept() bool {
@@ -1109,6 +1171,13 @@ func (x *KeptRun) GetError() string {
 	return ""
 }
 
+func (x *KeptRun) GetPrinted() int64 {
+	if x != nil {
+		return x.Printed
+	}
+	return 0
+}
+
 type KeepResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Runs          []*KeptRun             `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"` // in the order of the request
@@ -1118,7 +1187,7 @@ type KeepResponse struct {
 
 func (x *KeepResponse) Reset() {
 	*x = KeepResponse{}
-	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[16]
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1130,7 +1199,7 @@ func (x *KeepResponse) String() string {
 func (*KeepResponse) ProtoMessage() {}
 
 func (x *KeepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[16]
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1143,7 +1212,7 @@ func (x *KeepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepResponse.ProtoReflect.Descriptor instead.
 func (*KeepResponse) Descriptor() ([]byte, []int) {
-	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{16}
+	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *KeepResponse) GetRuns() []*KeptRun {
@@ -1160,13 +1229,14 @@ type End struct {
 	Number        int64                  `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`   // of the last sign of life that had something to store
 	Release       bool                   `protobuf:"varint,3,opt,name=release,proto3" json:"release,omitempty"` // gives the run back, uncharged: the outcome has nothing but what was used, if anything was
 	Outcome       string                 `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"`  // the JSON of an outcome, as programs and webhooks answer it; empty for success without a result
+	Output        *Output                `protobuf:"bytes,5,opt,name=output,proto3" json:"output,omitempty"`    // what it has printed that is not stored; an empty one if all is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[17]
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1248,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[17]
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1261,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{17}
+	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *End) GetTicket() string {
@@ -1222,6 +1292,13 @@ func (x *End) GetOutcome() string {
 	return ""
 }
 
+func (x *End) GetOutput() *Output {
+	if x != nil {
+		return x.Output
+	}
+	return nil
+}
+
 type ReturnRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Runs          []*End                 `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
@@ -1232,7 +1309,7 @@ type ReturnRequest struct {
 
 func (x *ReturnRequest) Reset() {
 	*x = ReturnRequest{}
-	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[18]
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1244,7 +1321,7 @@ func (x *ReturnRequest) String() string {
 func (*ReturnRequest) ProtoMessage() {}
 
 func (x *ReturnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[18]
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1257,7 +1334,7 @@ func (x *ReturnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnRequest.ProtoReflect.Descriptor instead.
 func (*ReturnRequest) Descriptor() ([]byte, []int) {
-	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{18}
+	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReturnRequest) GetRuns() []*End {
@@ -1286,7 +1363,7 @@ type ReturnedRun struct {
 
 func (x *ReturnedRun) Reset() {
 	*x = ReturnedRun{}
-	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[19]
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1298,7 +1375,7 @@ func (x *ReturnedRun) String() string {
 func (*ReturnedRun) ProtoMessage() {}
 
 func (x *ReturnedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[19]
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1311,7 +1388,7 @@ func (x *ReturnedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnedRun.ProtoReflect.Descriptor instead.
 func (*ReturnedRun) Descriptor() ([]byte, []int) {
-	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{19}
+	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ReturnedRun) GetEnded() string {
@@ -1345,7 +1422,7 @@ type ReturnResponse struct {
 
 func (x *ReturnResponse) Reset() {
 	*x = ReturnResponse{}
-	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[20]
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1357,7 +1434,7 @@ func (x *ReturnResponse) String() string {
 func (*ReturnResponse) ProtoMessage() {}
 
 func (x *ReturnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[20]
+	mi := &file_duly_scheduler_v1_scheduler_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1370,7 +1447,7 @@ func (x *ReturnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnResponse.ProtoReflect.Descriptor instead.
 func (*ReturnResponse) Descriptor() ([]byte, []int) {
-	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{20}
+	return file_duly_scheduler_v1_scheduler_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReturnResponse) GetRuns() []*ReturnedRun {
@@ -1466,7 +1543,7 @@ const file_duly_scheduler_v1_scheduler_proto_rawDesc = "" +
 	"\x06worker\x18\x06 \x01(\tR\x06worker\"_\n" +
 	"\rClaimResponse\x12\x12\n" +
 	"\x04runs\x18\x01 \x03(\tR\x04runs\x12:\n" +
-	"\vnext_due_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tnextDueAt\"\xee\x01\n" +
+	"\vnext_due_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tnextDueAt\"\xa1\x02\n" +
 	"\bLifeSign\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\tR\x06ticket\x12\x1a\n" +
 	"\bprogress\x18\x02 \x01(\tR\bprogress\x12\x1e\n" +
@@ -1474,25 +1551,31 @@ const file_duly_scheduler_v1_scheduler_proto_rawDesc = "" +
 	"checkpoint\x18\x03 \x01(\tR\n" +
 	"checkpoint\x12<\n" +
 	"\x05usage\x18\x04 \x03(\v2&.duly.scheduler.v1.LifeSign.UsageEntryR\x05usage\x12\x16\n" +
-	"\x06number\x18\x05 \x01(\x03R\x06number\x1a8\n" +
+	"\x06number\x18\x05 \x01(\x03R\x06number\x121\n" +
+	"\x06output\x18\x06 \x01(\v2\x19.duly.scheduler.v1.OutputR\x06output\x1a8\n" +
 	"\n" +
 	"UsageEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\">\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\",\n" +
+	"\x06Output\x12\x0e\n" +
+	"\x02at\x18\x01 \x01(\x03R\x02at\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\">\n" +
 	"\vKeepRequest\x12/\n" +
-	"\x04runs\x18\x01 \x03(\v2\x1b.duly.scheduler.v1.LifeSignR\x04runs\"]\n" +
+	"\x04runs\x18\x01 \x03(\v2\x1b.duly.scheduler.v1.LifeSignR\x04runs\"w\n" +
 	"\aKeptRun\x12\x12\n" +
 	"\x04kept\x18\x01 \x01(\bR\x04kept\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\tR\x03end\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x14\n" +
-	"\x05error\x18\x04 \x01(\tR\x05error\">\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\x12\x18\n" +
+	"\aprinted\x18\x05 \x01(\x03R\aprinted\">\n" +
 	"\fKeepResponse\x12.\n" +
-	"\x04runs\x18\x01 \x03(\v2\x1a.duly.scheduler.v1.KeptRunR\x04runs\"i\n" +
+	"\x04runs\x18\x01 \x03(\v2\x1a.duly.scheduler.v1.KeptRunR\x04runs\"\x9c\x01\n" +
 	"\x03End\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\tR\x06ticket\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x18\n" +
 	"\arelease\x18\x03 \x01(\bR\arelease\x12\x18\n" +
-	"\aoutcome\x18\x04 \x01(\tR\aoutcome\"r\n" +
+	"\aoutcome\x18\x04 \x01(\tR\aoutcome\x121\n" +
+	"\x06output\x18\x05 \x01(\v2\x19.duly.scheduler.v1.OutputR\x06output\"r\n" +
 	"\rReturnRequest\x12*\n" +
 	"\x04runs\x18\x01 \x03(\v2\x16.duly.scheduler.v1.EndR\x04runs\x125\n" +
 	"\x05claim\x18\x02 \x01(\v2\x1f.duly.scheduler.v1.ClaimRequestR\x05claim\"u\n" +
@@ -1527,7 +1610,7 @@ func file_duly_scheduler_v1_scheduler_proto_rawDescGZIP() []byte {
 	return file_duly_scheduler_v1_scheduler_proto_rawDescData
 }
 
-var file_duly_scheduler_v1_scheduler_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_duly_scheduler_v1_scheduler_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_duly_scheduler_v1_scheduler_proto_goTypes = []any{
 	(*JobStatus)(nil),                  // 0: duly.scheduler.v1.JobStatus
 	(*GetSchedulerStatusRequest)(nil),  // 1: duly.scheduler.v1.GetSchedulerStatusRequest
@@ -1543,61 +1626,64 @@ var file_duly_scheduler_v1_scheduler_proto_goTypes = []any{
 	(*ClaimRequest)(nil),               // 11: duly.scheduler.v1.ClaimRequest
 	(*ClaimResponse)(nil),              // 12: duly.scheduler.v1.ClaimResponse
 	(*LifeSign)(nil),                   // 13: duly.scheduler.v1.LifeSign
-	(*KeepRequest)(nil),                // 14: duly.scheduler.v1.KeepRequest
-	(*KeptRun)(nil),                    // 15: duly.scheduler.v1.KeptRun
-	(*KeepResponse)(nil),               // 16: duly.scheduler.v1.KeepResponse
-	(*End)(nil),                        // 17: duly.scheduler.v1.End
-	(*ReturnRequest)(nil),              // 18: duly.scheduler.v1.ReturnRequest
-	(*ReturnedRun)(nil),                // 19: duly.scheduler.v1.ReturnedRun
-	(*ReturnResponse)(nil),             // 20: duly.scheduler.v1.ReturnResponse
-	nil,                                // 21: duly.scheduler.v1.LifeSign.UsageEntry
-	(*timestamppb.Timestamp)(nil),      // 22: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 23: google.protobuf.Duration
+	(*Output)(nil),                     // 14: duly.scheduler.v1.Output
+	(*KeepRequest)(nil),                // 15: duly.scheduler.v1.KeepRequest
+	(*KeptRun)(nil),                    // 16: duly.scheduler.v1.KeptRun
+	(*KeepResponse)(nil),               // 17: duly.scheduler.v1.KeepResponse
+	(*End)(nil),                        // 18: duly.scheduler.v1.End
+	(*ReturnRequest)(nil),              // 19: duly.scheduler.v1.ReturnRequest
+	(*ReturnedRun)(nil),                // 20: duly.scheduler.v1.ReturnedRun
+	(*ReturnResponse)(nil),             // 21: duly.scheduler.v1.ReturnResponse
+	nil,                                // 22: duly.scheduler.v1.LifeSign.UsageEntry
+	(*timestamppb.Timestamp)(nil),      // 23: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 24: google.protobuf.Duration
 }
 var file_duly_scheduler_v1_scheduler_proto_depIdxs = []int32{
-	22, // 0: duly.scheduler.v1.JobStatus.last_run:type_name -> google.protobuf.Timestamp
-	22, // 1: duly.scheduler.v1.JobStatus.next_run:type_name -> google.protobuf.Timestamp
-	23, // 2: duly.scheduler.v1.JobStatus.every:type_name -> google.protobuf.Duration
-	22, // 3: duly.scheduler.v1.JobStatus.updated_at:type_name -> google.protobuf.Timestamp
+	23, // 0: duly.scheduler.v1.JobStatus.last_run:type_name -> google.protobuf.Timestamp
+	23, // 1: duly.scheduler.v1.JobStatus.next_run:type_name -> google.protobuf.Timestamp
+	24, // 2: duly.scheduler.v1.JobStatus.every:type_name -> google.protobuf.Duration
+	23, // 3: duly.scheduler.v1.JobStatus.updated_at:type_name -> google.protobuf.Timestamp
 	0,  // 4: duly.scheduler.v1.GetSchedulerStatusResponse.jobs:type_name -> duly.scheduler.v1.JobStatus
 	0,  // 5: duly.scheduler.v1.ListJobsResponse.jobs:type_name -> duly.scheduler.v1.JobStatus
-	22, // 6: duly.scheduler.v1.PauseJobRequest.until:type_name -> google.protobuf.Timestamp
-	23, // 7: duly.scheduler.v1.PauseJobRequest.for:type_name -> google.protobuf.Duration
+	23, // 6: duly.scheduler.v1.PauseJobRequest.until:type_name -> google.protobuf.Timestamp
+	24, // 7: duly.scheduler.v1.PauseJobRequest.for:type_name -> google.protobuf.Duration
 	0,  // 8: duly.scheduler.v1.PauseJobResponse.job:type_name -> duly.scheduler.v1.JobStatus
 	0,  // 9: duly.scheduler.v1.ResumeJobResponse.job:type_name -> duly.scheduler.v1.JobStatus
 	0,  // 10: duly.scheduler.v1.TriggerJobResponse.job:type_name -> duly.scheduler.v1.JobStatus
-	23, // 11: duly.scheduler.v1.ClaimRequest.lease:type_name -> google.protobuf.Duration
-	23, // 12: duly.scheduler.v1.ClaimRequest.wait:type_name -> google.protobuf.Duration
-	22, // 13: duly.scheduler.v1.ClaimResponse.next_due_at:type_name -> google.protobuf.Timestamp
-	21, // 14: duly.scheduler.v1.LifeSign.usage:type_name -> duly.scheduler.v1.LifeSign.UsageEntry
-	13, // 15: duly.scheduler.v1.KeepRequest.runs:type_name -> duly.scheduler.v1.LifeSign
-	15, // 16: duly.scheduler.v1.KeepResponse.runs:type_name -> duly.scheduler.v1.KeptRun
-	17, // 17: duly.scheduler.v1.ReturnRequest.runs:type_name -> duly.scheduler.v1.End
-	11, // 18: duly.scheduler.v1.ReturnRequest.claim:type_name -> duly.scheduler.v1.ClaimRequest
-	22, // 19: duly.scheduler.v1.ReturnedRun.next_due_at:type_name -> google.protobuf.Timestamp
-	19, // 20: duly.scheduler.v1.ReturnResponse.runs:type_name -> duly.scheduler.v1.ReturnedRun
-	12, // 21: duly.scheduler.v1.ReturnResponse.claimed:type_name -> duly.scheduler.v1.ClaimResponse
-	1,  // 22: duly.scheduler.v1.SchedulerService.GetSchedulerStatus:input_type -> duly.scheduler.v1.GetSchedulerStatusRequest
-	3,  // 23: duly.scheduler.v1.SchedulerService.ListJobs:input_type -> duly.scheduler.v1.ListJobsRequest
-	5,  // 24: duly.scheduler.v1.SchedulerService.PauseJob:input_type -> duly.scheduler.v1.PauseJobRequest
-	7,  // 25: duly.scheduler.v1.SchedulerService.ResumeJob:input_type -> duly.scheduler.v1.ResumeJobRequest
-	9,  // 26: duly.scheduler.v1.SchedulerService.TriggerJob:input_type -> duly.scheduler.v1.TriggerJobRequest
-	11, // 27: duly.scheduler.v1.WorkerService.Claim:input_type -> duly.scheduler.v1.ClaimRequest
-	14, // 28: duly.scheduler.v1.WorkerService.Keep:input_type -> duly.scheduler.v1.KeepRequest
-	18, // 29: duly.scheduler.v1.WorkerService.Return:input_type -> duly.scheduler.v1.ReturnRequest
-	2,  // 30: duly.scheduler.v1.SchedulerService.GetSchedulerStatus:output_type -> duly.scheduler.v1.GetSchedulerStatusResponse
-	4,  // 31: duly.scheduler.v1.SchedulerService.ListJobs:output_type -> duly.scheduler.v1.ListJobsResponse
-	6,  // 32: duly.scheduler.v1.SchedulerService.PauseJob:output_type -> duly.scheduler.v1.PauseJobResponse
-	8,  // 33: duly.scheduler.v1.SchedulerService.ResumeJob:output_type -> duly.scheduler.v1.ResumeJobResponse
-	10, // 34: duly.scheduler.v1.SchedulerService.TriggerJob:output_type -> duly.scheduler.v1.TriggerJobResponse
-	12, // 35: duly.scheduler.v1.WorkerService.Claim:output_type -> duly.scheduler.v1.ClaimResponse
-	16, // 36: duly.scheduler.v1.WorkerService.Keep:output_type -> duly.scheduler.v1.KeepResponse
-	20, // 37: duly.scheduler.v1.WorkerService.Return:output_type -> duly.scheduler.v1.ReturnResponse
-	30, // [30:38] is the sub-list for method output_type
-	22, // [22:30] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	24, // 11: duly.scheduler.v1.ClaimRequest.lease:type_name -> google.protobuf.Duration
+	24, // 12: duly.scheduler.v1.ClaimRequest.wait:type_name -> google.protobuf.Duration
+	23, // 13: duly.scheduler.v1.ClaimResponse.next_due_at:type_name -> google.protobuf.Timestamp
+	22, // 14: duly.scheduler.v1.LifeSign.usage:type_name -> duly.scheduler.v1.LifeSign.UsageEntry
+	14, // 15: duly.scheduler.v1.LifeSign.output:type_name -> duly.scheduler.v1.Output
+	13, // 16: duly.scheduler.v1.KeepRequest.runs:type_name -> duly.scheduler.v1.LifeSign
+	16, // 17: duly.scheduler.v1.KeepResponse.runs:type_name -> duly.scheduler.v1.KeptRun
+	14, // 18: duly.scheduler.v1.End.output:type_name -> duly.scheduler.v1.Output
+	18, // 19: duly.scheduler.v1.ReturnRequest.runs:type_name -> duly.scheduler.v1.End
+	11, // 20: duly.scheduler.v1.ReturnRequest.claim:type_name -> duly.scheduler.v1.ClaimRequest
+	23, // 21: duly.scheduler.v1.ReturnedRun.next_due_at:type_name -> google.protobuf.Timestamp
+	20, // 22: duly.scheduler.v1.ReturnResponse.runs:type_name -> duly.scheduler.v1.ReturnedRun
+	12, // 23: duly.scheduler.v1.ReturnResponse.claimed:type_name -> duly.scheduler.v1.ClaimResponse
+	1,  // 24: duly.scheduler.v1.SchedulerService.GetSchedulerStatus:input_type -> duly.scheduler.v1.GetSchedulerStatusRequest
+	3,  // 25: duly.scheduler.v1.SchedulerService.ListJobs:input_type -> duly.scheduler.v1.ListJobsRequest
+	5,  // 26: duly.scheduler.v1.SchedulerService.PauseJob:input_type -> duly.scheduler.v1.PauseJobRequest
+	7,  // 27: duly.scheduler.v1.SchedulerService.ResumeJob:input_type -> duly.scheduler.v1.ResumeJobRequest
+	9,  // 28: duly.scheduler.v1.SchedulerService.TriggerJob:input_type -> duly.scheduler.v1.TriggerJobRequest
+	11, // 29: duly.scheduler.v1.WorkerService.Claim:input_type -> duly.scheduler.v1.ClaimRequest
+	15, // 30: duly.scheduler.v1.WorkerService.Keep:input_type -> duly.scheduler.v1.KeepRequest
+	19, // 31: duly.scheduler.v1.WorkerService.Return:input_type -> duly.scheduler.v1.ReturnRequest
+	2,  // 32: duly.scheduler.v1.SchedulerService.GetSchedulerStatus:output_type -> duly.scheduler.v1.GetSchedulerStatusResponse
+	4,  // 33: duly.scheduler.v1.SchedulerService.ListJobs:output_type -> duly.scheduler.v1.ListJobsResponse
+	6,  // 34: duly.scheduler.v1.SchedulerService.PauseJob:output_type -> duly.scheduler.v1.PauseJobResponse
+	8,  // 35: duly.scheduler.v1.SchedulerService.ResumeJob:output_type -> duly.scheduler.v1.ResumeJobResponse
+	10, // 36: duly.scheduler.v1.SchedulerService.TriggerJob:output_type -> duly.scheduler.v1.TriggerJobResponse
+	12, // 37: duly.scheduler.v1.WorkerService.Claim:output_type -> duly.scheduler.v1.ClaimResponse
+	17, // 38: duly.scheduler.v1.WorkerService.Keep:output_type -> duly.scheduler.v1.KeepResponse
+	21, // 39: duly.scheduler.v1.WorkerService.Return:output_type -> duly.scheduler.v1.ReturnResponse
+	32, // [32:40] is the sub-list for method output_type
+	24, // [24:32] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_duly_scheduler_v1_scheduler_proto_init() }
@@ -1611,7 +1697,7 @@ func file_duly_scheduler_v1_scheduler_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_duly_scheduler_v1_scheduler_proto_rawDesc), len(file_duly_scheduler_v1_scheduler_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

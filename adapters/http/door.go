@@ -6,19 +6,38 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/memos"
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/door"
 )
 
-// The mount of MemOS' API: its routes in our table, and the interface that they need from their host.
+// The mount of other runtimes' APIs: their routes in our table, and the interface that they need from their host.
+
+// Door is the API of another runtime that a handler mounts, such as that of package langgraph.
+type Door = door.Door
 
 // memos are the routes of MemOS' API.
-// They are mounted as routes of our own, so that admission, limits and
-// logging are the same for both APIs.
 func (a *api) memos() []route {
-	var table []route
-	for _, m := range memos.Routes(a.scheduler, &host{a: a}, memos.Config{
+	return mounted(memos.Routes(a.scheduler, &host{a: a}, memos.Config{
 		Clock: a.config.Clock, MaxWaits: a.config.MaxWaits, Waits: &a.waits, Stopping: a.config.Stopping,
-	}) {
-		rt := route{Call: operation.Call{Method: m.Method, Path: m.Path, NoHead: m.Endless, Submits: m.Submits}, answer: m.Respond, stream: m.Stream}
+	}))
+}
+
+// doors are the routes of the APIs that the configuration mounts.
+func doors(a *api) (table []route) {
+	for _, d := range a.config.Doors {
+		table = append(table, mounted(d.Routes(a.scheduler, &host{a: a}))...)
+	}
+	return table
+}
+
+// mounted are the routes of another API. They are mounted as routes of our own, so that admission, limits and
+// logging are the same for all APIs.
+func mounted(routes []door.Route) []route {
+	var table []route
+	for _, m := range routes {
+		rt := route{
+			Call:   operation.Call{Method: m.Method, Path: m.Path, NoHead: m.Endless, Submits: m.Submits},
+			answer: m.Respond, stream: m.Stream, keyHeader: m.KeyHeader,
+		}
 		if m.Reads {
 			rt.Needs = ScopeRead
 		}
@@ -31,8 +50,8 @@ func (a *api) memos() []route {
 // cold start loads each.
 type host struct{ a *api }
 
-// A method that memos needs and the host lacks shows here.
-var _ memos.Host = (*host)(nil)
+// A method that a door needs and the host lacks shows here.
+var _ door.Host = (*host)(nil)
 
 // Allow refuses agents that the grant of a request does not cover.
 func (h *host) Allow(r *http.Request, agents ...string) error {
