@@ -96,8 +96,14 @@ func build(t *testing.T) string {
 // daemon starts a daemon and returns the address of its API.
 func daemon(t *testing.T, program, redis string, env ...string) string {
 	t.Helper()
+	return daemonOf(t, program, redis, config, env...)
+}
+
+// daemonOf is daemon with a file.
+func daemonOf(t *testing.T, program, redis, text string, env ...string) string {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "duly.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	cmd := exec.Command(program, "daemon", "-c", file, "--redis", redis, "--grace", "1s")
 	cmd.Env = append(os.Environ(), append(env, approvalsSecret)...)
 	log, err := cmd.StderrPipe()

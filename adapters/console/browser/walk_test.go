@@ -38,7 +38,13 @@ var pages = []walked{
 	{"attack", "/ui/task?agent=dora&id=" + url.QueryEscape(`"><script>window.attacked=1</script>`)},
 	{"attacked", "/ui/agent?agent=dora"},
 	{"dead", "/ui/dead"},
+	{"charts", "/ui/charts?over=7d"},
+	{"hour", "/ui/charts"},
+	{"kind", "/ui/charts?kind=sync&over=24h"},
 	{"kinds", "/ui/kinds"},
+	{"held", "/ui/held"},
+	{"running", "/ui/task?agent=cleo&id=long-research"},
+	{"sorted", "/ui/tasks?sort=due"},
 	{"pauses", "/ui/pauses"},
 	{"processes", "/ui/processes"},
 	{"events", "/ui/events"},
@@ -49,7 +55,7 @@ var pages = []walked{
 }
 
 // The pictures that the documents have; they are as wide as a page of text is on a screen.
-var documented = []string{"now", "tasks", "approvals", "agent", "task", "dead", "next"}
+var documented = []string{"now", "tasks", "approvals", "charts", "agent", "task", "dead", "next"}
 
 // In a browser every page can be read by all, breaks no rule of its own policy, and fits a telephone; every control does what it says.
 func TestTheConsoleInABrowser(t *testing.T) {
@@ -80,6 +86,7 @@ func TestTheConsoleInABrowser(t *testing.T) {
 	t.Run("keyboard", func(t *testing.T) { keyboard(b) })
 	t.Run("without scripts", func(t *testing.T) { plain(b) })
 	if *shots != "" {
+		past(t, redis)
 		picture(b)
 	}
 	t.Run("sign in", func(t *testing.T) { signIn(t, daemon(t, program, redis, "DULY_TOKEN=secret")) })
