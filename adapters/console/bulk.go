@@ -27,6 +27,7 @@ type bulkPage struct {
 	Danger  bool   // the number has to be typed
 	Chosen  []fact // the filter
 	Back    string
+	Live    string // the live tasks of the same choice, once some are due again
 }
 
 // refusedRow is a task that was not changed, and why.
@@ -126,6 +127,9 @@ func (c *console) bulk(v *visit) (*page, error) {
 		if err != nil && !errors.Is(err, model.ErrCount) { // more have come since: the page asks again
 			return nil, err
 		}
+	}
+	if do == operate.BulkReplay && p.Step.Changed > 0 {
+		p.Live = f.with("status", "").with("cause", "").with("text", "").with("since", "").with("until", "").at("/tasks")
 	}
 	for _, r := range p.Step.Refused {
 		p.Refused = append(p.Refused, refusedRow{r.Agent, r.ID, r.Error})

@@ -46,6 +46,9 @@ type Options struct {
 	Stopping <-chan struct{}
 	// Logger gets what went wrong on this side. Nothing is logged if nil.
 	Logger *slog.Logger
+	// TraceURL is where the trace of a task is, with {trace_id} in place of its id, as in https://traces.example/trace/{trace_id}. The page of a task
+	// that has a trace leads there.
+	TraceURL string
 	// Clock is what relative times are counted from: core.SystemClock if nil.
 	Clock core.Clock
 }
@@ -87,17 +90,19 @@ func (c *console) table() map[string]map[string]route {
 	filtered := func(more ...string) []string { return append(append([]string{}, filterNames...), more...) }
 	target := []string{"do", "agent", "id", "kind", "key", "each", "unit", "per"}
 	return map[string]map[string]route{
-		Path:                get(route{answer: c.now}),
+		Path:                get(route{query: []string{"over"}, answer: c.now}),
+		Path + "/charts":    get(route{query: []string{"over", "kind"}, answer: c.charts}),
 		Path + "/agents":    get(route{query: []string{"prefix", "cursor"}, answer: c.agents}),
 		Path + "/agent":     get(route{query: []string{"agent", "status", "kind", "cursor"}, answer: c.agent}),
 		Path + "/task":      get(route{query: []string{"agent", "id"}, answer: c.task}),
-		Path + "/tasks":     get(route{query: filtered("cursor"), answer: c.tasks}),
+		Path + "/tasks":     get(route{query: filtered("cursor", "sort"), answer: c.tasks}),
 		Path + "/find":      get(route{query: []string{"q"}, answer: c.find}),
 		Path + "/dead":      get(route{query: filtered("more"), answer: c.dead}),
 		Path + "/approvals": get(route{query: []string{"agent", "cursor"}, answer: c.approvals}),
 		Path + "/answer":    post(route{query: []string{"agent", "id", "key", "fence"}, answer: c.answer}),
 		Path + "/replay":    post(route{answer: c.replay}),
 		Path + "/bulk":      post(route{query: filtered("do", "cursor"), answer: c.bulk}),
+		Path + "/held":      get(route{answer: c.held}),
 		Path + "/kinds":     get(route{answer: c.kinds}),
 		Path + "/pauses":    get(route{query: []string{"cursor"}, answer: c.pauses}),
 		Path + "/processes": get(route{answer: c.processes}),
@@ -110,6 +115,7 @@ func (c *console) table() map[string]map[string]route {
 		Path + "/limit":     post(route{answer: c.setLimit}),
 		Path + "/budget":    post(route{answer: c.setBudget}),
 		Path + "/edit":      post(route{query: []string{"agent", "id"}, answer: c.edit}),
+		Path + "/again":     post(route{query: []string{"agent", "id"}, answer: c.again}),
 		Path + "/signin":    post(route{open: true, answer: c.signIn}),
 		Path + "/signout":   post(route{open: true, answer: c.signOut}),
 	}

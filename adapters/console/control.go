@@ -65,9 +65,10 @@ func verbs() map[string]verb {
 // said is what a page says of the form before.
 var said = map[string]string{
 	"paused": "Paused: no run starts before it is resumed. Runs under way continue.", "resumed": "Resumed.", "run": "The task is due now.",
-	"replayed": "The task is due again, with all its attempts.", "cancelled": "Cancelled.", "deleted": "Deleted.", "forgotten": "Forgotten.",
+	"replayed": "The task is due again, with all its attempts. This page shows how its run ends.",
+	"replaced": "The task is due again with the changed payload and all its attempts. This page shows how its run ends.", "cancelled": "Cancelled.", "deleted": "Deleted.", "forgotten": "Forgotten.",
 	"limited": "The limit is set: it counts from the next claim on.", "lifted": "The limit is lifted.", "budgeted": "The budget is set: it counts from the next claim on.",
-	"unbudgeted": "The budget is lifted.", "edited": "Changed: all other fields, the history and the pauses stay.", "bulk": "Replayed: the tasks are due again.",
+	"unbudgeted": "The budget is lifted.", "edited": "Changed: all other fields, the history and the pauses stay.", "bulk": "Replayed: the tasks are due again. They are among the live ones until they end; one that fails again comes back here.",
 	"answered": "Answered: the task continues.",
 }
 

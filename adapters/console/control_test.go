@@ -92,7 +92,7 @@ func TestWideControls(t *testing.T) {
 	t.Parallel()
 	f := filled(t, console.Options{}).signIn("root")
 	ann := f.with(console.Options{Callers: callers()}).signIn("ann")
-	for _, to := range []string{"/ui/do?do=resume&kind=ok", "/ui/do?do=pause&key=k", "/ui/do?do=pause", "/ui/bulk?kind=bad", "/ui/limit", "/ui/budget", "/ui/edit?agent=bob&id=x", "/ui/key"} {
+	for _, to := range []string{"/ui/do?do=resume&kind=ok", "/ui/do?do=pause&key=k", "/ui/do?do=pause", "/ui/bulk?kind=bad", "/ui/limit", "/ui/budget", "/ui/edit?agent=bob&id=x", "/ui/again?agent=bob&id=x", "/ui/key"} {
 		assert.Equal(t, 403, ann.post(to, "key", "k").status, to)
 	}
 	assert.Equal(t, 303, f.post("/ui/do?do=resume&kind=ok").status)

@@ -35,6 +35,7 @@ type deadRow struct {
 
 	Share, Names, Of string // of all that were counted; the kinds; how many agents
 	List             string
+	Spark            spark // when they ended, from the first of all until now
 	Orders           []bulkOrder
 }
 
@@ -75,7 +76,7 @@ func (c *console) dead(v *visit) (*page, error) {
 		p.On = f.at("/dead", "more", "1")
 	}
 	steers := v.steers(f["agent"])
-	p.Groups, p.Others = t.rows(failed, steers)
+	p.Groups, p.Others = t.rows(failed, steers, v.now)
 	if steers && t.total > 0 {
 		p.Orders = ordersFor(failed)
 	}
@@ -144,7 +145,13 @@ func (t *tally) countOn(v *visit, s *core.Scheduler, l core.List) error {
 }
 
 // rows are the largest groups, and how many others there are.
-func (t *tally) rows(failed filter, steers bool) ([]deadRow, int) {
+func (t *tally) rows(failed filter, steers bool, now time.Time) ([]deadRow, int) {
+	first := now
+	for _, g := range t.groups {
+		if g.First.Before(first) {
+			first = g.First
+		}
+	}
 	groups := slices.SortedFunc(maps.Values(t.groups), func(a, b *inspect.DeadGroup) int {
 		return cmp.Or(cmp.Compare(b.Tasks, a.Tasks), b.Last.Compare(a.Last), strings.Compare(a.Cause, b.Cause))
 	})
@@ -153,13 +160,27 @@ func (t *tally) rows(failed filter, steers bool) ([]deadRow, int) {
 	for _, g := range groups[:len(groups)-others] {
 		alike := failed.with("cause", g.Cause)
 		row := deadRow{DeadGroup: *g, Share: percent(int64(g.Tasks), int64(t.total)), Names: mostOf(g.Kinds), Of: counted(len(g.Agents), "agent"), List: alike.at("/tasks")}
-		row.Kinds, row.Agents = nil, nil // the count goes on with these while the page is written
+		row.Spark = endsOf(g.Ended, first, now)
+		row.Kinds, row.Agents, row.Ended = nil, nil, nil // the count goes on with these while the page is written
 		if steers {
 			row.Orders = ordersFor(alike)
 		}
 		out = append(out, row)
 	}
 	return out, others
+}
+
+// deadSteps is how many parts the line of a group has.
+const deadSteps = 32
+
+// endsOf draws how many tasks ended when, between two times.
+func endsOf(ended []time.Time, first, now time.Time) spark {
+	values := make([]float64, deadSteps)
+	whole := max(now.Sub(first), time.Second)
+	for _, at := range ended {
+		values[min(max(int(deadSteps*float64(at.Sub(first))/float64(whole)), 0), deadSteps-1)]++
+	}
+	return sparkOf(values, "when they failed, over the last "+rough(whole))
 }
 
 // mostOf names the kinds of which there are most.

@@ -70,6 +70,37 @@ func TestDeadTasksAreCountedOverAll(t *testing.T) {
 	f.get("/ui/dead?agent=agent-1").says(t, "<strong>118</strong>", "a count is shown for some seconds")
 }
 
+// A group shows when its tasks have failed, and what a replay did is said, with where to see the rest. A dead task has its payload changed and is replayed
+// by one form.
+func TestReplayWithAnotherPayload(t *testing.T) {
+	t.Parallel()
+	f := deadMany(t, 8, console.Options{})
+	a := f.get("/ui/dead")
+	a.says(t, "when they failed, over the last")
+	a.says(t, `<polyline points="`)
+	a = f.get("/ui/task?agent=agent-3&id=3")
+	a.says(t, "Change the payload and replay")
+	a.says(t, `rows="6">3</textarea>`)
+	a = f.post("/ui/again?agent=agent-3&id=3", "was_payload", "3", "payload", "{")
+	assert.Equal(t, 400, a.status)
+	a.says(t, "must be JSON")
+	a = f.post("/ui/again?agent=agent-3&id=3", "was_payload", "3", "payload", "4444")
+	require.Equal(t, 303, a.status)
+	assert.Equal(t, "/ui/task?agent=agent-3&id=3&said=replaced", a.header.Get("Location"))
+	info, err := f.scheduler.Task(t.Context(), "agent-3", "3")
+	require.NoError(t, err)
+	assert.Equal(t, "4444", string(info.Payload))
+	assert.Equal(t, core.StatusWaiting, info.Status)
+	f.get("/ui/task?agent=agent-3&id=3&said=replaced").says(t, "due again with the changed payload")
+	f.get("/ui/task?agent=agent-3&id=3").lacks(t, "Change the payload and replay")
+	require.Equal(t, 409, f.post("/ui/again?agent=agent-3&id=3", "was_payload", "3", "payload", "5").status)
+	a = f.post("/ui/again?agent=agent-5&id=5", "was_payload", "5", "payload", "5")
+	assert.Equal(t, "/ui/task?agent=agent-5&id=5&said=replayed", a.header.Get("Location"))
+	a = f.post("/ui/bulk?do=replay&status=failed&kind=mail", "count", "6")
+	a.says(t, "6 of 6 tasks are due again.")
+	a.says(t, `href="/ui/tasks?kind=mail"`)
+}
+
 // Many visitors may look at once, at many choices.
 func TestDeadTasksAreCountedOnceAtATime(t *testing.T) {
 	t.Parallel()

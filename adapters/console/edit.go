@@ -82,6 +82,30 @@ func (c *console) edit(v *visit) (*page, error) {
 	return &page{to: withSaid(taskURL(agent, id), "edited")}, nil
 }
 
+// again replays a dead task with the payload of a form, in one step: with its own if that was not changed.
+func (c *console) again(v *visit) (*page, error) {
+	agent, id, form := v.q.Get("agent"), v.q.Get("id"), v.r.PostForm
+	if v.options.ReadOnly {
+		return nil, errReadOnly
+	}
+	if err := v.may(model.ActionControl, agent); err != nil {
+		return nil, err
+	}
+	lines := func(name string) string { return strings.TrimSpace(strings.ReplaceAll(form.Get(name), "\r\n", "\n")) }
+	is, said := lines("payload"), "replayed"
+	var payload json.RawMessage
+	if is != lines("was_payload") {
+		if is != "" && !json.Valid([]byte(is)) {
+			return nil, &core.InvalidError{Field: "payload", Reason: "must be JSON: texts stand in quotes"}
+		}
+		payload, said = json.RawMessage(is), "replaced"
+	}
+	if _, err := c.scheduler.ReplayWith(v.r.Context(), agent, id, payload); err != nil {
+		return nil, err
+	}
+	return &page{to: withSaid(taskURL(agent, id), said)}, nil
+}
+
 // setBudget sets a budget, or lifts it: as the form says.
 func (c *console) setBudget(v *visit) (*page, error) {
 	if v.options.ReadOnly {

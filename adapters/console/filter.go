@@ -3,10 +3,12 @@ package console
 // The choice of tasks that a page shows, and that an order for all of them is about: every part of it is in the address.
 
 import (
+	"cmp"
 	"maps"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
@@ -94,6 +96,74 @@ func (f filter) list(v *visit) (core.List, error) {
 		l.Until, err = v.scheduler.TimeOrAgo(v.r.Context(), "until", f["until"])
 	}
 	return l, err
+}
+
+// Orders that a list of tasks can have, in addresses.
+var sorts = []struct{ name, label string }{{"", "as found"}, {"due", "Due, soonest first"}, {"ended", "Ended, last first"}, {"created", "Created, last first"}}
+
+// sortWord says by what a sorted list is in order.
+func sortWord(by string) string {
+	for _, s := range sorts {
+		if s.name == by {
+			return strings.ToLower(s.label)
+		}
+	}
+	return by
+}
+
+// orderIn says by what the list of the filter is in order, where it is not sorted.
+func (f filter) orderIn() string {
+	ended := f["status"] == "failed" || f["status"] == "" && f.has("since", "until")
+	switch status := f["status"]; {
+	case f["agent"] != "" && status == "waiting":
+		return "by due time"
+	case f["agent"] != "" && (status != "" && status != overdue || ended):
+		return "by id"
+	case f["agent"] != "":
+		return "waiting ones by due time, then running, held and ended ones, by id"
+	case ended:
+		return "the last ended first"
+	case status == "in_progress":
+		return "by the end of their leases"
+	case status == overdue:
+		return "agents that have waited longest first"
+	default:
+		return "agent by agent, in no order of their own"
+	}
+}
+
+// sorted puts tasks into an order.
+func sorted(tasks []core.TaskInfo, by string) {
+	key := func(t *core.TaskInfo) (at time.Time, last bool) {
+		switch by {
+		case "due":
+			return t.NextRun, false
+		case "ended":
+			return t.Finished, true
+		default:
+			return t.Submitted, true
+		}
+	}
+	slices.SortStableFunc(tasks, func(a, b core.TaskInfo) int {
+		x, last := key(&a)
+		y, _ := key(&b)
+		switch {
+		case x.IsZero() || y.IsZero(): // what has no such time comes last
+			return cmp.Compare(truth(x.IsZero()), truth(y.IsZero()))
+		case last:
+			return y.Compare(x)
+		default:
+			return x.Compare(y)
+		}
+	})
+}
+
+// truth is 1 for true.
+func truth(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // narrows reports whether the filter has a part beside the status.

@@ -68,7 +68,7 @@ func (f *facts) work() []finding {
 	case f.Busy():
 		return []finding{{State: isBad, Text: text + " All slots are in use: start another process, or give these more.", Label: "Processes", To: Path + "/processes"}}
 	default:
-		return []finding{{State: isBad, Text: text + " A pause of everything, a limit or a budget may hold it back.", Label: "Pauses", To: Path + "/pauses"}}
+		return []finding{{State: isBad, Text: text + " A pause of everything, a limit or a budget may hold it back.", Label: "See what is held", To: Path + "/held"}}
 	}
 }
 
@@ -109,7 +109,7 @@ func (f *facts) paused() []finding {
 	if f.Stats.Held == 0 {
 		return nil
 	}
-	return []finding{{State: isWarn, Text: sentence(counted(f.Stats.Held, "due task") + " held back by pauses"), Label: "See the pauses", To: Path + "/pauses"}}
+	return []finding{{State: isWarn, Text: sentence(counted(f.Stats.Held, "due task") + " held back by pauses"), Label: "See what is held", To: Path + "/held"}}
 }
 
 // failures looks for what keeps failing.

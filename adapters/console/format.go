@@ -23,8 +23,11 @@ import (
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"when": when, "took": took, "count": counting, "counting": counting, "named": named, "state": func(t core.TaskInfo, now time.Time) badge { return stateOf(&t, now) }, "outcome": outcomeOf, "asset": func(name string) string { return assetPath + name + "?v=" + version(name) },
-		"task": taskURL, "edit": editURL, "agent": agentURL, "act": act, "actOn": actOn, "short": short, "percent": percent, "schedule": func(t core.TaskInfo) string { return scheduleOf(&t) },
+		"kindTo": func(kind string) string { return kindURL(kind, "") }, "task": taskURL, "edit": editURL, "again": func(agent, id string) string {
+			return Path + "/again?" + url.Values{"agent": {agent}, "id": {id}}.Encode()
+		}, "agent": agentURL, "act": act, "actOn": actOn, "short": short, "percent": percent, "schedule": func(t core.TaskInfo) string { return scheduleOf(&t) },
 		"fine": func() badge { return badge{"good", "fine"} }, "everything": func() core.Target { return core.Target{} }, "len64": func(runs []runRow) int64 { return int64(len(runs)) },
+		"mid": func(y int) int { return y + 10 }, "low": func(y int) int { return y + 5 },
 		"inc": func(n int) int { return n + 1 },
 	}
 }

@@ -53,21 +53,37 @@ func (c *console) kinds(v *visit) (*page, error) {
 		p.Limits = append(p.Limits, limitRow{LimitUse: l, Bound: boundOf(&l), About: l.About.String()})
 	}
 	for i := range f.Budgets {
-		b := f.Budgets[i]
-		row := budgetRow{BudgetUse: b, Text: b.Amount.String() + " " + b.About.String(), Percent: int(100 * float64(b.Used) / float64(b.Amount)), State: badge{"good", "in force"}}
-		if b.About.Each != "" {
-			row.Percent = 0
-			if len(b.Shares) > 0 {
-				row.Percent = int(100 * float64(b.Shares[0].Used) / float64(b.Amount))
-			}
+		p.Budgets = append(p.Budgets, budgetRowOf(f.Budgets[i]))
+	}
+	if f.Windows {
+		if err := drawDay(v, p.Kinds); err != nil {
+			return nil, err
 		}
-		if b.UsedUp > 0 {
-			row.State = badge{"bad", "used up"}
-		}
-		p.Budgets = append(p.Budgets, row)
 	}
 	v.now = f.Stats.Now
 	return &page{name: "kinds", title: "Kinds and limits", body: p}, nil
+}
+
+// budgetRowOf is a budget, and how much of it is used: of one that counts each by itself, by the one that has used most.
+func budgetRowOf(b store.BudgetUse) budgetRow {
+	row := budgetRow{BudgetUse: b, Text: b.Amount.String() + " " + b.About.String(), Percent: int(100 * b.Share()), State: badge{"good", "in force"}}
+	if b.UsedUp > 0 {
+		row.State = badge{"bad", "used up"}
+	}
+	return row
+}
+
+// drawDay draws what ran of each kind within a day.
+func drawDay(v *visit, kinds []kindRow) error {
+	day := periods[1]
+	trend, err := v.scheduler.Trend(v.r.Context(), day.of, day.steps)
+	if err != nil {
+		return err
+	}
+	for i := range kinds {
+		kinds[i].Spark = day.curve(kinds[i].Kind, trend.Of(kinds[i].Kind)).Spark
+	}
+	return nil
 }
 
 // boundOf is what a limit allows, in words.

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"encoding/xml"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -25,6 +27,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/output"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
@@ -40,6 +43,7 @@ type fixture struct {
 	fail      *atomic.Bool
 	events    *httpadapter.Events
 	cookies   map[string]string
+	elsewhere string // where pages may lead to, beside the console
 }
 
 // callers are those of the API: root may do everything, reader look at everything, ann steer one agent.
@@ -62,7 +66,10 @@ func setup(t *testing.T, options console.Options) *fixture {
 		return nil
 	}}
 	var err error
-	f.scheduler, err = core.New(spy, core.Config{Recent: st, Name: "worker"})
+	f.scheduler, err = core.New(struct {
+		*storetest.Spy
+		output.Keeper
+	}{spy, counted{st, st, f.calls}}, core.Config{Recent: counted{st, st, f.calls}, Name: "worker"})
 	require.NoError(t, err)
 	core.Handle(f.scheduler, "ok", func(_ context.Context, task *core.Task[json.RawMessage]) error {
 		return task.SetResult(map[string]int{"n": 1})
@@ -73,6 +80,29 @@ func setup(t *testing.T, options console.Options) *fixture {
 	}
 	f.handler = console.New(f.scheduler, options)
 	return f
+}
+
+// counted counts the calls that read counters of the last hours, and what runs have printed.
+type counted struct {
+	store.Recent
+	output.Keeper
+
+	calls *atomic.Int64
+}
+
+func (c counted) Window(ctx context.Context, slots int) ([]store.KindWindow, store.Millis, error) {
+	c.calls.Add(1)
+	return c.Recent.Window(ctx, slots)
+}
+
+func (c counted) Slots(ctx context.Context, each time.Duration, slots int) ([]store.Slot, store.Millis, error) {
+	c.calls.Add(1)
+	return c.Recent.Slots(ctx, each, slots)
+}
+
+func (c counted) Printed(ctx context.Context, agent, id string) ([]output.Run, error) {
+	c.calls.Add(1)
+	return c.Keeper.Printed(ctx, agent, id)
 }
 
 // asks is a handler that waits for a signal, and completes once that has come.
@@ -144,7 +174,7 @@ func (f *fixture) do(r *http.Request) answer {
 		}
 	}
 	if strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") && w.Body.Len() > 0 && res.StatusCode != http.StatusSeeOther {
-		_ = shape(f.T, w.Body.String())
+		_ = shape(f.T, strings.ReplaceAll(w.Body.String(), cmp.Or(f.elsewhere, "\x00"), "/"))
 	}
 	return answer{res.StatusCode, w.Header(), w.Body.String()}
 }

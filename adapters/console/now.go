@@ -15,6 +15,8 @@ type nowPage struct {
 	Tiles    []tile
 	Findings []finding
 	Charts   []chart
+	Periods  []periodLink
+	Self     string // the address of this page, with the period
 	Kinds    []kindRow
 	Windows  bool // something counts the runs of the last hours
 	Steers   bool
@@ -34,6 +36,7 @@ type kindRow struct {
 	Hour   inspect.KindWindow // of the last hour
 	State  badge
 	Target core.Target
+	Spark  spark // what ran of it within a day; empty where that is not shown
 }
 
 // facts are what the store and this process say of all tasks together.
@@ -53,13 +56,17 @@ func (c *console) now(v *visit) (*page, error) {
 	if err := v.may(model.ActionRead, ""); err != nil {
 		return single(err)
 	}
+	over, err := periodOf(v)
+	if err != nil {
+		return nil, err
+	}
 	f, err := c.read(v)
 	if err != nil {
 		return nil, err
 	}
 	p := nowPage{
 		Findings: f.findings(v.steers("")), Kinds: f.rows(), Windows: f.Windows, Steers: v.steers(""), Stats: f.Stats,
-		Empty: f.Stats.Submitted == 0,
+		Empty: f.Stats.Submitted == 0, Self: Path + "?over=" + over.Name,
 	}
 	asking, err := c.asking(v)
 	if err != nil {
@@ -67,9 +74,11 @@ func (c *console) now(v *visit) (*page, error) {
 	}
 	p.Tiles = f.tiles(asking)
 	if f.Windows {
-		if p.Charts, err = c.charts(v, ""); err != nil {
+		trend, err := c.scheduler.Trend(v.r.Context(), over.of, over.steps)
+		if err != nil {
 			return nil, err
 		}
+		p.Charts, p.Periods = over.small(&trend, trend.Steps), over.links(Path, nil)
 	}
 	v.now = f.Stats.Now // times are those of the store
 	return &page{name: "now", title: "Now", body: p}, nil
@@ -81,19 +90,6 @@ func single(err error) (*page, error) {
 		return &page{to: Path + "/agents"}, nil
 	}
 	return nil, err
-}
-
-// charts are those of a kind, or of all.
-func (c *console) charts(v *visit, kind string) ([]chart, error) {
-	hour, err := c.scheduler.Trend(v.r.Context(), kind, time.Hour, 12)
-	if err != nil {
-		return nil, err
-	}
-	day, err := c.scheduler.Trend(v.r.Context(), kind, 24*time.Hour, 48)
-	if err != nil {
-		return nil, err
-	}
-	return []chart{runsChart("Runs, last hour", &hour), runsChart("Runs, last 24 hours", &day), lagChart("Lag, last hour", &hour)}, nil
 }
 
 // tiles are the figures at the top.
@@ -117,11 +113,11 @@ func (f *facts) tiles(asking tile) []tile {
 	if slots > 0 {
 		running.Note = count(used) + " of " + counted(slots, "slot")
 	}
-	held := tile{Name: "Held", Value: count(s.Held), Note: "due, and paused", To: Path + "/pauses"}
+	held := tile{Name: "Held", Value: count(s.Held), Note: "due, and paused", To: Path + "/held"}
 	if s.Held > 0 {
 		held.Class = "warn"
 	}
-	dead := tile{Name: "Dead", Value: count(s.Failed), Note: "since the beginning", To: Path + "/dead"}
+	dead := tile{Name: "Dead", Value: count(s.Failed), Note: "of all time", To: Path + "/dead"}
 	waiting := tile{Name: "Waiting", Value: count(s.Waiting), Note: restingNote(s.Resting), To: filter{"status": "waiting"}.at("/tasks")}
 	all := []tile{next, running, waiting, asking, held, dead}
 	if f.Windows {
@@ -140,7 +136,7 @@ func restingNote(n int64) string {
 
 // lag is the tile of how late runs were in the last hour: it shows the kind that was latest, which a sum would hide.
 func (f *facts) lag() tile {
-	t := tile{Name: "Lag, p95", Value: "–", Note: "no run in the last hour"}
+	t := tile{Name: "Lag, p95", Value: "–", Note: "no run in the last hour", To: Path + "/charts"}
 	var worst *inspect.KindWindow
 	for i := range f.Hour.Kinds {
 		if k := &f.Hour.Kinds[i]; worst == nil || k.LagP95 > worst.LagP95 {
@@ -148,7 +144,7 @@ func (f *facts) lag() tile {
 		}
 	}
 	if worst != nil {
-		t.Value, t.Note = took(worst.LagP95), "last hour, latest: "+short(worst.Kind)
+		t.Value, t.Note = took(worst.LagP95), "1 h, "+short(worst.Kind)
 	}
 	return t
 }

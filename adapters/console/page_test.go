@@ -42,6 +42,7 @@ func filled(t *testing.T, options console.Options) *fixture {
 	assert.NoError(t, f.scheduler.Pause(ctx, core.Target{Kind: "ok"}, core.Pause{By: "ops", Reason: "a move"}))
 	assert.NoError(t, f.scheduler.SetLimits(ctx, core.Limit{About: core.LimitTarget{Kind: "ok"}, Concurrency: 2}))
 	assert.NoError(t, f.scheduler.SetBudgets(ctx, core.Budget{About: core.BudgetTarget{LimitTarget: core.LimitTarget{Each: "agent"}, Unit: "runs", Per: "day"}, Amount: core.AmountOf(10)}))
+	f.scheduler.Announce(ctx) // it measures what waits, and what is used
 	_, err := f.scheduler.SetProfile(ctx, core.Profile{Agent: "ann", Zone: "Europe/Berlin", Quiet: []core.QuietHours{quiet}, Labels: map[string]string{"team": "care"}})
 	assert.NoError(t, err)
 	return f
@@ -61,8 +62,10 @@ func TestPages(t *testing.T) {
 		ann   int // the status for somebody who may see one agent
 		says  []string
 	}{
-		{"/ui", nil, 200, 303, []string{"Runs, last hour", "paused", "bad", "2 failures"}},
-		{"/ui/", nil, 200, 303, []string{"Runs, last hour"}},
+		{"/ui", nil, 200, 303, []string{"Runs</strong>", "paused", "bad", "2 failures", "−45 min", ">7 days<"}},
+		{"/ui", []string{"over", "7d"}, 200, 303, []string{"−6 d", `hx-get="/ui?over=7d"`}},
+		{"/ui", []string{"over", "2d"}, 400, 303, []string{"must be 1h, 24h or 7d"}},
+		{"/ui/", nil, 200, 303, []string{"Runs</strong>"}},
 		{"/ui/agents", nil, 200, 200, []string{">ann<", ">bob<"}},
 		{"/ui/agents", []string{"prefix", "bo"}, 200, 303, []string{">bob<", "2 agents looked at"}},
 		{"/ui/agents", []string{"prefix", "zed"}, 200, 303, []string{"begins with “zed”"}},
@@ -97,6 +100,13 @@ func TestPages(t *testing.T) {
 		{"/ui/dead", []string{"agent", "ann"}, 200, 200, []string{"boom 7", "1 agent"}},
 		{"/ui/dead", []string{"kind", "ok"}, 200, 403, []string{"No dead task is like that."}},
 		{"/ui/kinds", nil, 200, 403, []string{"kind &#34;ok&#34;", "2 runs at once", "10 runs a day of each agent"}},
+		{"/ui/kinds", nil, 200, 403, []string{`class="spark"`, "/ui/charts?kind=ok"}},
+		{"/ui/charts", nil, 200, 403, []string{"4 runs, 2 failures", "p95 at most", "3 tasks when last measured", "runs a day of each agent", "By kind", "/ui/charts?kind=bad&amp;over=1h"}},
+		{"/ui/charts", []string{"over", "7d"}, 200, 403, []string{"4 runs, 2 failures", "−6 d"}},
+		{"/ui/charts", []string{"over", "24h", "kind", "bad"}, 200, 403, []string{"2 runs, 2 failures", "0 tasks when last measured", "Failures ever", "Pause"}},
+		{"/ui/charts", []string{"kind", "none"}, 200, 403, []string{"No kind of this name", "0 runs, 0 failures"}},
+		{"/ui/charts", []string{"over", "1y"}, 400, 403, []string{"must be 1h, 24h or 7d"}},
+		{"/ui/held", nil, 200, 403, []string{"kind &#34;ok&#34;", "a move", "by ops", "/ui/tasks?kind=ok&amp;status=waiting", "Resume"}},
 		{"/ui/pauses", nil, 200, 403, []string{"a move", "ops", "Resume"}},
 		{"/ui/pauses", []string{"cursor", strings.Repeat("x", 3000)}, 400, 403, nil},
 		{"/ui/processes", nil, 200, 403, []string{"worker"}},
@@ -143,7 +153,7 @@ func TestReadersSeeNoControls(t *testing.T) {
 		"reader": f.with(console.Options{Callers: callers()}).signIn("reader"), "read-only": f.with(console.Options{Callers: callers(), ReadOnly: true}).signIn("root"),
 	} {
 		for _, path := range []string{
-			"/ui", "/ui/tasks", "/ui/tasks?status=failed", "/ui/approvals", "/ui/agents", "/ui/agent?agent=ann", "/ui/task?agent=ann&id=later", "/ui/task?agent=bob&id=refund", "/ui/dead", "/ui/kinds", "/ui/pauses", "/ui/processes", "/ui/next",
+			"/ui", "/ui/tasks", "/ui/tasks?status=failed", "/ui/approvals", "/ui/agents", "/ui/agent?agent=ann", "/ui/task?agent=ann&id=later", "/ui/task?agent=bob&id=refund", "/ui/dead", "/ui/kinds", "/ui/charts", "/ui/charts?kind=ok", "/ui/held", "/ui/pauses", "/ui/processes", "/ui/next",
 		} {
 			a := v.get(path)
 			assert.Equal(t, 200, a.status, path)
@@ -194,7 +204,7 @@ func TestAStoreThatIsAway(t *testing.T) {
 	t.Parallel()
 	f := filled(t, console.Options{}).signIn("root")
 	f.fail.Store(true)
-	for _, path := range []string{"/ui", "/ui/tasks", "/ui/tasks?agent=ann", "/ui/approvals", "/ui/agents", "/ui/agent?agent=ann", "/ui/task?agent=ann&id=done", "/ui/dead", "/ui/kinds", "/ui/pauses"} {
+	for _, path := range []string{"/ui", "/ui/tasks", "/ui/tasks?agent=ann", "/ui/approvals", "/ui/agents", "/ui/agent?agent=ann", "/ui/task?agent=ann&id=done", "/ui/dead", "/ui/kinds", "/ui/charts?kind=ok", "/ui/held", "/ui/pauses"} {
 		a := f.get(path)
 		assert.Equal(t, 503, a.status, path)
 		a.says(t, "Check that Redis is running", path)
@@ -208,8 +218,8 @@ func TestPagesCostFewCalls(t *testing.T) {
 	t.Parallel()
 	f := filled(t, console.Options{}).signIn("root")
 	paths := []string{
-		"/ui", "/ui/tasks", "/ui/tasks?status=failed", "/ui/tasks?status=in_progress", "/ui/tasks?status=overdue", "/ui/tasks?agent=ann", "/ui/tasks?text=none", "/ui/tasks?status=failed&text=none",
-		"/ui/approvals", "/ui/agents", "/ui/agents?prefix=z", "/ui/agent?agent=ann", "/ui/task?agent=ann&id=done", "/ui/dead", "/ui/kinds", "/ui/pauses", "/ui/processes",
+		"/ui", "/ui/tasks", "/ui/tasks?status=failed", "/ui/tasks?status=in_progress", "/ui/tasks?status=overdue", "/ui/tasks?agent=ann", "/ui/tasks?text=none", "/ui/tasks?sort=created", "/ui/tasks?status=failed&text=none",
+		"/ui/approvals", "/ui/agents", "/ui/agents?prefix=z", "/ui/agent?agent=ann", "/ui/task?agent=ann&id=done", "/ui/dead", "/ui/kinds", "/ui/charts", "/ui/charts?over=7d&kind=ok", "/ui/held", "/ui/pauses", "/ui/processes",
 	}
 	cost := func() (out []int64) {
 		for _, path := range paths {

@@ -31,6 +31,13 @@ type taskPage struct {
 	Live     bool
 	Schedule string
 	Asks     *question // what it asks a person; nil for nothing
+	Again    string    // the payload of a dead task, to be replayed with another
+	Replays  bool
+	Running  *running // nil if no run is under way
+	Tree     *tree    // what its runs have submitted; nil for nothing
+	Trace    string   // where its trace is
+	Output   []printed
+	Every    string // how often the page is fresh
 }
 
 // fact is one thing that is known of a task.
@@ -117,10 +124,22 @@ func (c *console) task(v *visit) (*page, error) {
 		asks := v.questionOf(t, 0)
 		p.Asks = &asks
 	}
+	p.Running, p.Trace = runningOf(&e), traceURL(c.options.TraceURL, t)
+	if p.Tree, err = treeOf(v, t, p.Running); err != nil {
+		return nil, err
+	}
+	if p.Output, err = outputOf(v, t); err != nil {
+		return nil, err
+	}
+	p.Every = "5s"
+	if p.Running != nil {
+		p.Every = "2s"
+	}
 	p.Steps = stepsOf(t)
-	p.Runs, p.Line = runsOf(t.Runs), lineOf(t, e.Now)
+	p.Runs, p.Line = runsOf(t.Runs), lineOf(t, p.Running, e.Now)
 	if v.steers(agent) {
 		p.Buttons, p.Snoozes, p.Edits = buttonsOf(t), p.Live, editsOf(t)
+		p.Again, p.Replays = string(t.Payload), slices.Contains(p.Buttons, "replay") && len(t.Payload) <= mostEdited
 	}
 	return &page{name: "task", title: "Task " + t.ID, body: p}, nil
 }
@@ -181,7 +200,7 @@ func factsOf(t *core.TaskInfo) []fact {
 	text("Limit key", t.LimitKey)
 	text("User", t.UserID)
 	text("Session", t.SessionID)
-	text("Trace", t.TraceID)
+	text("Trace", t.TraceID) // the page leads to it if it knows where traces are
 	text("Tags", strings.Join(t.Tags, ", "))
 	for _, name := range slices.Sorted(maps.Keys(t.Labels)) {
 		text("Label "+name, t.Labels[name])
@@ -251,17 +270,21 @@ func usedText(used core.Usage) string {
 }
 
 // lineOf draws the runs from the first that is kept until now, or until the end. Nil if there are none.
-func lineOf(t *core.TaskInfo, now time.Time) *line {
-	if len(t.Runs) == 0 {
+func lineOf(t *core.TaskInfo, runs *running, now time.Time) *line {
+	from, to := now, now
+	switch {
+	case len(t.Runs) > 0:
+		from = t.Runs[0].Started
+	case runs != nil:
+		from = runs.Since
+	default:
 		return nil
 	}
-	from, to := t.Runs[0].Started, now
 	if !t.Finished.IsZero() {
 		to = t.Finished
 	}
-	last := t.Runs[len(t.Runs)-1]
-	if end := last.Started.Add(last.Duration); end.After(to) {
-		to = end
+	if n := len(t.Runs); n > 0 && t.Runs[n-1].Started.Add(t.Runs[n-1].Duration).After(to) {
+		to = t.Runs[n-1].Started.Add(t.Runs[n-1].Duration)
 	}
 	whole := max(to.Sub(from), time.Millisecond)
 	l := &line{Width: weekWidth, Height: 28, From: from.UTC().Format("2 Jan 15:04:05"), To: to.UTC().Format("2 Jan 15:04:05 MST"), Begin: when(now, from), End: when(now, to)}
@@ -279,5 +302,12 @@ func lineOf(t *core.TaskInfo, now time.Time) *line {
 		})
 	}
 	l.Summary = counted(len(t.Runs), "run") + ", of which " + count(failed) + " failed"
+	if runs != nil {
+		x := max(min(float64(runs.Since.Sub(from))/float64(whole)*weekWidth, weekWidth-3), 0)
+		l.Parts = append(l.Parts, part{X: x, Width: weekWidth - x, Class: "busy", Title: runs.Since.UTC().Format("15:04:05.000") + ": running for " + runs.For})
+		if l.Summary += ", one is under way"; len(t.Runs) == 0 {
+			l.Summary = "one run is under way"
+		}
+	}
 	return l
 }

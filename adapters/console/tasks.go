@@ -4,6 +4,7 @@ package console
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
@@ -26,6 +27,16 @@ type tasksPage struct {
 	Ended       bool // the tasks have ended
 	Ticks       bool // they can be replayed one by one
 	All         string
+	Sorts       []sortLink
+	Order       string // by what the list is in order
+	Unsorted    bool   // there are too many to sort: some are shown as they were found
+	Plain       string // the list that is not sorted
+}
+
+// sortLink is an order of the list.
+type sortLink struct {
+	Value, Label string
+	Current      bool
 }
 
 // statusTab is a status that the list can show.
@@ -63,17 +74,9 @@ func (c *console) tasks(v *visit) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.Limit, l.Reads, l.Cursor = tasksShown, mostListed, v.q.Get("cursor")
-	var next string
-	if p.Tasks, next, err = c.scheduler.Tasks(v.r.Context(), l); err != nil {
-		return nil, err
-	}
 	p.Ended = l.Status != nil && !slices.ContainsFunc(l.Status, func(s core.Status) bool { return !s.Finished() })
-	if next != "" {
-		p.More = f.at("/tasks", "cursor", next)
-	}
-	if l.Cursor != "" {
-		p.Begun = f.at("/tasks")
+	if err := listed(v, &p, l); err != nil {
+		return nil, err
 	}
 	if p.Tabs, err = c.statusTabs(v, f); err != nil {
 		return nil, err
@@ -82,6 +85,48 @@ func (c *console) tasks(v *visit) (*page, error) {
 		p.Orders, p.Ticks = ordersFor(f), f["status"] == "failed"
 	}
 	return &page{name: "tasks", title: "Tasks", body: p}, nil
+}
+
+// listed reads the tasks of a page. They are sorted if all that match are found by the calls of one page.
+func listed(v *visit, p *tasksPage, l core.List) error {
+	by, cursor := v.q.Get("sort"), v.q.Get("cursor")
+	for _, s := range sorts {
+		p.Sorts = append(p.Sorts, sortLink{s.name, s.label, s.name == by})
+	}
+	if !slices.ContainsFunc(p.Sorts, func(s sortLink) bool { return s.Current }) {
+		return &core.InvalidError{Field: "sort", Reason: "must be due, ended or created"}
+	}
+	l.Limit, l.Reads, p.Order = tasksShown, mostListed, p.Filter.orderIn()
+	from, sort := 0, by != ""
+	if sort {
+		l.Limit = inspect.MaxPage
+		from, _ = strconv.Atoi(cursor)
+	} else {
+		l.Cursor = cursor
+	}
+	tasks, next, err := v.scheduler.Tasks(v.r.Context(), l)
+	if err != nil {
+		return err
+	}
+	p.Tasks = tasks
+	switch {
+	case sort && next == "":
+		sorted(tasks, by)
+		from = min(max(from, 0), len(tasks))
+		p.Order = sortWord(by)
+		if p.Tasks = tasks[from:min(from+tasksShown, len(tasks))]; from+tasksShown < len(tasks) {
+			p.More = p.Filter.at("/tasks", "sort", by, "cursor", strconv.Itoa(from+tasksShown))
+		}
+	case sort:
+		p.Unsorted, p.Plain = true, p.Filter.at("/tasks")
+		p.Tasks = tasks[:min(tasksShown, len(tasks))]
+	case next != "":
+		p.More = p.Filter.at("/tasks", "cursor", next)
+	}
+	if cursor != "" {
+		p.Begun = p.Filter.at("/tasks", "sort", by)
+	}
+	return nil
 }
 
 // statusTabs are the statuses that the list can show of the filter, with the counts that the store keeps: of all agents, or of a kind.

@@ -3,6 +3,7 @@ package console_test
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -197,4 +198,69 @@ func TestAllTasksOfAFilterAreChanged(t *testing.T) {
 	assert.Equal(t, 200, ann.post("/ui/bulk?do=run&agent=ann&status=waiting").status)
 	assert.Equal(t, 403, ann.post("/ui/bulk?do=run&agent=bob&status=waiting").status)
 	assert.Equal(t, 403, ann.post("/ui/bulk?do=run&kind=ok&status=waiting").status)
+}
+
+// tick waits until the clock of the store, which counts milliseconds, has another time.
+func (f *fixture) tick() {
+	f.Helper()
+	begun, err := f.scheduler.Stats(f.Context())
+	require.NoError(f, err)
+	require.Eventually(f, func() bool {
+		now, err := f.scheduler.Stats(f.Context())
+		return err == nil && now.Now.After(begun.Now)
+	}, time.Minute, time.Millisecond)
+}
+
+// A list says by what it is in order. It is sorted by a time if all that match can be read by the calls of a page, and says so if not.
+func TestTasksAreSorted(t *testing.T) {
+	t.Parallel()
+	f := setup(t, console.Options{})
+	for i := range 45 { // the later it was created, the sooner it is due
+		if i > 42 {
+			f.tick()
+		}
+		f.submit(core.NewTask{Agent: fmt.Sprintf("agent-%d", i%4), ID: fmt.Sprintf("t%02d", i), Kind: "ok", Delay: time.Duration(100-i) * time.Hour})
+	}
+	order := func(a answer) (ids []string) {
+		for _, m := range regexp.MustCompile(`title="(t\d\d)"`).FindAllStringSubmatch(a.body, -1) {
+			ids = append(ids, m[1])
+		}
+		return ids
+	}
+	a := f.get("/ui/tasks", "sort", "due")
+	a.says(t, "In order: due, soonest first.")
+	a.says(t, `<option value="due" selected="selected">`)
+	ids := order(a)
+	require.Len(t, ids, 40)
+	assert.Equal(t, []string{"t44", "t43", "t05"}, []string{ids[0], ids[1], ids[39]})
+	a.says(t, "/ui/tasks?cursor=40&amp;sort=due")
+	a = f.get("/ui/tasks", "sort", "due", "cursor", "40")
+	assert.Equal(t, []string{"t04", "t03", "t02", "t01", "t00"}, order(a))
+	a.says(t, `href="/ui/tasks?sort=due">First page`)
+	assert.Equal(t, "t44", order(f.get("/ui/tasks", "sort", "created"))[0])
+	assert.Equal(t, "t43", order(f.get("/ui/tasks", "sort", "created", "agent", "agent-3"))[0])
+	assert.Empty(t, order(f.get("/ui/tasks", "sort", "due", "cursor", "99999999999999999999")))
+	f.get("/ui/tasks", "sort", "due", "cursor", "-5").says(t, ">t44<")
+	assert.Equal(t, 400, f.get("/ui/tasks", "sort", "size").status)
+	for query, says := range map[string]string{
+		"": "agent by agent, in no order of their own", "?status=failed": "the last ended first", "?status=in_progress": "by the end of their leases",
+		"?status=overdue": "agents that have waited longest first", "?agent=agent-1": "waiting ones by due time", "?agent=agent-1&status=waiting": "In order: by due time", "?agent=agent-1&status=failed": "In order: by id",
+	} {
+		if a := f.get("/ui/tasks" + query); strings.Contains(a.body, "on this page") {
+			a.says(t, says, query)
+		}
+	}
+	for i := range 1100 / 50 {
+		var some []core.NewTask
+		for k := range 50 {
+			some = append(some, core.NewTask{Agent: "many", ID: fmt.Sprint(i, "-", k), Kind: "ok", Delay: time.Hour})
+		}
+		f.submit(some...)
+	}
+	before := f.calls.Load()
+	a = f.get("/ui/tasks", "sort", "created")
+	a.says(t, "narrow the choice")
+	a.says(t, "list them page by page")
+	a.lacks(t, "cursor=40&")
+	assert.LessOrEqual(t, f.calls.Load()-before, int64(12))
 }
