@@ -27,7 +27,7 @@ func (h *Handler) RunBatch(ctx context.Context, ts []*core.Task[json.RawMessage]
 	}
 	said := &output{
 		stdout: head{most: contract.MostOutcomes(ts)}, stdoutEnd: tail{most: mostStdout}, stderrEnd: tail{most: mostStderr}, longest: mostBatchLine,
-		unsteered: "steers one run: the program of a batch says it in the outcome of a task",
+		unsteered: "steers one run: the program of a batch says it in the outcome of a task", printed: h.printed(runsOf(ts)...),
 	}
 	err = h.runWith(ctx, h.environOf(ts), input, said)
 	exit, exited := errors.AsType[*exec.ExitError](err)
@@ -46,6 +46,15 @@ func (h *Handler) RunBatch(ctx context.Context, ts []*core.Task[json.RawMessage]
 		return contract.All(ts, fmt.Errorf("the standard output of a batch %w", err))
 	}
 	return outcomes
+}
+
+// runsOf are the runs of a batch: what its program prints is the output of each.
+func runsOf(ts []*core.Task[json.RawMessage]) []*core.RunInfo {
+	runs := make([]*core.RunInfo, len(ts))
+	for i, t := range ts {
+		runs[i] = t.RunInfo
+	}
+	return runs
 }
 
 // environOf is the environment of a program that runs a batch: of its tasks what all have in common.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"time"
 
@@ -44,6 +45,9 @@ type Config struct {
 	// WithoutEnv names variables of this process that the program does not get, such as those that hold secrets. It gets
 	// all others.
 	WithoutEnv []string
+	// NoOutput keeps nothing of what the program prints, but its result and the end of its errors. Otherwise its standard output and its standard
+	// error are the output of the run: see [core.RunInfo.Output].
+	NoOutput bool
 	// Children, if set, gets what this handler starts: several handlers can share one.
 	Children *Children
 }
@@ -53,6 +57,7 @@ type Handler struct {
 	program
 
 	snoozeFor time.Duration
+	noOutput  bool
 }
 
 // New checks the configuration, starting nothing. Its error is a *[core.ConfigError].
@@ -67,7 +72,7 @@ func New(c Config) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Handler{program: p, snoozeFor: cmp.Or(c.SnoozeFor, model.DefaultBackoff)}, nil
+	return &Handler{program: p, snoozeFor: cmp.Or(c.SnoozeFor, model.DefaultBackoff), noOutput: c.NoOutput}, nil
 }
 
 // Run runs the program for one task and waits until it has ended. When ctx is done it asks the program to end.
@@ -81,9 +86,22 @@ func (h *Handler) Run(ctx context.Context, t *core.Task[json.RawMessage]) error 
 	said := &output{
 		stdout: head{most: t.MaxResult() + 1}, stdoutEnd: tail{most: mostStdout}, stderrEnd: tail{most: mostStderr},
 		steering: contract.NewSteering(t.RunInfo), saves: func(checkpoint json.RawMessage) error { return t.Save(ctx, checkpoint) }, longest: max(t.MaxResult(), core.MaxCheckpoint) + 1024,
+		printed: h.printed(t.RunInfo),
 	}
 	err = h.run(ctx, t.RunInfo, input, said)
 	return h.outcome(t.RunInfo, err, said)
+}
+
+// printed takes what a program prints for some runs.
+func (h *Handler) printed(runs ...*core.RunInfo) io.Writer {
+	if h.noOutput {
+		return io.Discard
+	}
+	all := make([]io.Writer, len(runs))
+	for i, t := range runs {
+		all[i] = t.Output()
+	}
+	return io.MultiWriter(all...)
 }
 
 // outcome turns the end of a program into the outcome of its run.

@@ -19,6 +19,7 @@ import (
 type output struct {
 	stdout               head // a result, and a byte more if it is longer
 	stdoutEnd, stderrEnd tail
+	printed              io.Writer                              // takes both of them, for people; nil for a gate
 	steering             *contract.Steering                     // nil for a gate and a batch, which have no run of their own to steer
 	saves                func(checkpoint json.RawMessage) error // stores a checkpoint; nil without steering
 	answers              *os.File                               // where saves are answered; of the goroutine that reads descriptor 3
@@ -29,9 +30,13 @@ type output struct {
 
 // readers take what is written to each of the three until there is no more. Each is called in a goroutine of its own.
 func (o *output) readers() [3]func(io.Reader) {
+	printed := o.printed
+	if printed == nil {
+		printed = io.Discard
+	}
 	return [3]func(io.Reader){
-		func(r io.Reader) { _, _ = io.Copy(io.MultiWriter(&o.stdout, &o.stdoutEnd), r) }, // what could be read counts
-		func(r io.Reader) { _, _ = io.Copy(&o.stderrEnd, r) },
+		func(r io.Reader) { _, _ = io.Copy(io.MultiWriter(&o.stdout, &o.stdoutEnd, printed), r) }, // what could be read counts
+		func(r io.Reader) { _, _ = io.Copy(io.MultiWriter(&o.stderrEnd, printed), r) },
 		o.steer,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -17,7 +18,12 @@ import (
 // RunBatch posts all tasks of a batch in one message: it is a handler for [core.HandleBatch]. The server gets a JSON array of the runs, and answers
 // with a JSON array that has an outcome for each, in the same order. Any other answer of 2xx fails all of them, which
 // are tried again; any other status means for all what it means for one.
+//
+// A handler with a dialect runs no batches: they fail.
 func (h *Handler) RunBatch(ctx context.Context, ts []*core.Task[json.RawMessage]) []error {
+	if h.dialect != nil {
+		return contract.All(ts, core.SkipRetry(errors.New("webhook: a dialect has no batches: leave out batch of the kind")))
+	}
 	body, err := contract.EncodeBatch(ts)
 	if err != nil {
 		return contract.All(ts, fmt.Errorf("webhook: encode the tasks: %w", err))
@@ -33,13 +39,13 @@ func (h *Handler) RunBatch(ctx context.Context, ts []*core.Task[json.RawMessage]
 	switch {
 	case err != nil:
 		return contract.All(ts, err)
-	case said.status < 200 || said.status >= 300:
-		return contract.All(ts, refused(said, h.clock.Now()))
+	case !said.OK():
+		return contract.All(ts, said.Refused(h.clock.Now()))
 	}
-	if names := steers(said.header); len(names) > 0 {
+	if names := said.Steers(); len(names) > 0 {
 		return contract.All(ts, fmt.Errorf("webhook: the header %s%s steers one run: the answer to a batch says it in the outcome of a task", contract.Prefix, names[0]))
 	}
-	outcomes, err := contract.Outcomes(ts, said.body, h.clock.Now())
+	outcomes, err := contract.Outcomes(ts, said.Body, h.clock.Now())
 	if err != nil {
 		return contract.All(ts, fmt.Errorf("webhook: the answer to a batch %w", err))
 	}
@@ -51,7 +57,7 @@ func (h *Handler) RunBatch(ctx context.Context, ts []*core.Task[json.RawMessage]
 func batchID(ts []*core.Task[json.RawMessage]) string {
 	sum := sha256.New()
 	for _, t := range ts {
-		_, _ = io.WriteString(sum, messageID(t.RunInfo)) // a hash never fails
+		_, _ = io.WriteString(sum, contract.MessageID(t.RunInfo)) // a hash never fails
 	}
 	return "batch_" + hex.EncodeToString(sum.Sum(nil)[:16])
 }

@@ -3,6 +3,7 @@ package webhook
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/contract"
 	"github.com/seed-6f6f2c11/duly/internal/standardwebhooks"
 )
 
@@ -24,6 +26,8 @@ type CallbacksConfig struct {
 	Secret string
 	// AllowPrivate lets hosts be called whose addresses are not public. A beginning that names this machine allows that machine by itself.
 	AllowPrivate bool
+	// Structured posts each message as a whole event of CloudEvents, in structured mode; in binary mode, with its attributes in headers, if false.
+	Structured bool
 	// Clock is core.SystemClock if nil.
 	Clock core.Clock
 }
@@ -39,6 +43,8 @@ type Callbacks struct {
 	clock core.Clock
 	http  http.Client // for hosts elsewhere
 	here  http.Client // for this machine
+
+	structured bool
 }
 
 // NewCallbacks checks the configuration, without any call. Its error is a *[core.ConfigError].
@@ -46,7 +52,7 @@ func NewCallbacks(c CallbacksConfig) (*Callbacks, error) {
 	if len(c.Allow) == 0 {
 		return nil, &core.ConfigError{Field: "Allow", Reason: "must name at least one beginning of URLs, such as https://hooks.example.com/"}
 	}
-	b := &Callbacks{clock: c.Clock, texts: strings.Join(c.Allow, ", ")}
+	b := &Callbacks{clock: c.Clock, structured: c.Structured, texts: strings.Join(c.Allow, ", ")}
 	for i, text := range c.Allow {
 		u, err := plainURL(text)
 		switch {
@@ -106,18 +112,30 @@ func (b *Callbacks) Check(text string) error {
 
 // Deliver posts one message and waits for the answer, until ctx is done.
 func (b *Callbacks) Deliver(ctx context.Context, to, id string, message []byte) error {
+	media := "application/json"
+	e, is := eventOf(id, message)
+	if is && b.structured {
+		whole, err := json.Marshal(e)
+		if err != nil {
+			return core.SkipRetry(fmt.Errorf("callback: the event cannot be written: %w", err))
+		}
+		media, message = "application/cloudevents+json", whole
+	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(message))
 	if err != nil {
 		return core.SkipRetry(errors.New("callback: the URL is not usable"))
 	}
-	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Content-Type", media)
 	r.Header.Set("User-Agent", "duly")
+	if is && !b.structured {
+		binary(r.Header, &e)
+	}
 	standardwebhooks.Sign(r.Header, b.key, id, b.clock.Now(), message)
 	client := &b.http
 	if loopback(r.URL.Hostname()) {
 		client = &b.here
 	}
-	said, err := ask(client, r, mostErrorAnswer)
+	said, err := ask(client, r, contract.MostErrorAnswer)
 	if err != nil {
 		return err
 	}
@@ -125,18 +143,18 @@ func (b *Callbacks) Deliver(ctx context.Context, to, id string, message []byte) 
 }
 
 // taken is what an answer means for a delivery.
-func taken(said answer, now time.Time) error {
-	if said.status >= 200 && said.status < 300 {
+func taken(said *contract.Reply, now time.Time) error {
+	if said.OK() {
 		return nil
 	}
-	err := said.err()
+	err := said.Err()
 	switch {
-	case said.status == http.StatusGone:
+	case said.Status == http.StatusGone:
 		return core.Cancel(err)
-	case said.status < 400:
+	case said.Status < 400:
 		return core.SkipRetry(fmt.Errorf("%w: redirects are not followed", err))
 	}
-	if at, ok := retryAfter(said.header.Get("Retry-After"), now); ok {
+	if at, ok := contract.RetryAfter(said.Header.Get("Retry-After"), now); ok {
 		return core.RetryAfter(at, err)
 	}
 	return err

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -88,6 +90,39 @@ func deliver(t *testing.T, answer http.HandlerFunc) ([]message, error) {
 	require.NoError(t, b.Check(to.URL+"/a"))
 	err = b.Deliver(t.Context(), to.URL+"/a", "msg_1", []byte(`{"id":"1"}`))
 	return to.messages(), err
+}
+
+// The library of CloudEvents reads a message as an event, in both modes: of an end, and of a task that is late. What is about no task is none.
+func TestACallbackIsACloudEvent(t *testing.T) {
+	t.Parallel()
+	for message, kind := range map[string]string{
+		`{"agent_id":"ada/1","id":"a b","status":"completed","result":{"ok":true}}`: "duly.task.completed",
+		`{"type":"late","agent_id":"ada/1","id":"a b","status":"waiting"}`:          "duly.task.late",
+		`{"id":"1"}`: "", `not JSON`: "",
+	} {
+		for _, structured := range []bool{false, true} {
+			var event *cloudevents.Event
+			var wrong error
+			var media string
+			to := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				media = r.Header.Get("Content-Type")
+				event, wrong = cloudevents.NewEventFromHTTPRequest(r)
+			}))
+			t.Cleanup(to.Close)
+			b, err := webhook.NewCallbacks(webhook.CallbacksConfig{Allow: []string{to.URL + "/"}, Structured: structured})
+			require.NoError(t, err)
+			require.NoError(t, b.Deliver(t.Context(), to.URL+"/", "msg_1", []byte(message)))
+			if kind == "" {
+				assert.Error(t, wrong, message)
+				continue
+			}
+			require.NoError(t, wrong, message)
+			require.NoError(t, event.Validate())
+			assert.Equal(t, []string{"1.0", "msg_1", kind, "/v1/agents/ada%2F1", "a%20b"}, []string{event.SpecVersion(), event.ID(), event.Type(), event.Source(), event.Subject()})
+			assert.JSONEq(t, message, string(event.Data()))
+			assert.Equal(t, structured, media == "application/cloudevents+json")
+		}
+	}
 }
 
 func TestAnswersToACallback(t *testing.T) {

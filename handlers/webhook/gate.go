@@ -77,15 +77,15 @@ func (g *Gate) Ask(ctx context.Context, t *core.RunInfo) (core.GateAnswer, error
 
 // decide is what an answer says. conditional is whether the question had an If-None-Match: servers answer 304 to a GET alone, and 412 to
 // what is posted.
-func (g *Gate) decide(said answer, conditional bool) (core.GateAnswer, error) {
-	switch status := said.status; {
+func (g *Gate) decide(said *contract.Reply, conditional bool) (core.GateAnswer, error) {
+	switch status := said.Status; {
 	case status == http.StatusOK:
-		let, err := contract.Answer(said.body)
+		let, err := contract.Answer(said.Body)
 		if err != nil {
 			return core.GateAnswer{}, fmt.Errorf("webhook: %w", err)
 		}
 		// One that is too long is not kept: then the whole answer comes again.
-		if tag := said.header.Get("ETag"); len(tag) <= model.MaxGateTag {
+		if tag := said.Header.Get("ETag"); len(tag) <= model.MaxGateTag {
 			let.Tag = tag
 		}
 		return let, nil
@@ -94,6 +94,6 @@ func (g *Gate) decide(said answer, conditional bool) (core.GateAnswer, error) {
 	case status < http.StatusMultipleChoices:
 		return core.GateAnswer{}, fmt.Errorf("webhook: %d %s: a gate must answer 200, 204 or 304", status, http.StatusText(status))
 	default:
-		return core.GateAnswer{}, refused(said, g.handler.clock.Now())
+		return core.GateAnswer{}, said.Refused(g.handler.clock.Now())
 	}
 }

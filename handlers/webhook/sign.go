@@ -18,13 +18,6 @@ func signingKey(secret string) ([]byte, error) {
 	return key, nil
 }
 
-// messageID names a call of the handler of a task: the receiver can tell by it that a message is repeated.
-// Lengths stand before the ids, so that no two pairs give the same text.
-func messageID(t *core.RunInfo) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%d:%s%d:%d", len(t.Agent), t.Agent, len(t.ID), t.ID, t.Occurrence.UnixMilli(), t.Call()))
-	return "msg_" + hex.EncodeToString(sum[:16])
-}
-
 // questionID names a question of a gate. A run may ask about the same occurrence again, so it is another one for each claim: a
 // receiver that ignores messages that it has seen still answers.
 func questionID(t *core.RunInfo) string {

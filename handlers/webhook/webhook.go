@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,6 +38,11 @@ type Config struct {
 	AllowLoopback bool
 	// Insecure allows http, by which others on the way can read what is sent.
 	Insecure bool
+	// Dialect says what is posted in place of the task, for a server that knows nothing of duly; the task itself is posted if it is nil.
+	Dialect Dialect
+	// Once does not post again what may have arrived: an attempt that was sent and not answered, or answered with a 5xx other than 503, is the last one
+	// of its occurrence. It is for servers that cannot tell a repeated message. A run whose process dies is still repeated.
+	Once bool
 	// Clock is core.SystemClock if nil.
 	Clock core.Clock
 }
@@ -55,6 +61,8 @@ type Handler struct {
 	key      []byte
 	header   http.Header // of the configuration
 	identity Identity
+	dialect  Dialect
+	once     bool
 	clock    core.Clock
 	client   *http.Client
 }
@@ -81,7 +89,7 @@ func New(c Config) (*Handler, error) {
 	if c.Clock == nil {
 		c.Clock = core.SystemClock{}
 	}
-	return &Handler{url: c.URL, key: key, header: header, identity: c.Identity, clock: c.Clock, client: &http.Client{
+	return &Handler{url: c.URL, key: key, header: header, identity: c.Identity, dialect: c.Dialect, once: c.Once, clock: c.Clock, client: &http.Client{
 		Transport: guard{private: c.AllowPrivate, loopback: here}.transport(),
 		// A redirect could lead where the configuration does not say, and would take the headers along.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -97,20 +105,28 @@ func loopback(host string) bool {
 
 // Run posts one task and waits for the answer, as long as ctx and the timeout of the task's kind allow.
 func (h *Handler) Run(ctx context.Context, t *core.Task[json.RawMessage]) error {
-	body, err := contract.Encode(t)
-	if err != nil {
-		return core.SkipRetry(fmt.Errorf("webhook: encode the task: %w", err))
-	}
-	r, err := h.request(ctx, t.RunInfo, messageID(t.RunInfo), body)
+	path, body, err := h.said(t)
 	if err != nil {
 		return err
+	}
+	ctx, sent := watch(ctx)
+	r, err := h.request(ctx, t.RunInfo, contract.MessageID(t.RunInfo), body)
+	if err != nil {
+		return err
+	}
+	if path != "" {
+		r.URL.Path = cmp.Or(r.URL.Path, "/") // else what is joined is no absolute path
+		r.URL = r.URL.JoinPath(path)
 	}
 	// A byte more than a result may have, so that Keep can tell.
-	said, err := h.post(r, body, t.MaxResult()+1)
-	if err != nil {
+	said, err := h.post(r, body, h.most(t.RunInfo))
+	switch {
+	case err != nil && h.once && sent.Load():
+		return core.SkipRetry(fmt.Errorf("%w: it may have arrived, and is not sent again", err))
+	case err != nil:
 		return err
 	}
-	return outcome(t.RunInfo, said, h.clock.Now())
+	return h.outcome(t.RunInfo, said)
 }
 
 // request is the signed message about a run.
@@ -143,30 +159,32 @@ func (h *Handler) message(ctx context.Context, values core.Values, id string, bo
 }
 
 // post sends a message with what proves its sender, which comes last as it may sign the rest, and reads the beginning of its answer.
-func (h *Handler) post(r *http.Request, body []byte, most int) (answer, error) {
+func (h *Handler) post(r *http.Request, body []byte, most int) (*contract.Reply, error) {
 	if h.identity != nil {
 		if err := h.identity.Prove(r, body); err != nil {
-			return answer{}, fmt.Errorf("webhook: %w", err)
+			return nil, fmt.Errorf("webhook: %w", err)
 		}
 	}
 	said, err := ask(h.client, r, most)
-	said.hidden = h.hidden(r.Header)
+	if err == nil {
+		said.Hidden = h.hidden(r.Header)
+	}
 	return said, err
 }
 
 // ask sends a request and reads the beginning of its answer.
-func ask(client *http.Client, r *http.Request, most int) (answer, error) {
+func ask(client *http.Client, r *http.Request, most int) (*contract.Reply, error) {
 	res, err := client.Do(r)
 	if err != nil {
 		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err // without the URL, which may hold a secret
 		}
-		return answer{}, fmt.Errorf("webhook: %w", err)
+		return nil, fmt.Errorf("webhook: %w", err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(res.Body, int64(most)))
 	if err != nil && res.StatusCode < http.StatusMultipleChoices {
-		return answer{}, fmt.Errorf("webhook: read the answer: %w", err)
+		return nil, fmt.Errorf("webhook: read the answer: %w", err)
 	}
-	return answer{status: res.StatusCode, header: res.Header, body: body}, nil
+	return &contract.Reply{From: "webhook", Status: res.StatusCode, Header: res.Header, Body: body}, nil
 }
