@@ -31,10 +31,10 @@ func (f *File) readCallbacks(p place) error {
 		return nil
 	}
 	var c Callbacks
-	var env string
+	var env, events string
 	config := webhook.CallbacksConfig{}
 	if err := p.read(map[string]reader{
-		"allow": texts(&config.Allow), "secret_env": text(&env), "allow_private": boolean(&config.AllowPrivate),
+		"allow": texts(&config.Allow), "secret_env": text(&env), "allow_private": boolean(&config.AllowPrivate), "cloudevents": text(&events),
 		"timeout": duration(&c.settings.Timeout), "max_attempts": integer(&c.settings.MaxAttempts),
 		"backoff": duration(&c.settings.Backoff), "max_backoff": duration(&c.settings.MaxBackoff),
 	}); err != nil {
@@ -46,6 +46,10 @@ func (f *File) readCallbacks(p place) error {
 	if env == "" {
 		return p.fail("must have secret_env, the environment variable that contains the secret by which receivers know who calls")
 	}
+	if events != "" && events != "binary" && events != "structured" {
+		return p.of("cloudevents").fail("must be binary or structured, not %q", events)
+	}
+	config.Structured = events == "structured"
 	secret, err := f.secretOf(p.of("secret_env"), env)
 	if err != nil {
 		return err

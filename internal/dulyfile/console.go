@@ -1,5 +1,12 @@
 package dulyfile
 
+import (
+	"net/url"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
 // Console says whether a process serves pages for people beside its API.
 type Console string
 
@@ -10,6 +17,23 @@ const (
 	ConsoleReadOnly Console = "read-only"
 )
 
+// tracePlace is where the id of a trace comes into an address.
+const tracePlace = "{trace_id}"
+
+// readTraces reads the address of traces.
+func readTraces(into *string) reader {
+	return func(p place) error {
+		if err := text(into)(p); err != nil {
+			return err
+		}
+		u, err := url.Parse(strings.ReplaceAll(*into, tracePlace, "id"))
+		if *into != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || !strings.Contains(*into, tracePlace)) {
+			return p.fail("must be an address with " + tracePlace + ", such as https://traces.example/trace/" + tracePlace)
+		}
+		return nil
+	}
+}
+
 // mustBeConsole is what is wrong with anything else.
 const mustBeConsole = "must be off, on or read-only"
 
@@ -18,8 +42,18 @@ func (c Console) Valid() bool {
 	return c == "" || c == ConsoleOff || c == ConsoleOn || c == ConsoleReadOnly
 }
 
-// readConsole reads it by its text: on and off are words here, and no truth values as in old versions of YAML.
-func readConsole(into *Console) reader {
+// readConsole reads the key console: a text, or an object whose show is that text.
+func readConsole(into *Console, traces *string) reader {
+	return func(p place) error {
+		if p.value().Kind == yaml.MappingNode {
+			return p.read(map[string]reader{"show": readShow(into), "trace_url": readTraces(traces)})
+		}
+		return readShow(into)(p)
+	}
+}
+
+// readShow reads it by its text: on and off are words here, and no truth values as in old versions of YAML.
+func readShow(into *Console) reader {
 	return func(p place) error {
 		var name string
 		if err := text(&name)(p); err != nil {

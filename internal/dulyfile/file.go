@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/heat"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/contract"
 )
 
 // File is what the file says. What it leaves out is zero.
@@ -31,6 +32,7 @@ type File struct {
 	Lease        time.Duration
 	HTTP         string // address of the API
 	Console      Console
+	TraceURL     string  // where the console leads to for the trace of a task, with {trace_id}
 	StoreShare   float64 // of a credential for some agents; the default if zero, no bound if negative
 	TokenEnv     string  // the variable that holds the tokens of the API
 	Tokens       []Credential
@@ -59,15 +61,15 @@ type File struct {
 const mostPartitions = 1024
 
 // Parse reads a file, of which name is the name in errors, and checks everything that can be checked without a store. Its error is an
-// *[Error]. Defaults that are given count instead of those of the file.
+// *[Error]. Defaults that are given count instead of those of the file. Targets are those of vendors that the program is built with.
 // A task is checked by submitting it to a store in memory, so that a file that parses can be applied.
-func Parse(ctx context.Context, name string, data []byte, given Defaults) (*File, error) {
+func Parse(ctx context.Context, name string, data []byte, given Defaults, vendors ...contract.Target) (*File, error) {
 	root, err := parseYAML(name, data)
 	if err != nil {
 		return nil, err
 	}
 	f := &File{sum: sha256.Sum256(data)}
-	if err := f.read(ctx, root, given); err != nil {
+	if err := f.read(ctx, root, given, vendors); err != nil {
 		return nil, err
 	}
 	return f, f.tryTasks(ctx)
@@ -75,8 +77,8 @@ func Parse(ctx context.Context, name string, data []byte, given Defaults) (*File
 
 // read reads the keys of the whole file. It reads handlers before tasks, in any
 // order of the file, as tasks need them.
-func (f *File) read(ctx context.Context, root place, given Defaults) error {
-	var limits, budgets, agents, handlers, tasks, bindings, tokens, senders, inbound, memos, approvals, callbacks, alarm, busy place
+func (f *File) read(ctx context.Context, root place, given Defaults, vendors targets) error {
+	var limits, budgets, agents, handlers, tasks, bindings, tokens, senders, inbound, memos, langgraph, letta, approvals, callbacks, alarm, busy place
 	keep := func(into *place) reader { return func(p place) error { *into = p; return nil } }
 	if err := root.read(map[string]reader{
 		"redis": text(&f.Redis.URL), "store": text(&f.Store), "fsync": readFsync(&f.Fsync), "prefix": text(&f.Redis.Prefix), "partitions": integer(&f.Redis.Partitions),
@@ -85,9 +87,9 @@ func (f *File) read(ctx context.Context, root place, given Defaults) error {
 		"max_tasks": integer(&f.Redis.MaxTasks), "max_bytes": integer(&f.Redis.MaxBytes),
 		"name": text(&f.Name), "concurrency": integer(&f.Concurrency), "serial": text((*string)(&f.Serial)),
 		"urgent_slots": orNone(&f.Urgent), "ahead": durationOrNone(&f.Ahead), "max_abandoned": atLeastOne(&f.MaxAbandoned),
-		"max_crashes": integer(&f.MaxCrashes), "max_depth": whole(&f.MaxDepth), "max_spawned": whole(&f.MaxSpawned), "lease": duration(&f.Lease), "http": text(&f.HTTP), "console": readConsole(&f.Console), "store_share": share(&f.StoreShare),
+		"max_crashes": integer(&f.MaxCrashes), "max_depth": whole(&f.MaxDepth), "max_spawned": whole(&f.MaxSpawned), "lease": duration(&f.Lease), "http": text(&f.HTTP), "console": readConsole(&f.Console, &f.TraceURL), "store_share": share(&f.StoreShare),
 		"token_env": text(&f.TokenEnv), "limits": keep(&limits), "budgets": keep(&budgets), "handlers": keep(&handlers), "tasks": keep(&tasks), "bindings": keep(&bindings),
-		"tokens": keep(&tokens), "senders": keep(&senders), "hooks": keep(&inbound), "memos": keep(&memos), "approvals": keep(&approvals), "alarm": keep(&alarm), "heat": keep(&busy), "callbacks": keep(&callbacks),
+		"tokens": keep(&tokens), "senders": keep(&senders), "hooks": keep(&inbound), "memos": keep(&memos), "langgraph": keep(&langgraph), "letta": keep(&letta), "approvals": keep(&approvals), "alarm": keep(&alarm), "heat": keep(&busy), "callbacks": keep(&callbacks),
 		"zone": text(&f.Defaults.Zone), "default_agent": text(&f.Defaults.Agent), "agents": keep(&agents), "owner": f.readOwner,
 	}); err != nil {
 		return err
@@ -111,7 +113,7 @@ func (f *File) read(ctx context.Context, root place, given Defaults) error {
 	if err := f.readBounds(limits, budgets, busy); err != nil {
 		return err
 	}
-	if err := f.readHandlers(handlers); err != nil {
+	if err := cmp.Or(f.readHandlers(ctx, handlers, vendors), readDoor(f, "langgraph", langgraph), readDoor(f, "letta", letta)); err != nil {
 		return err
 	}
 	if err := f.readBindings(bindings); err != nil {

@@ -11,18 +11,19 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/handlers/exec"
+	"github.com/seed-6f6f2c11/duly/internal/contract"
 )
 
 // ParseFunction reads the file of a function, which is usually embedded in its program, with the environment over it. It refuses
 // keys that only a process of duly's own has: who may call a function is the host's to say, and a key that does nothing would hide that.
-func ParseFunction(ctx context.Context, name string, data []byte) (*File, error) {
-	f, err := Parse(ctx, name, data, Defaults{})
+func ParseFunction(ctx context.Context, name string, data []byte, vendors ...contract.Target) (*File, error) {
+	f, err := Parse(ctx, name, data, Defaults{}, vendors...)
 	if err != nil {
 		return nil, err
 	}
 	for key, set := range map[string]bool{
 		"http": f.HTTP != "", "store_share": f.StoreShare != 0, "token_env": f.TokenEnv != "", "tokens": len(f.Tokens) > 0, "senders": len(f.Senders) > 0,
-		"memos": f.MemOS != nil,
+		"memos": f.MemOS != nil, "langgraph": HasDoor(f, "langgraph"), "letta": HasDoor(f, "letta"),
 	} {
 		if set {
 			return nil, &Error{File: name, Path: key, Err: errors.New("is for duly daemon and duly serve: leave it out of the file of a function")}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -14,9 +15,10 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/handlers/exec"
 	"github.com/seed-6f6f2c11/duly/handlers/webhook"
+	"github.com/seed-6f6f2c11/duly/internal/contract"
 )
 
-// Handler is a handler of the file: its kind, the settings of that kind, and one of log, exec, webhook and worker.
+// Handler is a handler of the file: its kind, the settings of that kind, and one of log, exec, webhook, worker and the targets at vendors.
 type Handler struct {
 	Kind     string
 	Settings core.KindConfig
@@ -24,8 +26,12 @@ type Handler struct {
 	Worker   bool // workers outside pull its runs: this process only knows the settings
 
 	exec    []string
+	output  string // "none" if what a program prints is not kept
+	body    string // of a webhook: "payload" if it posts nothing else
 	webhook hook
-	gate    *gate // nil if the kind has none
+	target  contract.Runner // nil if it is none at a vendor
+	gate    *gate           // nil if the kind has none
+	door    bool            // it is that of a door, which needs a dialect
 }
 
 // webhookTimeout is how long a webhook may take if the file does not say.
@@ -33,14 +39,14 @@ type Handler struct {
 const webhookTimeout = 30 * time.Second
 
 // readHandlers reads the handlers, and checks each with the settings that it has.
-func (f *File) readHandlers(p place) error {
+func (f *File) readHandlers(ctx context.Context, p place, vendors targets) error {
 	entries, err := p.entries()
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
 		h := Handler{Kind: e.key}
-		if err := h.read(e.value); err != nil {
+		if err := h.read(ctx, e.value, vendors); err != nil {
 			return err
 		}
 		kinds := map[string]core.KindConfig{h.Kind: h.Settings}
@@ -54,15 +60,15 @@ func (f *File) readHandlers(p place) error {
 
 // read reads one handler. The keys of its type are checked after all have been
 // read, so that their order does not matter.
-func (h *Handler) read(p place) error {
-	var argv, to place
+func (h *Handler) read(ctx context.Context, p place, vendors targets) error {
+	var at place
 	var types []string
-	some := func(name string, into *place) reader {
-		return func(p place) error { types, *into = append(types, name), p; return nil }
+	as := func(name string) reader {
+		return func(p place) error { types, at = append(types, name), p; return nil }
 	}
-	var logged, outside place
 	if err := p.read(h.webhook.readers(map[string]reader{
-		"log": some("log", &logged), "exec": some("exec", &argv), "webhook": some("webhook", &to), "worker": some("worker", &outside),
+		"log": as("log"), "exec": as("exec"), "webhook": as("webhook"), "worker": as("worker"),
+		"lambda": as("lambda"), "sqs": as("sqs"), "pubsub": as("pubsub"), "cloud_run": as("cloud_run"),
 		"timeout": durationOrNone(&h.Settings.Timeout),
 		"level":   integer((*int)(&h.Settings.Level)), "slots": integer(&h.Settings.Slots), "lease": duration(&h.Settings.Lease), "max_attempts": integer(&h.Settings.MaxAttempts),
 		"backoff": durationOrNone(&h.Settings.Backoff), "max_backoff": duration(&h.Settings.MaxBackoff),
@@ -71,33 +77,55 @@ func (h *Handler) read(p place) error {
 		"disabled": boolean(&h.Settings.Disabled), "activity": h.readActivity, "gate": h.readGate,
 		"batch": integer(&h.Settings.Batch), "batch_wait": duration(&h.Settings.BatchWait), "batch_by": h.readBatchBy,
 		"expect": h.readExpect, "tool": h.readTool, "expect_success": duration(&h.Settings.ExpectSuccess), "on_late": text(&h.Settings.OnLate),
+		"output": text(&h.output), "body": text(&h.body), "once": boolean(&h.webhook.config.Once),
 		"idle_factor": number(&h.Settings.IdleBackoff.Factor), "idle_max": duration(&h.Settings.IdleBackoff.Max),
 	})); err != nil {
 		return err
 	}
 	if len(types) != 1 {
-		return p.fail("must have exactly one of log, exec, webhook and worker, not %d", len(types))
+		return p.fail("must have exactly one of log, exec, webhook, worker, lambda, sqs, pubsub and cloud_run, not %d", len(types))
 	}
-	if types[0] != "webhook" {
-		if err := h.webhook.refuse(p); err != nil {
-			return err
-		}
-	}
-	if h.Settings.Batch != 0 && (types[0] == "log" || types[0] == "worker") {
-		return p.fail("has batch, which is for exec and webhook only")
+	if err := h.refuse(p, types[0]); err != nil {
+		return err
 	}
 	switch types[0] {
 	case "log":
 		h.Log = true
-		return logged.read(nil)
+		return at.read(nil)
 	case "worker":
 		h.Worker = true
-		return outside.read(nil)
+		return at.read(nil)
 	case "exec":
-		return h.readExec(argv)
+		return h.readExec(at)
+	case "webhook":
+		return h.readWebhook(at)
 	default:
-		return h.readWebhook(to)
+		return h.readTarget(ctx, types[0], at, vendors)
 	}
+}
+
+// refuse is an error for keys that only another type of handler has.
+func (h *Handler) refuse(p place, is string) error {
+	posts := is == "webhook" || is == "cloud_run"
+	if !posts {
+		if err := h.webhook.refuse(p); err != nil {
+			return err
+		}
+	}
+	switch {
+	case is == "webhook":
+	case h.body != "":
+		return p.fail("has body, which is for webhooks only")
+	case h.webhook.config.Once:
+		return p.fail("has once, which is for webhooks only")
+	}
+	if h.Settings.Batch != 0 && !posts && is != "exec" {
+		return p.fail("has batch, which is for exec and webhook only")
+	}
+	if h.output != "" && (is != "exec" || h.output != "none") {
+		return p.fail("has output, which is for exec only, and can be none: leave it out to keep what the program prints")
+	}
+	return nil
 }
 
 // readBatchBy reads what the tasks of a batch share. An empty array would be batches of several agents, which core refuses too.
@@ -157,6 +185,14 @@ func (h *Handler) readWebhook(p place) error {
 	if err := h.webhook.read(p); err != nil {
 		return err
 	}
+	switch {
+	case h.body == "payload" && h.Settings.Batch != 0:
+		return p.fail("has batch and body: payload, of which it can have one: a batch is posted as duly's own array")
+	case h.body == "payload":
+		h.webhook.config.Dialect = webhook.Payload{}
+	case h.body != "" && h.body != "run":
+		return p.fail("has body: %s, which must be run, for the run as duly describes it, or payload, for the payload alone", h.body)
+	}
 	h.Settings.Timeout = cmp.Or(h.Settings.Timeout, webhookTimeout)
 	return h.webhook.try(p)
 }
@@ -208,15 +244,19 @@ func (f *File) Register(s *core.Scheduler, logger *slog.Logger, children *exec.C
 func (h *Handler) register(s *core.Scheduler, logger *slog.Logger, children *exec.Children, secrets []string) error {
 	switch {
 	case h.Worker:
+	case h.target != nil:
+		core.Handle(s, h.Kind, h.target.Run)
 	case h.Log:
 		core.Handle(s, h.Kind, logRun(logger))
 	case h.exec != nil:
 		// A handler without pauses between its attempts is still put off when it asks for that.
-		e, err := exec.New(exec.Config{Argv: h.exec, SnoozeFor: max(h.Settings.Backoff, 0), WithoutEnv: secrets, Children: children})
+		e, err := exec.New(exec.Config{Argv: h.exec, SnoozeFor: max(h.Settings.Backoff, 0), WithoutEnv: secrets, Children: children, NoOutput: h.output == "none"})
 		if err != nil {
 			return err
 		}
 		h.handle(s, e)
+	case h.door && h.webhook.config.Dialect == nil:
+		return fmt.Errorf("%s: this program cannot post its runs", h.Kind)
 	default:
 		w, err := webhook.New(h.webhook.config)
 		if err != nil {

@@ -59,7 +59,7 @@ func (h *Hook) read(p place) error {
 		}
 	}
 	if err := p.read(map[string]reader{
-		"standard_webhooks": scheme(hooks.StandardWebhooks), "github": scheme(hooks.GitHub), "stripe": scheme(hooks.Stripe), "hmac": scheme(hooks.HMAC),
+		"standard_webhooks": scheme(hooks.StandardWebhooks), "github": scheme(hooks.GitHub), "stripe": scheme(hooks.Stripe), "cloudevents": scheme(hooks.CloudEvents), "hmac": scheme(hooks.HMAC),
 		"only": claims(&h.config.Only),
 		"agents": func(p place) error {
 			return each(p, func(p place, agent string) error {
@@ -74,7 +74,7 @@ func (h *Hook) read(p place) error {
 	}
 	switch {
 	case len(schemes) != 1:
-		return p.fail("must have exactly one of standard_webhooks, github, stripe and hmac, not %d", len(schemes))
+		return p.fail("must have exactly one of standard_webhooks, github, stripe, cloudevents and hmac, not %d", len(schemes))
 	case len(h.credential.Envs) == 0:
 		return p.of(schemes[0]).fail("must have secret_env, the environment variable that contains the secret, such as secret_env: HOOK_SECRET")
 	case len(makes) != 1:

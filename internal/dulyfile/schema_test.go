@@ -39,6 +39,10 @@ var keyed = map[string]struct {
 	"limit":             {func(v any) object { return object{"limits": []any{v}} }, object{"concurrency": 1}},
 	"budget":            {func(v any) object { return object{"budgets": []any{v}} }, object{"unit": "runs", "per": "day", "amount": 1}},
 	"handler":           {func(v any) object { return object{"handlers": object{"x": v}} }, object{"log": object{}}},
+	"lambda":            {handled("lambda"), object{"function": "a", "async": true, "region": "eu-north-1"}},
+	"sqs":               {handled("sqs"), object{"queue_url": "https://sqs.a.example/1/a", "region": "a"}},
+	"pubsub":            {handled("pubsub"), object{"topic": "projects/p/topics/t"}},
+	"cloud_run":         {handled("cloud_run"), object{"url": "https://a.example"}},
 	"gate":              {func(v any) object { return object{"handlers": object{"x": object{"log": object{}, "gate": v}}} }, object{"exec": []any{"sh"}}},
 	"identity":          {hookWith(""), object{"google": object{}}},
 	"identity_google":   {hookWith("google"), object{}},
@@ -47,8 +51,11 @@ var keyed = map[string]struct {
 	"activity":          {func(v any) object { return object{"handlers": object{"x": object{"log": object{}, "activity": v}}} }, object{}},
 	"binding":           {func(v any) object { return object{"handlers": logs("digest"), "bindings": []any{v}} }, object{"values": object{"A": "b"}}},
 	"secret":            {func(v any) object { return object{"bindings": []any{object{"values": object{"A": v}}}} }, object{"env": "HOOK_SECRET"}},
+	"langgraph":         {func(v any) object { return object{"langgraph": v} }, object{"upstream": "https://a.example"}},
+	"letta":             {func(v any) object { return object{"letta": v} }, object{"upstream": "https://a.example"}},
 	"memos":             {func(v any) object { return object{"memos": v} }, object{"stream": object{}}},
 	"stream":            {func(v any) object { return object{"memos": object{"stream": v}} }, object{}},
+	"console":           {func(v any) object { return object{"console": v} }, object{"show": "on", "trace_url": "https://traces.example/{trace_id}"}},
 	"approvals":         {func(v any) object { return object{"approvals": v} }, object{"url": "https://a.example", "secret_env": "HOOK_SECRET"}},
 	"callbacks":         {func(v any) object { return object{"callbacks": v} }, object{"allow": []any{"https://a.example/"}, "secret_env": "HOOK_SECRET"}},
 	"hook":              {hookIn(nil, ""), object{"hmac": object{"secret_env": "HOOK_SECRET"}, "signal": object{"agent": "ada", "key": "k"}}},
@@ -66,6 +73,11 @@ var keyed = map[string]struct {
 			"callbacks": object{"allow": []any{"https://hooks.example.com/"}, "secret_env": "HOOK_SECRET"}, "tasks": []any{v},
 		}
 	}, object{"agent": "a", "id": "i", "kind": "digest"}},
+}
+
+// handled is a handler of one type.
+func handled(as string) func(v any) object {
+	return func(v any) object { return object{"handlers": object{"x": object{as: v}}} }
 }
 
 // hookWith is a webhook with an identity, or with one of a cloud.
@@ -104,6 +116,7 @@ var beside = map[string]object{
 	".urgent_slots": {"concurrency": 100}, ".default_agent": {}, ".budgets": {"partitions": 1},
 	"handler.exec": {"log": nil}, "handler.worker": {"log": nil}, "handler.webhook": {"log": nil}, "gate.webhook": {"exec": nil},
 	"handler.secret_env": {"log": nil, "webhook": "https://a.example/"}, "handler.insecure": {"log": nil, "webhook": "https://a.example/"},
+	"handler.body": {"log": nil, "webhook": "https://a.example/"}, "handler.once": {"log": nil, "webhook": "https://a.example/"},
 	"handler.allow_private": {"log": nil, "webhook": "https://a.example/"},
 	"handler.headers":       {"log": nil, "webhook": "https://a.example/"}, "handler.headers_env": {"log": nil, "webhook": "https://a.example/"},
 	"handler.bearer_env": {"log": nil, "webhook": "https://a.example/"}, "handler.identity": {"log": nil, "webhook": "https://a.example/"},
@@ -113,12 +126,13 @@ var beside = map[string]object{
 	"gate.secret_env": {"exec": nil, "webhook": "https://a.example/"}, "gate.insecure": {"exec": nil, "webhook": "https://a.example/"},
 	"gate.allow_private": {"exec": nil, "webhook": "https://a.example/"},
 	"handler.batch":      {"log": nil, "exec": []any{"sh"}}, "handler.batch_by": {"log": nil, "exec": []any{"sh"}, "batch": 2},
+	"handler.output":     {"log": nil, "exec": []any{"sh"}},
 	"handler.batch_wait": {"log": nil, "exec": []any{"sh"}, "batch": 2}, "handler.backoff": {"max_backoff": "1h"}, "callbacks.backoff": {"max_backoff": "2h"},
 	"activity.max_wait": {"quiet": "1m"}, "limit.burst": {"rate": "1/1s"}, "own_limit.burst": {"rate": "1/1s"},
 	"heat.crowd": {"delay": "5s"}, "heat.delay": {"crowd": 10},
 	"limit.each": {"limit_key": "*"}, "budget.each": {"limit_key": "*"},
 	"alarm_sqs.queue_arn": {"role_arn": "arn:aws:iam::1:role/r"}, "alarm_sqs.role_arn": {"queue_arn": "arn:aws:sqs:a:1:q"},
-	"hook.github": {"hmac": nil}, "hook.stripe": {"hmac": nil}, "hook.standard_webhooks": {"hmac": nil}, "hook.submit": {"signal": nil},
+	"hook.github": {"hmac": nil}, "hook.stripe": {"hmac": nil}, "hook.cloudevents": {"hmac": nil}, "hook.standard_webhooks": {"hmac": nil}, "hook.submit": {"signal": nil},
 	"alarm.qstash": {"webhook": nil}, "alarm.sqs": {"webhook": nil}, "alarm.cloud_tasks": {"webhook": nil},
 	"task.agent_id": {"agent": nil}, "task.unique_key": {"id": nil}, "task.preset": {"kind": nil},
 	"task.zone": {"cron": "@daily"}, "task.day_match": {"cron": "@daily"}, "task.gap": {"cron": "@daily"}, "task.overlap": {"cron": "@daily"},
@@ -201,7 +215,7 @@ func with(part string, base object, key string, value any) string {
 // parse is what the reader says.
 func parse(t *testing.T, text string) error {
 	t.Helper()
-	_, err := dulyfile.Parse(t.Context(), "duly.yaml", []byte(text), dulyfile.Defaults{})
+	_, err := dulyfile.Parse(t.Context(), "duly.yaml", []byte(text), dulyfile.Defaults{}, vendors()...)
 	return err
 }
 

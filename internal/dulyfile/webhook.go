@@ -177,12 +177,18 @@ func (h *hook) readGoogle(p place) (webhook.Identity, error) {
 	if err := p.read(map[string]reader{"audience": text(&c.Audience)}); err != nil {
 		return nil, err
 	}
-	if u, err := url.Parse(h.config.URL); err == nil && c.Audience == "" && u.Host != "" {
-		c.Audience = u.Scheme + "://" + u.Host
-	}
+	c.Audience = cmp.Or(c.Audience, hostOf(h.config.URL))
 	c.MetadataHost = os.Getenv("GCE_METADATA_HOST")
 	id, err := webhook.NewGoogleIdentity(c)
 	return id, p.refusedIdentity(err, map[string]string{"Audience": "audience", "MetadataHost": "GCE_METADATA_HOST in the environment"})
+}
+
+// hostOf is a URL without its path; empty for what is none.
+func hostOf(text string) string {
+	if u, err := url.Parse(text); err == nil && u.Host != "" {
+		return u.Scheme + "://" + u.Host
+	}
+	return ""
 }
 
 // readAWS reads where requests are signed for.
