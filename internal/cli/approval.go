@@ -99,9 +99,9 @@ type question struct {
 	Until    string `json:"until,omitempty"` // left out for ever
 }
 
-// approvalsCommand lists what waits for a person. Nothing but the tasks themselves says so: it looks at all that are live.
+// approvalsCommand lists what waits for a person.
 func approvalsCommand(p *process, o *options) *cobra.Command {
-	l := core.List{Status: []core.Status{core.StatusWaiting}, Limit: inspect.MaxPage}
+	l := core.List{Asking: true, Limit: inspect.MaxPage}
 	var most int
 	cmd := command("approvals", "List the tasks that wait for a person: for an approval, or for the answer to a question",
 		"  duly approvals\n  duly approvals --agent ada --json\n  duly signal ada approval --payload '{\"decision\":\"approve\"}'     # answers, with a credential that may",

@@ -20,6 +20,7 @@ type chosen struct {
 	statuses     []string
 	labels       []string
 	since, until string
+	dueBy        string
 }
 
 // flags declares them.
@@ -31,6 +32,10 @@ func (c *chosen) flags(cmd *cobra.Command) {
 	flags.StringVar(&c.list.Key, "key", "", "only this limit key")
 	flags.StringVar(&c.list.Group, "group", "", "only this group")
 	flags.StringArrayVar(&c.labels, "label", nil, "only those with this label, as name=value; can be given several times")
+	flags.StringVar(&c.list.Session, "session", "", "only this session")
+	flags.StringVar(&c.list.Text, "text", "", "only those with this text in their id or their last error, in any case")
+	flags.StringVar(&c.list.Cause, "cause", "", "only those that failed by this cause: an error with # for each word that has a digit")
+	flags.StringVar(&c.dueBy, "due-by", "", "only those that wait and are due by then: a time, or how far ahead, such as +1h")
 	flags.StringVar(&c.since, "since", "", "only those that ended then or later: a time, or how long ago, such as 1d")
 	flags.StringVar(&c.until, "until", "", "only those that ended before")
 	flags.BoolVar(&c.list.Overdue, "overdue", false, "only those that are due and could start")
@@ -49,6 +54,9 @@ func (c *chosen) read(ctx context.Context, s scheduler) (core.List, error) {
 	}
 	if l.Since, err = s.TimeOrAgo(ctx, "since", c.since); err == nil {
 		l.Until, err = s.TimeOrAgo(ctx, "until", c.until)
+	}
+	if err == nil {
+		l.DueBy, err = s.TimeOrAgo(ctx, "due-by", c.dueBy)
 	}
 	return l, err
 }

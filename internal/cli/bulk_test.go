@@ -55,7 +55,7 @@ func TestAnIncidentOfManyAgents(t *testing.T) {
 	oneLine(t, w.duly(t, "bulk", "explode"), 2, "expected what to do")
 	oneLine(t, w.duly(t, "bulk", "cancel", "--yes"), 2, "all must be true if every task is meant")
 	oneLine(t, w.duly(t, "bulk", "delete", "--yes", "--all"), 2, "status must say which tasks of all agents are to be deleted")
-	oneLine(t, w.duly(t, "bulk", "replay", "--since", "yesterday"), 2, `since must be a time such as "2026-01-02T15:04:05Z", or how long ago`)
+	oneLine(t, w.duly(t, "bulk", "replay", "--since", "yesterday"), 2, `since must be a time such as "2026-01-02T15:04:05Z", how long ago`)
 	oneLine(t, w.duly(t, "list", "--status", "completed"), 2, "--agent must be given")
 	oneLine(t, w.duly(t, "list", "--status", "failed", "--cursor", "x"), 2, "cursor is invalid")
 }

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -135,13 +136,16 @@ func countDelete(ctx context.Context, p *process, o *options, s scheduler, agent
 
 // replayCommand makes failed tasks waiting again, with all their attempts.
 func (p *process) replayCommand(o *options) *cobra.Command {
-	var agent string
+	var agent, text string
 	var all bool
-	cmd := command("replay [AGENT] ID...", "Retry failed tasks now", "  duly replay ada nightly\n  duly replay ada --all",
+	cmd := command("replay [AGENT] ID...", "Retry failed tasks now", "  duly replay ada nightly\n  duly replay ada nightly --payload '{\"text\":\"hi\"}'\n  duly replay ada --all",
 		func(cmd *cobra.Command, args []string) error {
 			var ids []string
+			var payload json.RawMessage
 			var err error
 			switch {
+			case all && text != "":
+				err = usage("name the tasks that are to have it", "--payload is not for --all")
 			// Either names tasks or the whole agent: an id next to --all is
 			// more likely a mistake than a wish.
 			case !all:
@@ -151,11 +155,14 @@ func (p *process) replayCommand(o *options) *cobra.Command {
 			case agent == "" || len(args) > 0:
 				err = usage("name it as AGENT --all", "--all takes an agent and no ids")
 			}
+			if err == nil && text != "" {
+				payload, err = rawJSON("payload", text, p.stdin)
+			}
 			if err != nil {
 				return err
 			}
 			return o.onStore(cmd.Context(), func(s scheduler) error {
-				replay := func(id string) error { return p.replay(cmd.Context(), o, s, agent, id) }
+				replay := func(id string) error { return p.replay(cmd.Context(), o, s, agent, id, payload) }
 				if !all {
 					return each(agent, ids, replay)
 				}
@@ -163,12 +170,13 @@ func (p *process) replayCommand(o *options) *cobra.Command {
 			})
 		})
 	cmd.Flags().BoolVar(&all, "all", false, "all failed tasks of the agent")
+	cmd.Flags().StringVar(&text, "payload", "", "another payload, as JSON; - for standard input")
 	return o.withJSON(named(cmd, &agent))
 }
 
-// replay replays one task and prints it.
-func (p *process) replay(ctx context.Context, o *options, s scheduler, agent, id string) error {
-	if _, err := s.Replay(ctx, agent, id); err != nil {
+// replay replays one task, with another payload if there is one, and prints it.
+func (p *process) replay(ctx context.Context, o *options, s scheduler, agent, id string, payload json.RawMessage) error {
+	if _, err := s.ReplayWith(ctx, agent, id, payload); err != nil {
 		return err
 	}
 	return p.printChanged(ctx, o, s, agent, id, func(*core.TaskInfo) string { return "will be retried now" })

@@ -103,6 +103,21 @@ func TestPauses(t *testing.T) {
 	assert.Contains(t, w.ok(t, "run-due", "-c", config, "--all"), "ran 1 task of 1 agent in ", "run goes before a pause")
 }
 
+// The next run has the other payload, and so has the one after it.
+func TestReplayWithAnotherPayload(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	config := file(t, handlersFile)
+	w.ok(t, "submit", "--agent", "eve", "--id", "1", "--kind", "bad", "--payload", `{"text":"wrong"}`)
+	assert.Equal(t, 4, w.duly(t, "run-due", "-c", config, "--all").code)
+	oneLine(t, w.duly(t, "replay", "eve", "--all", "--payload", "1"), 2, "--payload is not for --all")
+	oneLine(t, w.duly(t, "replay", "eve", "1", "--payload", "{"), 2, "--payload is not JSON")
+	want := map[string]any{"text": "another"}
+	assert.Equal(t, want, w.object(t, "replay", "eve", "1", "--payload", `{"text":"another"}`)["payload"])
+	assert.Equal(t, 4, w.duly(t, "run-due", "-c", config, "--all").code)
+	assert.Equal(t, want, w.object(t, "replay", "eve", "1")["payload"])
+}
+
 func TestDeleteAndReplaySeveral(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

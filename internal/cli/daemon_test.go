@@ -258,6 +258,7 @@ func TestTheGraceEnds(t *testing.T) {
 	assert.Equal(t, 0, code)
 	assert.Less(t, took, 5*time.Second)
 	d.line(t, "released at shutdown kind=sleep agent=a task=i")
+	assert.NotContains(t, d.log(), "in=-", "its due time is past")
 	task, err := s.Task(t.Context(), "a", "i")
 	require.NoError(t, err)
 	assert.Equal(t, core.StatusWaiting, task.Status)

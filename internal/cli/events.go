@@ -116,7 +116,7 @@ func attributes(e core.Event) []slog.Attr {
 	}
 	// When the next run is: after a success that follows from the schedule and is not news.
 	if !e.Next.IsZero() && e.Outcome != model.OutcomeSuccess {
-		attrs = append(attrs, slog.String("in", e.Next.Sub(e.Time).String()))
+		attrs = append(attrs, slog.String("in", max(e.Next.Sub(e.Time), 0).String())) // a run that was given back keeps its due time, which is past
 	}
 	if e.Error != "" {
 		attrs = append(attrs, slog.String("err", e.Error))

@@ -25,6 +25,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
+	"github.com/seed-6f6f2c11/duly/internal/contract"
 )
 
 // defaultServer is where duly daemon --http and duly serve listen by default.
@@ -66,6 +67,7 @@ func (p *process) eventsCommand(o *options) *cobra.Command {
 	flags.StringVar(&f.kind, "kind", "", "only events of this kind")
 	flags.StringVar(&f.since, "since-id", "", "begin behind this event, its event_id in --json; events are kept for an hour, while somebody listens")
 	durationVar(flags, &f.within, "for", 0, "end after this long (default: with Ctrl-C)")
+	flags.BoolVar(&f.ce, "cloudevents", false, "each event as one of CloudEvents, a line of JSON")
 	flags.IntVar(&f.count, "count", 0, "end after so many events")
 	return o.withJSON(cmd)
 }
@@ -105,6 +107,7 @@ type follower struct {
 	// within is after how long it ends, and count after how many events, printed of which are; zero for never.
 	within         time.Duration
 	count, printed int
+	ce             bool // each event is printed as one of CloudEvents
 	// If ended is set no event is printed: it is called with the agent of each run that ends, and with an empty one once the stream has begun.
 	ended func(agent string)
 }
@@ -347,7 +350,7 @@ func (f *follower) printKnown(data string) error {
 		}
 		return nil
 	}
-	if f.o.json {
+	if f.ce || f.o.json {
 		return f.printJSON(data)
 	}
 	// Times are local: the reader sits in front of this terminal, unlike those of a log.
@@ -395,9 +398,20 @@ func (f *follower) answer(line string) error {
 	return nil
 }
 
-// printJSON writes an event as one line of JSON, without the white space that it may have between its parts.
+// printJSON writes an event, or one of CloudEvents that contains it, as one line of JSON, without the white space that it may have between its parts.
 func (f *follower) printJSON(data string) error {
 	var line bytes.Buffer
+	if f.ce {
+		e, err := contract.FeedEvent([]byte(data))
+		if err != nil {
+			return errNoEvent
+		}
+		whole, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		data = string(whole)
+	}
 	if err := json.Compact(&line, []byte(strings.ToValidUTF8(data, "\uFFFD"))); err != nil {
 		return errNoEvent
 	}

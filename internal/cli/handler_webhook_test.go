@@ -31,6 +31,7 @@ type receiver struct {
 
 type message struct {
 	header http.Header
+	path   string
 	body   string
 }
 
@@ -40,7 +41,7 @@ func newReceiver(t *testing.T, answer http.HandlerFunc) *receiver {
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
 		r.mu.Lock()
-		r.got = append(r.got, message{header: req.Header, body: string(body)})
+		r.got = append(r.got, message{header: req.Header, path: req.URL.Path, body: string(body)})
 		r.mu.Unlock()
 		r.answer(w, req)
 	}))

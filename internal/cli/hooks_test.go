@@ -286,7 +286,7 @@ func TestThePageOfHooks(t *testing.T) {
 	config, _, _ = strings.Cut(config, "```")
 	config = regexp.MustCompile(`exec: \[.*?\]`).ReplaceAllString(strings.Replace(config, "0.0.0.0:8080", "127.0.0.1:0", 1), "log: {}")
 	w := newHooks(t)
-	w.env = append(w.env, "STRIPE_SECRET=whsec_test_secret", "DEPLOYS_SECRET=another secret of some length")
+	w.env = append(w.env, "STRIPE_SECRET=whsec_test_secret", "DEPLOYS_SECRET=another secret of some length", "ORDERS_TOKEN=a bearer secret of some length")
 	url := w.start(t, "serve", "-c", file(t, config)).url(t)
 	want := []string{`{"resumed":0,"kept":true}`, `"id":"gh-1"`, `"agent_id":"customer-7"`, `{"resumed":0,"kept":true}`}
 	_, rest, found := strings.Cut(page, "```sh\n")

@@ -47,6 +47,7 @@ func (p *process) listCommand(o *options) *cobra.Command {
 	c.flags(cmd)
 	cmd.Flags().BoolVar(&c.list.Held, "held", false, "only those that are due and cannot start: all of them, grouped by what holds them, with counts; with --limit or --cursor a page of tasks")
 	cmd.Flags().BoolVar(&c.list.Late, "late", false, "only those that have not succeeded within the time of expect_success, and what keeps each from it")
+	cmd.Flags().BoolVar(&c.list.Asking, "asking", false, "only those that wait for a person: see duly approvals")
 	cmd.Flags().IntVar(&c.list.Limit, "limit", 0, "maximum number of tasks, up to 1000 (default 100)")
 	return o.withWatch(o.withJSON(cmd))
 }

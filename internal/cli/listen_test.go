@@ -67,11 +67,16 @@ func TestEventsOfOtherProcesses(t *testing.T) {
 			require.NoError(t, direct.cmd.Process.Signal(syscall.SIGKILL))
 			<-direct.ended
 			w.ok(t, "submit", "--agent", "ada", "--id", "two", "--kind", "note")
+			enveloped := w.start(t, "events", "--cloudevents", "--since-id", last)
+			c := lineOf(t, enveloped, `"type":"duly.task.enqueue"`)
+			assert.Equal(t, []any{"1.0", "/v1/agents/ada", "two"}, []any{c["specversion"], c["source"], c["subject"]})
+			code, _ := enveloped.stop(t, syscall.SIGINT)
+			assert.Equal(t, 0, code)
 			back := w.start(t, "events", "--json", "--since-id", last)
 			e := lineOf(t, back, `"event_id"`)
 			assert.Equal(t, []any{"enqueue", "two"}, []any{e["event"], e["id"]}, "nothing twice, and nothing left out")
 			assert.NotContains(t, back.log(), "missed")
-			code, _ := back.stop(t, syscall.SIGINT)
+			code, _ = back.stop(t, syscall.SIGINT)
 			assert.Equal(t, 0, code)
 			require.NoError(t, served.cmd.Process.Signal(syscall.SIGKILL))
 			<-served.ended

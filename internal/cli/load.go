@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/cli/clouds"
+	"github.com/seed-6f6f2c11/duly/internal/cli/doors"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -38,7 +40,11 @@ func (o *options) parseFile(ctx context.Context) (*dulyfile.File, error) {
 	if err != nil {
 		return nil, usage("name a file that can be read", "%w", err)
 	}
-	return dulyfile.Parse(ctx, o.file, data, o.defaults())
+	c, err := dulyfile.Parse(ctx, o.file, data, o.defaults(), clouds.Targets()...)
+	if err == nil {
+		doors.Speak(c)
+	}
+	return c, err
 }
 
 // ofContext puts the store that was found in place of what the file says, and the Redis of a context over the environment and the file, if a flag names the context, and else below them.

@@ -79,7 +79,7 @@ func TestTheAlertsFireWhenTheyHaveTo(t *testing.T) {
 	assert.NotContains(t, out, "alertname: DulyLate")
 }
 
-// Each alert has a case in which it fires, and one in which it does not.
+// Each alert has a case in which it fires, one in which it does not, and a section that says what to do.
 func TestTheAlertsHaveCases(t *testing.T) {
 	t.Parallel()
 	var file struct {
@@ -111,12 +111,17 @@ func TestTheAlertsHaveCases(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(file.Groups[0].Rules), 15)
+	runbooks := read(t, "../../docs/alerts.md")
 	for _, rule := range file.Groups[0].Rules {
 		assert.True(t, fires[rule.Alert], "no case in which %s fires", rule.Alert)
 		assert.True(t, quiet[rule.Alert], "no case in which %s does not", rule.Alert)
 		assert.Contains(t, []string{"critical", "warning"}, rule.Labels["severity"], rule.Alert)
 		assert.NotEmpty(t, rule.Annotations["summary"], rule.Alert)
 		assert.NotEmpty(t, rule.Annotations["action"], rule.Alert)
+		page, anchor, _ := strings.Cut(rule.Annotations["runbook_url"], "#")
+		assert.Equal(t, "https://github.com/seed-6f6f2c11/duly/blob/main/docs/alerts.md", page, rule.Alert)
+		assert.Equal(t, strings.ToLower(rule.Alert), anchor)
+		assert.Regexp(t, "(?s)### "+rule.Alert+"\n\n[^#]*\\*\\*Look\\*\\*: [^#]*\\*\\*Do\\*\\*: ", runbooks, "a section of docs/alerts.md")
 	}
 }
 

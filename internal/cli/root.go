@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -106,9 +107,9 @@ func (p *process) addGroups(root *cobra.Command, o *options) {
 		commands []*cobra.Command
 	}{
 		{"Run what is due:", []*cobra.Command{p.daemonCommand(o), p.serveCommand(o), p.runDueCommand(o), p.workCommand(o)}},
-		{"Submit:", []*cobra.Command{p.submitCommand(o), p.applyCommand(o), p.activityCommand(o), p.signalCommand(o), p.approvalCommand(o), approvalsCommand(p, o), p.presetsCommand(o), p.nextCommand(o), mcpCommand(p, o)}},
+		{"Submit:", []*cobra.Command{p.submitCommand(o), p.applyCommand(o), p.activityCommand(o), p.signalCommand(o), p.approvalCommand(o), approvalsCommand(p, o), p.presetsCommand(o), p.nextCommand(o), importCommand(p, o), mcpCommand(p, o)}},
 		{"Look:", []*cobra.Command{
-			p.listCommand(o), p.statusCommand(o), waitCommand(p, o), p.explainCommand(o), p.runsCommand(o), p.jobsCommand(o), p.agentsCommand(o), topCommand(p, o), p.pausesCommand(o), p.processesCommand(o),
+			p.listCommand(o), p.statusCommand(o), waitCommand(p, o), p.explainCommand(o), p.runsCommand(o), logsCommand(p, o), p.jobsCommand(o), p.agentsCommand(o), topCommand(p, o), p.pausesCommand(o), p.processesCommand(o),
 			p.kindsCommand(o), p.queueCommand(o), p.statsCommand(o), p.eventsCommand(o), p.healthCommand(o), p.doctorCommand(o), p.auditCommand(o), p.upgradeCommand(o),
 			p.repartitionCommand(o),
 		}},
@@ -208,3 +209,30 @@ func (o *options) withJSON(cmd *cobra.Command) *cobra.Command {
 
 // Commands is the tree of commands of duly, for what describes it. It is not to be run.
 func Commands() *cobra.Command { return (&process{}).root() }
+
+// duration is a flag that is written as the file and the API have it: also with days, and as ISO 8601 does.
+type duration time.Duration
+
+// durationVar declares one.
+func durationVar(flags *pflag.FlagSet, into *time.Duration, name string, def time.Duration, usage string) {
+	*into = def
+	flags.Var((*duration)(into), name, usage)
+	if def == 0 {
+		flags.Lookup(name).DefValue = "" // the usage says what none means
+	}
+}
+
+// Set reads the value.
+func (d *duration) Set(text string) error {
+	read, err := schedule.ParseDuration(text)
+	if err == nil {
+		*d = duration(read)
+	}
+	return err
+}
+
+// String is the value as Go writes it.
+func (d *duration) String() string { return time.Duration(*d).String() }
+
+// Type is what the usage calls it.
+func (*duration) Type() string { return "duration" }

@@ -40,6 +40,7 @@ type tasks interface {
 	Tasks(ctx context.Context, l core.List) ([]core.TaskInfo, string, error)
 	TimeOrAgo(ctx context.Context, field, text string) (time.Time, error)
 	Explain(ctx context.Context, agent, id string) (inspect.Explanation, error)
+	Output(ctx context.Context, agent, id string, from inspect.OutputFrom) (inspect.Output, error)
 }
 
 // orders are an operator's.
@@ -50,7 +51,7 @@ type orders interface {
 	RunNow(ctx context.Context, agent, id string) (time.Time, error)
 	Cancel(ctx context.Context, agent, id string, by core.Order) (core.Status, error)
 	Delete(ctx context.Context, agent, id string) error
-	Replay(ctx context.Context, agent, id string) (time.Time, error)
+	ReplayWith(ctx context.Context, agent, id string, payload json.RawMessage) (time.Time, error)
 	Bulk(ctx context.Context, b operate.Bulk) (operate.BulkStep, error)
 }
 

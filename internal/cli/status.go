@@ -1,6 +1,6 @@
 package cli
 
-// The commands status and runs, and how a task is named.
+// The commands status, runs and logs, and how a task is named.
 
 import (
 	"context"
@@ -15,7 +15,9 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/logs"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/steps"
 )
@@ -75,6 +77,66 @@ func (p *process) runsCommand(o *options) *cobra.Command {
 			})
 		})
 	return o.withJSON(named(cmd, &agent))
+}
+
+// logsCommand shows what runs have printed. Its output is that of the program: everything else goes to standard error.
+func logsCommand(p *process, o *options) *cobra.Command {
+	var agent string
+	var follow, before bool
+	cmd := command("logs [AGENT] ID", "Show what the last run of a task has printed, as it comes with --follow", "  duly logs ada nightly\n  duly logs ada nightly --follow\n  duly logs ada nightly --previous     # of the run before",
+		func(cmd *cobra.Command, args []string) error {
+			if follow && before {
+				return usage("leave one of them out", "--follow and --previous exclude each other: the run before is over")
+			}
+			return withTask(cmd.Context(), o, agent, args, func(s scheduler, agent, id string) error {
+				if follow {
+					return missing(followOutput(cmd.Context(), p, o, s, agent, id), agent, id)
+				}
+				return missing(showOutput(cmd.Context(), p, o, s, agent, id, before), agent, id)
+			})
+		})
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print what comes, until the run has ended; with --json a line for each piece")
+	cmd.Flags().BoolVar(&before, "previous", false, "of the run before the last one that printed")
+	return o.withJSON(named(cmd, &agent))
+}
+
+// followOutput prints what comes, until the run has ended.
+func followOutput(ctx context.Context, p *process, o *options, s scheduler, agent, id string) error {
+	f := logs.Follower{
+		Source: s, Agent: agent, ID: id, Retry: mayPass,
+		Print: func(out *inspect.Output) error { return printOutput(p, o, out) },
+		Begun: func(out *inspect.Output) { p.say(fmt.Sprintf("attempt %d, %s:", out.Attempt, clock(out.Started))) },
+	}
+	return f.Follow(ctx)
+}
+
+// showOutput prints what is there: of the last run that has printed, or of the one before.
+func showOutput(ctx context.Context, p *process, o *options, s scheduler, agent, id string, before bool) error {
+	out, err := s.Output(ctx, agent, id, inspect.OutputFrom{})
+	switch {
+	case err != nil:
+		return err
+	case before && out.Before == nil:
+		f := usage("see duly runs "+taskArgs(agent, id), "nothing is kept of a run before the last one that printed")
+		f.code = exitNotFound
+		return f
+	case before:
+		out.Printed, out.Before = *out.Before, nil
+	case out.Run == 0 && !o.json:
+		p.say("no run of it has printed anything yet")
+	}
+	return printOutput(p, o, &out)
+}
+
+// mayPass reports whether an error of the store may be over in a moment.
+func mayPass(err error) bool { return core.CodeOf(err) == core.CodeUnavailable }
+
+// printOutput writes an output.
+func printOutput(p *process, o *options, out *inspect.Output) error {
+	if o.json {
+		return o.print(p.stdout, out, nil)
+	}
+	return logs.Write(p.stdout, out.Text)
 }
 
 // tasksNamed finds out which tasks of an agent are meant.

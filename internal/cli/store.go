@@ -16,6 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/output"
 	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
 	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
@@ -29,13 +30,14 @@ import (
 const reachIn = 4 * time.Second
 
 // storage is a store that is open.
-// Both stores have all five interfaces; a scheduler gets each where it needs it.
+// All stores have all six interfaces; a scheduler gets each where it needs it.
 type storage struct {
 	core.Store
 	store.Waker
 	store.Presence
 	store.Recent
 	store.Feed
+	output.Keeper
 
 	name  string // for people, without a password
 	close func() error
@@ -90,7 +92,7 @@ func openStore(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*sto
 			Partitions: cmp.Or(c.Redis.Partitions, 1), Retention: c.Redis.Retention, Kept: c.Redis.Kept, KeptBytes: c.Redis.KeptBytes,
 			MaxTasks: c.Redis.MaxTasks, MaxBytes: c.Redis.MaxBytes,
 		})
-		return &storage{Store: s, Waker: s, Presence: s, Recent: s, Feed: s, name: "memory", close: func() error { return nil }}, nil
+		return &storage{Store: s, Waker: s, Presence: s, Recent: s, Feed: s, Keeper: s, name: "memory", close: func() error { return nil }}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachIn)
 	defer cancel()
@@ -100,7 +102,7 @@ func openStore(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*sto
 	if err != nil {
 		return nil, storeFailure(err)
 	}
-	return &storage{Store: s, Waker: s, Presence: s, Recent: s, Feed: s, name: s.Name(), close: s.Close, upgrade: s.Upgrade, masters: s.Masters, redis: s}, nil
+	return &storage{Store: s, Waker: s, Presence: s, Recent: s, Feed: s, Keeper: s, name: s.Name(), close: s.Close, upgrade: s.Upgrade, masters: s.Masters, redis: s}, nil
 }
 
 // openFolder opens a store in a folder. One that another command has open is free again in a moment.
@@ -122,7 +124,7 @@ func openFolder(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*st
 	for {
 		s, err := filestore.Open(config) //nolint:contextcheck // files are opened without one
 		if err == nil {
-			return &storage{Store: s, Waker: s, Presence: s, Recent: s, Feed: s, name: dir, close: s.Close, folder: dir}, nil
+			return &storage{Store: s, Waker: s, Presence: s, Recent: s, Feed: s, Keeper: s, name: dir, close: s.Close, folder: dir}, nil
 		}
 		inUse, busy := errors.AsType[*filestore.InUseError](err)
 		if !busy {

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
@@ -289,4 +290,26 @@ func TestWorkWaitsForItsServer(t *testing.T) {
 	assert.Equal(t, 0, code, d.log())
 	assert.Less(t, took, 5*time.Second)
 	assert.Equal(t, 1, strings.Count(d.log(), "no store"), d.log())
+}
+
+// What a program of a worker prints is seen on the server while it runs, and is whole once it has ended.
+func TestWhatAWorkerPrintsIsKept(t *testing.T) {
+	t.Parallel()
+	at := openShop(t)
+	sign := filepath.Join(t.TempDir(), "go")
+	at.work(`echo begun; while [ ! -e ` + sign + ` ]; do sleep 0.05; done; i=0; while [ $i -lt 3000 ]; do echo "line $i of what is printed"; i=$((i+1)); done; printf '\377\001 wrong' >&2; exit 65`)
+	at.submit("1")
+	require.Eventually(t, func() bool { return strings.Contains(at.ok(t, "logs", "a", "1"), "begun") }, 20*time.Second, 50*time.Millisecond)
+	assert.Equal(t, core.StatusInProgress, at.becomes("1", func(*core.TaskInfo) bool { return true }).Status)
+	require.NoError(t, os.WriteFile(sign, nil, 0o600))
+	settled(t, at.s, "a", "1", core.StatusFailed)
+	var out inspect.Output
+	require.Eventually(t, func() bool {
+		out = parse[inspect.Output](t, at.far.ok(t, "logs", "a", "1", "--json"))
+		return out.Ended
+	}, 10*time.Second, 50*time.Millisecond)
+	assert.Contains(t, out.Text, "line 2999 of what is printed\n")
+	assert.Contains(t, out.Text, " wrong")
+	assert.NotContains(t, out.Text, "begun", "the last 64 KiB are kept")
+	assert.Positive(t, out.Left)
 }

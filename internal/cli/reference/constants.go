@@ -154,6 +154,9 @@ Processes publish events while somebody listens, and for 15 seconds after. Each 
 did it. The store keeps about 10,000, for an hour. Where some are missing, ` + "`missed`" + ` says so, with their number where it is known: too many came, a process could not hand over as many, or nobody had listened for a while.
 [Decision 46](../decisions/0046-events-of-the-store.md) has the reasons.
 
+With ` + "`?format=cloudevents`" + ` or ` + "`duly events --cloudevents`" + ` each is an event of [CloudEvents](https://cloudevents.io) 1.0, whose ` + "`data`" + ` is the event and whose ` + "`source`" + ` and ` + "`subject`" + ` name agent and task. The end of a task has the ` + "`type`" + `
+that its [callback](../callbacks.md) has: ` + "`duly.task.completed`, `duly.task.failed` or `duly.task.cancelled`" + `. All others are ` + "`duly.task.`" + ` and a word of this table, or ` + "`duly.`" + ` and the word if they are about more than one task.
+
 | type | what has happened |
 |---|---|
 `)

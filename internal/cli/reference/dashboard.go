@@ -33,6 +33,7 @@ var rows = []struct {
 		{"duly_ticks_total", "Ticks"},
 		{"duly_tick_seconds", "Duration of ticks"},
 		{"duly_slots", "Slots"},
+		{"duly_slots_of_one_agent", "Slots of the busiest agent"},
 	}},
 	{"Trouble", [][2]string{
 		{"duly_leases_lost_total", "Leases lost"},

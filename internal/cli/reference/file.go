@@ -137,8 +137,13 @@ func (page *filePage) kind(p *keyed, at string) (string, []section) {
 		return words[name], nil
 	case name != "":
 		return link(at, page.defs[name])
-	case len(p.AnyOf) > 0: // or nothing
-		return page.kind(p.AnyOf[0], at)
+	case len(p.AnyOf) > 0: // or nothing, or an object with more
+		kind, parts := page.kind(p.AnyOf[0], at)
+		if more := p.AnyOf[1]; more.Ref != "" && p.AnyOf[0].Ref == "" {
+			object, others := page.kind(more, at)
+			kind, parts = kind+", or "+object, append(parts, others...)
+		}
+		return kind, parts
 	case p.Items != nil:
 		kind, parts := page.kind(p.Items, at+"[]")
 		return "array of " + plural(kind), parts

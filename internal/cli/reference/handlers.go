@@ -35,7 +35,7 @@ type contractFiles struct{ input, steering, batch, gate, exec, answer, file sour
 func (c *contractFiles) read(root string) error {
 	for name, into := range map[string]*source{
 		"internal/contract/input.go": &c.input, "internal/contract/steering.go": &c.steering, "internal/contract/batch.go": &c.batch,
-		"internal/contract/gate.go": &c.gate, "handlers/exec/exec.go": &c.exec, "handlers/webhook/answer.go": &c.answer, "internal/dulyfile/handlers.go": &c.file,
+		"internal/contract/gate.go": &c.gate, "handlers/exec/exec.go": &c.exec, "internal/contract/reply.go": &c.answer, "internal/dulyfile/handlers.go": &c.file,
 	} {
 		var err error
 		if *into, err = parseSource(filepath.Join(root, name)); err != nil {
@@ -221,7 +221,7 @@ Without a `+"`timeout`"+` in the file a webhook has %s.
 ## Headers of an answer
 
 Those of a 2xx; %s counts with any status. One that makes no sense fails the run for good, as its work is done. With a yield or an await the body is the checkpoint.
-`, c.answer.values()["mostErrorAnswer"].value, c.answer.span("mostRetryAfter"), c.file.span("webhookTimeout"), "`Duly-Usage`")
+`, c.answer.values()["MostErrorAnswer"].value, c.answer.span("mostRetryAfter"), c.file.span("webhookTimeout"), "`Duly-Usage`")
 	c.said(&b, "header", func(name, example string) string {
 		if name == "yield" || name == "await" {
 			example = strings.TrimSuffix(example, ` {"page": 2}`)

@@ -48,6 +48,7 @@ type Client struct {
 	host  string // for people
 	token string
 	http  *http.Client
+	outputs
 }
 
 // New makes a client. Nothing is sent yet. The error is a *[core.InvalidError] about the field server.
@@ -61,11 +62,13 @@ func New(c Config) (*Client, error) {
 	if c.Socket != "" {
 		host = "the daemon at " + c.Socket
 	}
-	return &Client{
+	client := &Client{
 		base: strings.TrimRight(u.String(), "/"), host: host, token: c.Token,
 		// A redirect may lead to any server, and a POST would become a GET: its address is part of an error instead.
 		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-	}, nil
+	}
+	client.of = client
+	return client, nil
 }
 
 // OnSocket is a server of this user, by its socket.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -64,6 +63,14 @@ func (c *Client) Explain(ctx context.Context, agent, id string) (inspect.Explana
 	return send(ctx, c, operation.Explain, operation.None{}, agent, id)
 }
 
+// outputs are those of the server's tasks.
+type outputs struct{ of *Client }
+
+// Output returns what the last run of a task has printed.
+func (o outputs) Output(ctx context.Context, agent, id string, from inspect.OutputFrom) (inspect.Output, error) {
+	return send(ctx, o.of, operation.TaskOutput, operation.OutputFrom{Run: int64(from.Run), After: from.After}, agent, id)
+}
+
 // Tasks is a page of a list.
 func (c *Client) Tasks(ctx context.Context, l core.List) ([]core.TaskInfo, string, error) {
 	part := operation.Page{Limit: l.Limit, Cursor: l.Cursor}
@@ -81,9 +88,14 @@ func (c *Client) Tasks(ctx context.Context, l core.List) ([]core.TaskInfo, strin
 	}
 	page, err := send(ctx, c, operation.ListTasks, operation.List{
 		Agent: l.Agent, Status: strings.Join(status, ","), Kind: l.Kind, Key: l.Key, Group: l.Group, Labels: labels,
-		Since: timeText(l.Since), Until: timeText(l.Until), Overdue: l.Overdue, Held: l.Held, Late: l.Late, Page: part,
+		Since: timeText(l.Since), Until: timeText(l.Until), Overdue: l.Overdue, Held: l.Held, Late: l.Late, Asking: l.Asking, Inside: inside(&l), Page: part,
 	})
 	return page.Tasks, page.Next, err
+}
+
+// inside is what a list looks for inside tasks, as requests have it.
+func inside(l *core.List) operation.Inside {
+	return operation.Inside{Session: l.Session, Text: l.Text, Cause: l.Cause, DueBy: timeText(l.DueBy)}
 }
 
 // timeText is a time as requests have it; empty for none.
@@ -94,24 +106,15 @@ func timeText(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// TimeOrAgo reads a time, or how long ago something was: by the clock of the server, to the second.
+// TimeOrAgo reads a time, or how long before or after now it is: by the clock of the server, to the second.
 func (c *Client) TimeOrAgo(ctx context.Context, field, text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return at, nil
-	}
-	ago, err := inspect.ParseDuration(text)
-	if err != nil || ago < 0 {
-		return time.Time{}, &core.InvalidError{Field: field, Reason: `must be a time such as "2026-01-02T15:04:05Z", or how long ago, such as "1d" or "90m", not ` + strconv.Quote(text)}
-	}
-	var now time.Time
-	err = c.exchange(ctx, operation.ListPresets.Call, operation.Empty{}, nil, func(res *http.Response) error {
-		now, err = http.ParseTime(res.Header.Get("Date"))
-		return err
+	return inspect.ReadTime(field, text, func() (now time.Time, err error) {
+		err = c.exchange(ctx, operation.ListPresets.Call, operation.Empty{}, nil, func(res *http.Response) error {
+			now, err = http.ParseTime(res.Header.Get("Date"))
+			return err
+		})
+		return now, err
 	})
-	return now.Add(-ago), err
 }
 
 // Edit changes fields of a task that waits.
@@ -126,9 +129,9 @@ func (c *Client) RunNow(ctx context.Context, agent, id string) (time.Time, error
 	return t.NextRun, err
 }
 
-// Replay makes a task that has failed live again.
-func (c *Client) Replay(ctx context.Context, agent, id string) (time.Time, error) {
-	t, err := send(ctx, c, operation.Replay, operation.None{}, agent, id)
+// ReplayWith makes a task that has failed live again, with another payload unless that is nil.
+func (c *Client) ReplayWith(ctx context.Context, agent, id string, payload json.RawMessage) (time.Time, error) {
+	t, err := send(ctx, c, operation.Replay, operation.Replayed{Payload: payload}, agent, id)
 	return t.NextRun, err
 }
 
@@ -149,7 +152,7 @@ func (c *Client) Bulk(ctx context.Context, b operate.Bulk) (operate.BulkStep, er
 	l := &b.List
 	return send(ctx, c, operation.BulkOf(b.Do), operation.Bulk{
 		Agent: l.Agent, Status: l.Status, Kind: l.Kind, Key: l.Key, Group: l.Group, Labels: l.Labels, Since: timeText(l.Since), Until: timeText(l.Until),
-		Overdue: l.Overdue, Page: operation.Page{Limit: l.Limit, Cursor: l.Cursor}, All: b.All, DryRun: b.DryRun, Confirm: b.Confirm, Count: b.Count,
+		Overdue: l.Overdue, Inside: inside(l), Page: operation.Page{Limit: l.Limit, Cursor: l.Cursor}, All: b.All, DryRun: b.DryRun, Confirm: b.Confirm, Count: b.Count,
 		Order: operation.Order{Reason: b.Reason, By: b.By},
 	})
 }

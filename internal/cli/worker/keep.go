@@ -66,17 +66,26 @@ func (w *worker) keepAll(ctx context.Context, all bool) {
 			continue
 		}
 		k := r.sign()
-		if !all && k.Number == 0 {
+		if !all && k.Number == 0 && k.Output == nil {
 			r.sending.Unlock()
 			continue
 		}
-		of, sent, size = append(of, r), append(sent, k), size+len(k.Ticket)+len(k.Progress)+len(k.Checkpoint)
+		of, sent, size = append(of, r), append(sent, k), size+sizeOf(&k)
 		// Another may have as much to store as a request has room for beside this.
 		if len(of) == core.MaxLent || size > mostBody-core.MaxCheckpoint {
 			send()
 		}
 	}
 	send()
+}
+
+// sizeOf is about how long a sign of life is as JSON.
+func sizeOf(k *operation.KeepRun) int {
+	size := len(k.Ticket) + len(k.Progress) + len(k.Checkpoint)
+	if k.Output != nil {
+		size += escaped(len(k.Output.Text))
+	}
+	return size
 }
 
 // save stores a checkpoint while its run goes on, as [core.RunInfo.Save] promises it.
@@ -143,7 +152,7 @@ func (r *run) sign() operation.KeepRun {
 	t := r.lent.Task
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	k := operation.KeepRun{Ticket: r.lent.Ticket, Checkpoint: r.checkpoint}
+	k := operation.KeepRun{Ticket: r.lent.Ticket, Checkpoint: r.checkpoint, Output: r.printed.piece(false)}
 	// What no server takes for JSON is left to the end of the run, which fails by it.
 	if _, p := t.Recorded(); !bytes.Equal(p, r.progress) && core.CheckJSON("progress", p) == nil {
 		k.Progress = p
@@ -163,6 +172,7 @@ func (w *worker) heard(r *run, sent *operation.KeepRun, a *operation.KeptRun) er
 	if a.Error != "" && a.Kept { // all of it goes with the next
 		return errors.New(a.Error)
 	}
+	r.printed.took(a.Printed)
 	r.mu.Lock()
 	if sent.Progress != nil {
 		r.progress = sent.Progress

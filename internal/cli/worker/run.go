@@ -20,12 +20,13 @@ import (
 
 // run is a run that the worker has.
 type run struct {
-	lent   *contract.Lent
-	ctx    context.Context //nolint:containedctx // of its handler
-	cancel context.CancelCauseFunc
-	took   time.Duration
-	end    map[string]any // what is sent of its end
-	denied bool           // the server has refused its end: it is sent as a failure
+	lent    *contract.Lent
+	ctx     context.Context //nolint:containedctx // of its handler
+	cancel  context.CancelCauseFunc
+	took    time.Duration
+	end     map[string]any // what is sent of its end
+	printed printed        // what it prints, if the server takes that
+	denied  bool           // the server has refused its end: it is sent as a failure
 
 	sending sync.Mutex // one sign of life at a time, so that answers come in the order of what they answer
 	number  int64      // of the last that had something to store; of sending
@@ -39,9 +40,9 @@ type run struct {
 // begin starts runs. What comes when the worker has to stop is given back.
 func (w *worker) begin(ctx context.Context, lent []json.RawMessage) {
 	for _, data := range lent {
-		r := &run{}
+		r := &run{printed: printed{news: func() { signal(w.news) }}}
 		var err error
-		r.lent, err = contract.DecodeLent(data, func() { signal(w.news) }, func(ctx context.Context, c json.RawMessage) error { return w.save(ctx, r, c) })
+		r.lent, err = contract.DecodeLent(data, func() { signal(w.news) }, func(ctx context.Context, c json.RawMessage) error { return w.save(ctx, r, c) }, &r.printed)
 		if err != nil { // its lease ends by itself
 			w.Logger.ErrorContext(ctx, "a run cannot be read: is the server of another version?", slog.Any("err", err))
 			continue
@@ -85,7 +86,7 @@ func batch(ended []*run) (now, rest []*run) {
 	size := 0
 	for i, r := range ended {
 		data, _ := json.Marshal(r.end) // contract.End has tried it
-		if size += len(data) + len(r.lent.Ticket) + 100; i == core.MaxLent || i > 0 && size > mostBody {
+		if size += len(data) + len(r.lent.Ticket) + 100 + r.printed.size(); i == core.MaxLent || i > 0 && size > mostBody {
 			return ended[:i:i], ended[i:]
 		}
 	}
@@ -182,6 +183,9 @@ func (r *run) said() map[string]any {
 	said["ticket"] = r.lent.Ticket
 	if r.number > 0 {
 		said["number"] = r.number
+	}
+	if piece := r.printed.piece(true); piece != nil {
+		said["output"] = piece
 	}
 	return said
 }

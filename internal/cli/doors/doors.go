@@ -1,0 +1,26 @@
+// Package doors opens the APIs of other runtimes that the file has.
+package doors
+
+import (
+	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
+	"github.com/seed-6f6f2c11/duly/adapters/http/langgraph"
+	"github.com/seed-6f6f2c11/duly/adapters/http/letta"
+	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
+)
+
+// Speak lets the handlers of the doors post what their runtimes understand.
+func Speak(c *dulyfile.File) {
+	dulyfile.Speak(c, langgraph.Kind, langgraph.Runs{})
+	dulyfile.Speak(c, letta.Kind, letta.Messages{})
+}
+
+// Of are the doors of a file.
+func Of(c *dulyfile.File) (open []httpadapter.Door) {
+	if dulyfile.HasDoor(c, langgraph.Kind) {
+		open = append(open, langgraph.Door{})
+	}
+	if dulyfile.HasDoor(c, letta.Kind) {
+		open = append(open, letta.Door{})
+	}
+	return open
+}
