@@ -1,13 +1,18 @@
 package world
 
-// The row of saves: runs that store checkpoints while they go on, beside heartbeats with their progress.
+// The rows of saves and of outputs: runs that store checkpoints while they go on, beside heartbeats with their progress, and runs that print.
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/output"
 )
 
 var (
@@ -88,4 +93,189 @@ func stateInOrder(a *auditor, t *task) {
 	if err == nil && len(found.Tasks) == 1 && !a.w.restored {
 		a.must(stateIsLast, string(found.Tasks[0].State) == string(t.state), "%s: %q, and the last was %q", t.ref, found.Tasks[0].State, t.state)
 	}
+}
+
+var (
+	outputIsOwn   = invariant("output-is-own", "52", "What is shown as the output of a run is what that run has printed.")
+	outputIsLast  = invariant("output-is-last", "52", "A run that was taken over writes over the output of no later one.")
+	outputIsWhole = invariant("output-is-whole", "52", "In a kind world the output of a run that has ended has its last line.")
+	outputOfLent  = invariant("output-of-lent", "52", "In a kind world the output that comes with the end of a lent run is kept.")
+)
+
+// AskOutput reads what a task has printed.
+const AskOutput RequestKind = "output"
+
+var outputs = &feature{
+	name:  "outputs",
+	verbs: []string{"Print", "Printed"},
+	holds: []held{{outputIsOwn, "output-of-another"}, {outputIsLast, "output-taken-over"}, {outputIsWhole, "output-without-end"}, {outputOfLent, "lent-output-without-end"}},
+	plan: func(g *generator) {
+		if g.in(70) {
+			return
+		}
+		g.plan.Settings.Prints = true
+		for _, r := range g.plan.Requests {
+			if len(r.Tasks) > 0 && g.in(20) {
+				g.plan.Requests = append(g.plan.Requests, Request{At: r.At + g.span(0, g.plan.Horizon/4), Process: g.IntN(4), Kind: AskOutput, Agent: r.Tasks[0].Agent, ID: r.Tasks[0].ID})
+			}
+		}
+	},
+	asks: map[RequestKind]asking{AskOutput: func(ctx context.Context, _ *World, p *process, r *Request) (func(), error) {
+		_, err := p.s.Output(ctx, r.Agent, r.ID, inspect.OutputFrom{})
+		return func() {}, err
+	}},
+	watch: watchOutputs,
+}
+
+// printedEnd is the run of a task that has printed its end last, and when it has.
+type printedEnd struct {
+	fence store.Fence
+	at    time.Duration
+	lent  bool // it was sent with the end of the run, and stored before the answer
+}
+
+// sentBy is when the end of an output is stored for sure in a kind world: it is sent beside the outcome, and no run waits for it.
+const sentBy = 5 * time.Second
+
+// line is what a run prints: whose it is, and what it is about to do.
+func (r *run) line(t *core.Task[payload], does string) {
+	w := r.p.w
+	if !w.plan.Settings.Prints {
+		return
+	}
+	_, _ = fmt.Fprintf(t.Output(), "%s%s\n", lineOf(t.Agent, t.ID, t.Attempt, t.Fence), does)
+	if does == "ends" {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.printed[ref{t.Agent, t.ID}] = printedEnd{fence: t.Fence, at: w.elapsed()}
+	}
+}
+
+// prints adds a line of a lent run, and returns what its worker is to send. The world is locked, or the run has ended.
+func (r *lentRun) prints(does string) *output.Sent {
+	if !r.p.w.plan.Settings.Prints {
+		return nil
+	}
+	r.text += lineOf(r.info.Agent, r.info.ID, r.info.Attempt, r.info.Fence) + does + "\n"
+	return &output.Sent{At: int64(r.taken), Text: r.text[r.taken:]}
+}
+
+// saidAll notes that the end of a lent run was stored at once, and so what it has printed last.
+func (r *lentRun) saidAll(as *core.ReturnedAs) {
+	if w := r.p.w; w.plan.Settings.Prints && as.Err == nil && !as.Lost {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.printed[ref{r.info.Agent, r.info.ID}] = printedEnd{fence: r.info.Fence, at: w.elapsed(), lent: true}
+	}
+}
+
+// lineOf is how each line of a run begins.
+func lineOf(agent, id string, attempt int, fence store.Fence) string {
+	return fmt.Sprintf("%s/%s %d %d ", agent, id, attempt, fence)
+}
+
+// watchOutputs knows the last run that has printed in each place of a task.
+func watchOutputs(a *auditor, _ *storeModel) watcher {
+	type place struct {
+		ref
+
+		at int
+	}
+	last := map[place]store.Fence{}
+	var tasks []ref
+	calm := map[ref]store.Fence{} // runs that have begun in a kind world
+	kind := false
+	return watcher{
+		began: func(r *run) {
+			if kind {
+				calm[ref{r.info.Agent, r.info.ID}] = r.info.Fence
+			}
+		},
+		called: func(_ *call, request, answer any) {
+			chunks, _ := request.([]output.Chunk)
+			for i := range chunks {
+				c := &chunks[i]
+				at := place{ref{c.Agent, c.ID}, c.Place()}
+				if answer.([]error)[i] == nil {
+					a.must(outputIsLast, c.Fence >= last[at] || a.w.restored, "%s: run %d prints after run %d", at.ref, c.Fence, last[at])
+					last[at] = c.Fence
+					tasks = append(tasks, at.ref)
+				}
+			}
+		},
+		kind: func() { kind = true },
+		rest: func() {
+			for name := range a.w.printed { // no order shows in what is only read
+				tasks = append(tasks, name)
+			}
+			for i, name := range tasks {
+				if !slices.Contains(tasks[:i], name) {
+					shown(a, name, calm[name])
+				}
+			}
+		},
+	}
+}
+
+// shown compares what is kept of a task with what its runs have printed; calm is its last run that began in a kind world.
+func shown(a *auditor, name ref, calm store.Fence) {
+	keeper, keeps := a.w.store.(output.Keeper)
+	if !keeps || a.w.restored {
+		return
+	}
+	runs, err := keeper.Printed(a.w.ctx, name.agent, name.id)
+	if err != nil {
+		return
+	}
+	end := a.w.printed[name]
+	since := a.w.elapsed() - end.at
+	if end.lent && end.fence == calm && since < a.w.plan.Settings.Retention {
+		_, err := a.w.store.Get(a.w.ctx, store.Get{Agent: name.agent, IDs: []string{name.id}})
+		has := slices.ContainsFunc(runs, func(r output.Run) bool { return r.Fence == calm })
+		a.must(outputOfLent, has || err != nil, "%s: nothing is kept of what run %d has printed", name, calm)
+	}
+	for i := range runs {
+		r := &runs[i]
+		text, own := r.Text(0).Text, true
+		for line := range strings.Lines(text) {
+			// A task that is deleted while it runs loses what it has printed before.
+			own = own && (strings.HasPrefix(line, lineOf(name.agent, name.id, r.Attempt, r.Fence)) || strings.HasPrefix(line, "[duly: "))
+		}
+		a.must(outputIsOwn, own, "%s: run %d, attempt %d, has %q", name, r.Fence, r.Attempt, text)
+		if r.Fence == calm && end.fence == calm && since > sentBy {
+			a.must(outputIsWhole, strings.HasSuffix(text, "ends\n"), "%s: run %d has ended, and has %q", name, r.Fence, text)
+		}
+	}
+}
+
+// printingBus is a bus to a store that keeps output.
+type printingBus struct{ *bus }
+
+// storeOf is the store as a process has it.
+func storeOf(p *process) store.Store {
+	b := &bus{p: p}
+	if _, keeps := p.w.store.(output.Keeper); keeps && p.w.plan.Settings.Prints {
+		return printingBus{b}
+	}
+	return b
+}
+
+// Print stores what runs have printed.
+func (b printingBus) Print(ctx context.Context, chunks []output.Chunk) ([]error, error) {
+	w := b.p.w
+	key := func() string { return fmt.Sprint(chunks[0].Agent, chunks[0].ID, chunks[0].Number) }
+	return through(ctx, b.bus, "Print", key, func(st store.Store) ([]error, error) {
+		errs, err := st.(output.Keeper).Print(w.free(), chunks)
+		if err == nil {
+			w.audit.called(chunks, errs)
+		}
+		return errs, err
+	})
+}
+
+// Printed reads it.
+func (b printingBus) Printed(ctx context.Context, agent, id string) ([]output.Run, error) {
+	return through(ctx, b.bus, "Printed", func() string { return agent + id }, func(st store.Store) ([]output.Run, error) {
+		return st.(output.Keeper).Printed(b.p.w.free(), agent, id)
+	})
 }

@@ -34,7 +34,7 @@ var tallies = &feature{
 	asks: map[RequestKind]asking{AskWindow: func(ctx context.Context, _ *World, p *process, _ *Request) (func(), error) {
 		_, err := p.s.Window(ctx, time.Hour)
 		if err == nil {
-			_, err = p.s.Trend(ctx, "", time.Hour, 12)
+			_, err = p.s.Trend(ctx, time.Hour, 12)
 		}
 		return func() {}, err
 	}},
@@ -69,6 +69,14 @@ func (a *auditor) tallied(ended int64) {
 		runs += kinds[i].Runs
 	}
 	a.must(tallyOnce, err != nil || runs <= ended, "%d runs are counted, and %d have ended", runs, ended)
+	hours, _, err := recent.Slots(a.w.ctx, store.LongSlot, store.Kept(store.LongSlot))
+	runs = 0
+	for i := range hours {
+		for k := range hours[i].Kinds {
+			runs += hours[i].Kinds[k].Runs
+		}
+	}
+	a.must(tallyOnce, err != nil || runs <= ended, "%d runs are counted by the hour, and %d have ended", runs, ended)
 }
 
 // The verbs of the counters, as a process calls them.
@@ -98,9 +106,9 @@ func (b *bus) Window(ctx context.Context, slots int) (kinds []store.KindWindow, 
 }
 
 // Slots are the counters of each time.
-func (b *bus) Slots(ctx context.Context, n int) (slots []store.Slot, now store.Millis, err error) {
+func (b *bus) Slots(ctx context.Context, each time.Duration, n int) (slots []store.Slot, now store.Millis, err error) {
 	slots, err = through(ctx, b, "Slots", func() string { return "" }, func(st store.Store) ([]store.Slot, error) {
-		slots, at, err := st.(store.Recent).Slots(b.p.w.free(), n)
+		slots, at, err := st.(store.Recent).Slots(b.p.w.free(), each, n)
 		now = at
 		return slots, err
 	})

@@ -222,8 +222,8 @@ func watchLateness(a *auditor, m *storeModel) watcher {
 			if t.agent != lateAgent || t.phase == ended || t.def == nil || a.w.restored {
 				continue
 			}
-			// A watch that a store was too full for tries again in ten seconds.
-			by := max(succeeded[t.ref], begun[t.ref]).Add(t.def.ExpectSuccess + soon + 15*time.Second)
+			// A watch that a store was too full for tries again in ten seconds, for as long as it is.
+			by := max(succeeded[t.ref], begun[t.ref]).Add(t.def.ExpectSuccess + soon + 15*time.Second + a.w.plan.full())
 			a.must(lateIsKnown, a.now() <= by || late[t.ref] || m.watchIsHeld(a, t.ref), "%s was to succeed by %s, and its watch does not know that it has not", t.ref, ms(by))
 		}
 	}
@@ -270,4 +270,14 @@ func (m *storeModel) watchIsHeld(a *auditor, of ref) bool {
 		}
 	}
 	return false
+}
+
+// full is how long the store takes nothing new, in all.
+func (p *Plan) full() (d time.Duration) {
+	for i := range p.Faults {
+		if p.Faults[i].Kind == FaultFull {
+			d += p.Faults[i].For
+		}
+	}
+	return d
 }

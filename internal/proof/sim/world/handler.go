@@ -90,9 +90,11 @@ func (p *process) run(ctx context.Context, t *core.Task[payload], batch, later b
 	w.mu.Lock()
 	w.runs = append(w.runs, r)
 	w.mu.Unlock()
+	r.line(t, "begins")
 	for do := range r.next {
 		switch do {
 		case stepProgress:
+			r.line(t, "goes on")
 			_ = t.SetProgress(r.begun.String()) // it is small
 		case stepSubmit:
 			_, err := p.s.Submit(ctx, r.script.Submits.NewTask)
@@ -118,6 +120,7 @@ func (r *run) uses(t *core.Task[payload]) {
 
 // end returns as the script says.
 func (r *run) end(t *core.Task[payload]) error {
+	r.line(t, "ends")
 	if r.script.Result {
 		_ = t.SetResult(json.RawMessage(r.result)) // it is small
 	}

@@ -4,6 +4,7 @@ package world
 
 import (
 	"context"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -175,7 +176,7 @@ func (o *outside) Window(_ context.Context, slots int) (kinds []store.KindWindow
 	return kinds, now, err
 }
 
-func (o *outside) Slots(_ context.Context, n int) (slots []store.Slot, now store.Millis, err error) {
-	o.do(func() { slots, now, err = o.store.(store.Recent).Slots(o.ctx, n) })
+func (o *outside) Slots(_ context.Context, each time.Duration, n int) (slots []store.Slot, now store.Millis, err error) {
+	o.do(func() { slots, now, err = o.store.(store.Recent).Slots(o.ctx, each, n) })
 	return slots, now, err
 }

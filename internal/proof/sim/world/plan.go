@@ -50,6 +50,7 @@ type Settings struct {
 	BatchWait       time.Duration
 	Depth, Spawned  int // of the breaker; zero for the usual
 	Tallies         bool
+	Prints          bool // runs print what they do
 	Gates           bool
 	Ahead           time.Duration // before their time tasks may be claimed; zero for not at all
 	Period          time.Duration // when the first period of budgets ends

@@ -63,7 +63,7 @@ func (w *World) newProcess(plan *ProcessPlan, name string) *process {
 			f.config(w, p, &config)
 		}
 	}
-	s, err := core.New(&bus{p: p}, config)
+	s, err := core.New(storeOf(p), config)
 	if err != nil {
 		panic(err) // a mistake in the plan
 	}

@@ -33,8 +33,10 @@ type lentRun struct {
 	cancel   context.CancelCauseFunc
 	number   int64 // of its last sign of life with something to store
 	progress json.RawMessage
-	sending  bool // a sign of life is under way: there is one at a time
-	ending   bool // its handler has returned
+	sending  bool   // a sign of life is under way: there is one at a time
+	ending   bool   // its handler has returned
+	text     string // that it has printed
+	taken    int    // bytes of it that need not be sent again
 }
 
 // newWorker makes the worker of a process.
@@ -48,7 +50,7 @@ func newWorker(p *process, config core.Config) *worker {
 
 // newServer is a server that knows of no run.
 func (k *worker) newServer() *core.Lender {
-	s, err := core.New(&bus{p: k.p}, k.config)
+	s, err := core.New(storeOf(k.p), k.config)
 	if err != nil {
 		panic(err) // a mistake in the plan
 	}
@@ -228,7 +230,7 @@ func (k *worker) keep(runs []*lentRun, checkpoint json.RawMessage) error {
 	keeps, lost := make([]core.Keep, len(runs)), make([]bool, len(runs))
 	w.mu.Lock()
 	for i, r := range runs {
-		keeps[i] = core.Keep{Ticket: r.ticket, Progress: r.progress}
+		keeps[i] = core.Keep{Ticket: r.ticket, Progress: r.progress, Output: r.prints("goes on")}
 		if i == 0 {
 			keeps[i].Checkpoint = checkpoint
 		}
@@ -252,6 +254,7 @@ func (k *worker) keep(runs []*lentRun, checkpoint json.RawMessage) error {
 	w.mu.Unlock()
 	for i := range kept {
 		runs[i].kept(&kept[i], lost[i])
+		runs[i].taken = max(runs[i].taken, int(kept[i].Printed))
 		switch one := &kept[i]; {
 		case one.Err != nil:
 			err = errors.Join(err, one.Err)
@@ -281,7 +284,7 @@ func (k *worker) end(r *lentRun) {
 	r.ending = true
 	w.mu.Unlock()
 	r.spent += r.script.Tokens
-	end := core.Returned{Ticket: r.ticket, Number: r.number, End: r.endLent}
+	end := core.Returned{Ticket: r.ticket, Number: r.number, End: r.endLent, Output: r.prints("ends")}
 	if r.spent == 0 && r.isCutOff() {
 		end.End = nil
 	}
@@ -297,6 +300,7 @@ func (k *worker) end(r *lentRun) {
 		k.begin(lent.Runs)
 		if len(as) == 1 {
 			r.ended(&as[0], lost)
+			r.saidAll(&as[0])
 			if err := as[0].Err; err == nil || errors.Is(err, core.ErrNotFound) {
 				return
 			}

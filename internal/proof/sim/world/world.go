@@ -61,10 +61,11 @@ type World struct {
 	seq       int
 	calls     []*call
 	runs      []*run
-	news      []news  // what events reported, in no order
-	heard     []heard // what clients were answered, in no order
-	clients   int     // that wait for an answer
-	said      int     // signals
+	news      []news             // what events reported, in no order
+	heard     []heard            // what clients were answered, in no order
+	printed   map[ref]printedEnd // by tasks
+	clients   int                // that wait for an answer
+	said      int                // signals
 	waits     waits
 	called    map[string]bool
 	posted    []post // the callbacks that were delivered, in no order
@@ -129,7 +130,7 @@ func newWorld(ctx context.Context, plan *Plan, open Open, story bool) *World {
 	w := &World{
 		plan: plan, features: features, ctx: context.WithoutCancel(ctx), began: time.Now(), open: open, fences: map[store.Fence]int{},
 		choices: diceOf(plan.Seed, 2), fates: diceOf(plan.Seed, 3), pauses: diceOf(plan.Seed, 4), defs: map[int]*Definition{},
-		begunRuns: map[int]int{}, called: map[string]bool{}, answers: map[asked]bool{}, questions: map[ref]int{}, numbers: map[ref]int{},
+		begunRuns: map[int]int{}, printed: map[ref]printedEnd{}, called: map[string]bool{}, answers: map[asked]bool{}, questions: map[ref]int{}, numbers: map[ref]int{},
 	}
 	if story {
 		w.story = &bytes.Buffer{}

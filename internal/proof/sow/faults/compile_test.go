@@ -40,6 +40,7 @@ type compiler struct {
 	fset   *token.FileSet
 	by     types.Importer
 	inDirs map[string]built
+	parsed map[string]*ast.File // those that no fault has changed
 }
 
 // newCompiler compiles all that the packages in some folders import.
@@ -54,7 +55,7 @@ func newCompiler(t *testing.T, dirs []string) *compiler {
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	c := &compiler{T: t, fset: token.NewFileSet(), inDirs: map[string]built{}}
+	c := &compiler{T: t, fset: token.NewFileSet(), inDirs: map[string]built{}, parsed: map[string]*ast.File{}}
 	exports := map[string]string{}
 	for decoder := json.NewDecoder(out); ; {
 		var p built
@@ -79,11 +80,15 @@ func (c *compiler) compiles(f *sow.Fault, file, text string) {
 	require.Contains(c, p.GoFiles, path.Base(file), "%s is not built here", file)
 	var files []*ast.File
 	for _, name := range p.GoFiles {
-		var source any
+		var err error
+		full := filepath.Join(dir, name)
+		parsed := c.parsed[full]
 		if name == path.Base(file) {
-			source = text
+			parsed, err = parser.ParseFile(c.fset, full, text, parser.SkipObjectResolution)
+		} else if parsed == nil {
+			parsed, err = parser.ParseFile(c.fset, full, nil, parser.SkipObjectResolution)
+			c.parsed[full] = parsed
 		}
-		parsed, err := parser.ParseFile(c.fset, filepath.Join(dir, name), source, parser.SkipObjectResolution)
 		if !assert.NoError(c, err, f.Name) {
 			return
 		}

@@ -201,3 +201,28 @@ var keptGuards = []Guard{
 		Name: "outcome-asked", What: "a save gives back runs whose outcomes are there", Change: sow.Drop,
 	}, inCore, "TestALostOutcomeWaitsForNoOther$"},
 }
+
+// outputGuards are those of promise 52.
+var outputGuards = []Guard{
+	{"52", sow.Fault{
+		Name: "output-fence-in-memory", What: "a run that was taken over writes over the output of the next one", Change: sow.Never,
+	}, inMemory, "TestContract$/output"},
+	{"52", sow.Fault{
+		Name: "output-deleted-in-memory", What: "a deleted task leaves its output", Change: sow.Never,
+	}, inMemory, "TestContract$/output"},
+	{"52", sow.Fault{
+		Name: "output-deleted-on-redis", What: "a deleted task leaves its output", Change: sow.Drop,
+	}, onRedis, "TestContract$/output"},
+	{"52", sow.Fault{
+		Name: "output-bound", What: "a worker that prints little for long fills a store", Change: sow.Never,
+	}, onRedis, "TestContract$/output"},
+	{"52", sow.Fault{
+		Name: "output-bound-in-memory", What: "a worker that prints little for long fills a store", Change: sow.Swap("c.Bound &&", "false &&"),
+	}, inMemory, "TestContract$/output"},
+	{"52", sow.Fault{
+		Name: "output-part", What: "pieces that overlap fill a store with a run", Change: sow.Swap(" || len(s.Text) > Part", ""),
+	}, inMemory, "TestContract$/output"},
+	{"52", sow.Fault{
+		Name: "lent-output-held", What: "a worker whose run was taken over prints on", Change: sow.Always,
+	}, inCore, "TestALentRunPrints"},
+}

@@ -139,6 +139,18 @@ var OfRows = []sow.Fault{
 		Name: "tally-twice", What: "Counters that are sent again are added again.", At: "tally", Change: sow.Swap(">=", ">"),
 	},
 	{
+		Name: "output-of-another", What: "The output of a run is shown as that of the run before in its place.", At: "output-begins", Change: sow.Never,
+	},
+	{
+		Name: "output-taken-over", What: "A run that was taken over writes over the output of the next one.", At: "output-fence-in-memory", Change: sow.Never,
+	},
+	{
+		Name: "output-without-end", What: "What a run has printed last is not sent when it ends.", At: "output-ends", Change: sow.Drop,
+	},
+	{
+		Name: "lent-output-without-end", What: "What a lent run has printed last is not kept when it ends.", At: "lent-output-ends", Change: sow.Never,
+	},
+	{
 		Name: "gate-not-heeded", What: "A run starts although its gate says no.",
 		At: "gate", Change: sow.And(`answer.Tag != ""`),
 	},

@@ -1,6 +1,0 @@
-//go:build !race
-
-package world_test
-
-// shuffled says that the order of goroutines is not only the seed's.
-const shuffled = false
