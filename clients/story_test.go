@@ -44,7 +44,7 @@ func tell() error {
 	s := &storyteller{name: os.Getenv("STORY_NAME"), file: os.Getenv("STORY_FILE"), freeze: time.Duration(seconds) * time.Second, client: client}
 	handlers := map[string]func(ctx context.Context, t *task) error{
 		"echo": echo, "dies": s.dies, "steps": s.steps, "slow": slow, "async": untilItEnds, "frozen": s.frozen, "outcomes": outcomes, "spends": spends,
-		"breeds": s.breeds, "nonsense": nonsense, "odd": odd, "large": large,
+		"breeds": s.breeds, "nonsense": nonsense, "odd": odd, "large": large, "prints": s.prints,
 	}
 	var kinds []string
 	for kind := range handlers {
@@ -138,6 +138,20 @@ func (s *storyteller) frozen(_ context.Context, t *task) error {
 	}
 	<-time.After(s.freeze)
 	return t.SetResult(s.name)
+}
+
+func (s *storyteller) prints(_ context.Context, t *task) error {
+	fmt.Fprint(t.Output(), "begun ", strings.Repeat("é", 10), " \x01\r\n")
+	for _, err := os.Stat(s.file + ".go"); err != nil; _, err = os.Stat(s.file + ".go") {
+		time.Sleep(50 * time.Millisecond)
+	}
+	var lines int
+	err := json.Unmarshal(t.Payload, &lines)
+	for n := range lines {
+		fmt.Fprintln(t.Output(), "line", n, "€")
+	}
+	fmt.Fprintln(t.Output(), "\xff is no character")
+	return err
 }
 
 func outcomes(_ context.Context, t *task) error {

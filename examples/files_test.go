@@ -3,7 +3,6 @@ package examples_test
 import (
 	"bytes"
 	"encoding/json"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -216,41 +215,6 @@ func atoi(t *testing.T, text string) int {
 	n, err := strconv.Atoi(text)
 	require.NoError(t, err)
 	return n
-}
-
-// Vercel's cron leads to a path of `duly serve`, which takes the secret that Vercel sends.
-func TestVercelsCron(t *testing.T) {
-	t.Parallel()
-	data, err := os.ReadFile("vercel/vercel.json")
-	require.NoError(t, err)
-	var file struct {
-		Crons    []struct{ Path, Schedule string }
-		Rewrites []struct{ Source, Destination string }
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	require.NoError(t, d.Decode(&file))
-	require.Len(t, file.Crons, 1)
-	require.Len(t, file.Rewrites, 1)
-	_, err = schedule.ParseCron(file.Crons[0].Schedule, "", "", "")
-	require.NoError(t, err)
-	assert.Equal(t, file.Crons[0].Path, file.Rewrites[0].Source)
-	to, err := url.Parse(file.Rewrites[0].Destination)
-	require.NoError(t, err)
-	assert.Equal(t, "https", to.Scheme, "it carries a secret")
-
-	s := serveDuly(t, "serve", config(t), "DULY_TOKEN=right", "CRON_SECRET=sesame")
-	s.submit(core.NewTask{Agent: "ada", ID: "1", Kind: "note"})
-	for secret, want := range map[string]int{"": 401, "wrong": 401, "right": 401} {
-		status, body, err := s.send("GET", to.Path, "", "Authorization", "Bearer "+secret)
-		require.NoError(t, err)
-		assert.Equal(t, want, status, body)
-	}
-	assert.Equal(t, core.StatusWaiting, s.task("1").Status)
-	status, body, err := s.send("GET", to.Path, "", "Authorization", "Bearer sesame", "User-Agent", "vercel-cron/1.0")
-	require.NoError(t, err)
-	assert.Equal(t, 200, status, body)
-	assert.Equal(t, core.StatusCompleted, s.task("1").Status)
 }
 
 // What a host does that surprises people is said where they set it up.

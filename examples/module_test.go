@@ -21,6 +21,9 @@ func TestExamplesCompileWhereTheyAreCopiedTo(t *testing.T) {
 	require.NoError(t, err)
 	programs, err := filepath.Glob("*/*.go")
 	require.NoError(t, err)
+	functions, err := filepath.Glob("*/api/*.go")
+	require.NoError(t, err)
+	programs = append(programs, functions...)
 	folders := map[string]bool{}
 	for _, file := range programs {
 		folders[filepath.Dir(file)] = true

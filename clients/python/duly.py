@@ -199,6 +199,10 @@ def verify(body: bytes, headers: Any, *secrets: str) -> Any:
     raise ValueError("the message is not signed with any of the secrets")
 
 
+_OUTPUT = 64 << 10  # bytes of the output of a run that are kept
+_ROOM = 400_000  # bytes of JSON for what the runs of a call have printed
+
+
 class Run:
     """A run of a task that a worker makes. Everything that its server says of it is an attribute: payload, checkpoint, heard, attempt, fence..."""
 
@@ -209,6 +213,8 @@ class Run:
     _refusal = ""  # of news
     _said: Fields | None = None  # how it has ended
     _mended = False  # that was refused, and is returned as a failure
+    _tail = b""  # of what it has printed
+    _printed = _stored = _pieces = 0  # bytes in all, those that the server has, and pieces since all of the tail was sent
 
     def __init__(self, worker: Worker, given: Fields) -> None:
         self._worker, self._given, self._lock, self._sending = worker, given, threading.RLock(), threading.Lock()
@@ -252,6 +258,14 @@ class Run:
         self.check()
         if self._refusal:
             raise Fail("it cannot be stored: " + self._refusal)
+
+    def print(self, *values: Any, sep: str = " ", end: str = "\n") -> None:
+        """Prints to the output of the run: its last 64 KiB are kept, and shown by duly logs within about a second. It never fails and waits for nothing."""
+        if self.prints:
+            data = (sep.join(map(str, values)) + end).encode(errors="replace")
+            with self._lock:
+                self._tail, self._printed = (self._tail + data)[-_OUTPUT:], self._printed + len(data)
+            self._worker._news.set()
 
     def submit(self, agent: str, kind: str, payload: Any = None, **fields: Any) -> Fields:
         """Submits a task in the name of this run, so that the limits of what tasks submit hold: how deep below their root, and how many."""
@@ -316,16 +330,28 @@ class Run:
         with self._lock:
             self._news.update(news)
 
-    def _sign(self) -> Fields:
+    def _sign(self, room: int) -> Fields:
         """The sign of life of the run, with its news."""
         with self._lock:
             self._number += bool(self._news)
-            return {"ticket": self.ticket, **self._news, **({"number": self._number} if self._news else {})}
+            return {"ticket": self.ticket, **self._news, **({"number": self._number} if self._news else {}), **self._output(room)}
+
+    def _output(self, room: int, last: bool = False) -> Fields:
+        """What the run has printed and the server does not have, in at most so many bytes of JSON, which writes some characters by six."""
+        with self._lock:
+            if not self._printed or not last and self._stored == self._printed:
+                return {}
+            self._pieces = (self._pieces + 1) % 32  # a store keeps 64, so all that is kept is sent now and then
+            new = self._printed - (self._stored if self._pieces else 0)
+            new = min(new if new <= 4096 else self._printed, room // 6)  # a longer one takes the place of all before it
+            text = self._tail[-new:].decode(errors="ignore") if new else ""  # a character that is cut in two is left out
+            return {"output": {"at": self._printed - len(text.encode()), "text": text}}
 
     def _heard(self, sent: Fields, answer: Fields) -> None:
         """Takes the answer to a sign of life: what was stored is no news any more, nor is what would be refused again."""
         error, kept = answer.get("error"), answer["kept"]
         with self._lock:
+            self._stored = max(self._stored, answer.get("printed", 0))
             self._news = {k: v for k, v in self._news.items() if error and kept or k not in sent or sent[k] != v}
         if error and not kept:
             self._refusal = error
@@ -486,7 +512,7 @@ class Worker:
         """Makes one call. What is to be sent again is kept, also if it fails."""
         answer: Fields = {"runs": [{"ended": "again"}] * len(batch)}
         try:
-            sent = [{"ticket": run.ticket, "number": run._number, **(run._said or {})} for run in batch]
+            sent = [{"ticket": run.ticket, "number": run._number, **(run._said or {}), **run._output(_ROOM // len(batch), last=True)} for run in batch]
             got = self.client.call("POST", "/v1/work/return", {"runs": sent, **_given(claim=ask)})
             if len(got["runs"]) != len(batch):
                 raise ValueError(f"the server has answered for {len(got['runs'])} of {len(batch)} runs")
@@ -526,7 +552,7 @@ class Worker:
         due = time.monotonic() >= self._due
         time.sleep(0.5 if self._news.is_set() and not due else 0)  # what comes at once goes together
         self._news.clear()
-        runs = [r for r in list(self._runs.values()) if due or r._news]
+        runs = [r for r in list(self._runs.values()) if due or r._news or r._stored < r._printed]
         with contextlib.ExitStack() as calls:  # each is made, also if another fails
             for first in range(0, len(runs), 50):
                 calls.callback(self._keep, runs[first:first + 50])
@@ -536,7 +562,7 @@ class Worker:
         """Sends a sign of life of each run, with its news."""
         ready = [r for r in runs if r._sending.acquire(blocking=len(runs) == 1)]
         try:
-            sent = [r._sign() for r in ready]
+            sent = [r._sign(_ROOM // len(ready)) for r in ready]
             answers = self.client.call("POST", "/v1/work/keep", {"runs": sent})["runs"] if sent else []
             for run, one, answer in zip(ready, sent, answers):
                 run._heard(one, answer)

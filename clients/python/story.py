@@ -63,6 +63,16 @@ def frozen(run):
     return worker.name
 
 
+@worker.handles("prints")
+def prints(run):
+    run.print("begun", "é" * 10, chr(1), end="\r\n")
+    while not os.path.exists(written + ".go"):
+        time.sleep(0.05)
+    for n in range(run.payload):
+        run.print("line", n, "€")
+    run.print("\udc80 is no character")
+
+
 @worker.handles("outcomes")
 def outcomes(run):
     if run.call == 1:

@@ -104,6 +104,8 @@ export interface Run<P = any> {
   check(): void;
   /** Reports how far the run has come; it is stored with the next sign of life, soon. */
   progress(progress: unknown): void;
+  /** Prints a line to the output of the run: its last 64 KiB are kept, and shown by duly logs within about a second. It never throws and waits for nothing. */
+  print(...values: unknown[]): void;
   /** Submits a task in the name of this run, so that the limits of what tasks submit hold: how deep below their root, and how many. */
   submit(task: NewTask): Promise<Task & { created: boolean }>;
   /** Adds what the run has used, for budgets: run.use({ tokens: 1200 }). */

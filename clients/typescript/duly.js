@@ -135,6 +135,9 @@ export class Client {
   }
 }
 
+const mostOutput = 64 << 10; // bytes of the output of a run that are kept
+const room = 400_000; // for what the runs of a call have printed
+
 /** A run of a task that a worker makes. What its server says of it are its fields. */
 export class Run {
   #worker;
@@ -143,6 +146,10 @@ export class Run {
   #named = new Set();
   #refusal; // of news
   #log;
+  #tail = ""; // of what it has printed
+  #pieces = 0; // since all of the tail was sent
+  #printed = 0; // bytes in all
+  #stored = 0; // of them, at the server
 
   constructor(worker, given) {
     Object.assign(this, given);
@@ -174,6 +181,32 @@ export class Run {
     this.#worker.news.ring();
   }
 
+  /** Prints a line to the output of the run: its last 64 KiB are kept, and shown by duly logs within about a second. It never throws and waits for nothing. */
+  print(...values) {
+    if (!this.prints) return;
+    const line = values.join(" ") + "\n";
+    this.#tail = (this.#tail + line).slice(-mostOutput);
+    this.#printed += new TextEncoder().encode(line).length;
+    this.#worker.news.ring();
+  }
+
+  /** For the worker: whether the server lacks something that the run has printed. */
+  get unsent() {
+    return this.#stored < this.#printed;
+  }
+
+  /** For the worker: what the run has printed and the server does not have, in at most so many bytes of JSON, which writes some characters by six. */
+  output(room, last = false) {
+    if (!this.#printed || (!last && !this.unsent)) return {};
+    this.#pieces = (this.#pieces + 1) % 32; // a store keeps 64, so all that is kept is sent now and then
+    const tail = new TextEncoder().encode(this.#tail);
+    const unsent = this.#printed - (this.#pieces ? this.#stored : 0);
+    const most = unsent <= 4096 ? unsent : tail.length; // a longer one takes the place of all before it
+    let from = tail.length - Math.min(most, tail.length, Math.floor(room / 6), mostOutput);
+    while ((tail[from] & 0xc0) === 0x80) from++; // a character that is cut in two is left out
+    return { output: { at: this.#printed - tail.length + from, text: new TextDecoder("utf-8", { ignoreBOM: true }).decode(tail.subarray(from)) } };
+  }
+
   /** Submits a task in the name of this run, so that the limits of what tasks submit hold: how deep below their root, and how many. */
   submit(task) {
     this.check();
@@ -203,12 +236,13 @@ export class Run {
   }
 
   /** For the worker: its sign of life, with its news. */
-  sign() {
-    return { ticket: this.ticket, ...this.news, ...(Object.keys(this.news).length && { number: ++this.number }) };
+  sign(room) {
+    return { ticket: this.ticket, ...this.news, ...(Object.keys(this.news).length && { number: ++this.number }), ...this.output(room) };
   }
 
   /** For the worker: the answer to a sign of life. What was stored is no news any more, nor is what would be refused again. */
-  answered(sent, { kept, end, reason, error }) {
+  answered(sent, { kept, end, reason, error, printed = 0 }) {
+    this.#stored = Math.max(this.#stored, printed);
     if (error && kept) return;
     for (const name of Object.keys(this.news)) if (this.news[name] === sent[name]) delete this.news[name];
     if (error) this.#refusal = error;
@@ -416,7 +450,7 @@ export class Worker {
     let answers = batch.map(() => ({ ended: "again" }));
     let claimed;
     try {
-      const runs = batch.map((run) => ({ ticket: run.ticket, number: run.number, ...run.said }));
+      const runs = batch.map((run) => ({ ticket: run.ticket, number: run.number, ...run.said, ...run.output(room / batch.length, true) }));
       const answer = await this.client.call("POST", "/v1/work/return", { runs, claim: ask });
       if (answer.runs.length !== batch.length) throw new Error("the server has not answered for all runs");
       ({ runs: answers, claimed } = answer);
@@ -454,7 +488,7 @@ export class Worker {
     const hurried = await this.news.wait(this.#runs.size ? Math.max(this.#due - Date.now(), 50) : 500);
     const due = Date.now() >= this.#due;
     if (hurried && !due) await pause(500); // what comes at once goes together
-    const runs = [...this.#runs.values()].filter((r) => due || Object.keys(r.news).length);
+    const runs = [...this.#runs.values()].filter((r) => due || r.unsent || Object.keys(r.news).length);
     const calls = [];
     for (let i = 0; i < runs.length; i += 50) calls.push(this.keep(runs.slice(i, i + 50)));
     await Promise.all(calls);
@@ -469,7 +503,7 @@ export class Worker {
     for (const run of runs) run.sending = turn;
     await Promise.all(before); // of a run one is under way at a time
     try {
-      const sent = runs.map((r) => r.sign());
+      const sent = runs.map((r) => r.sign(room / runs.length));
       const answers = (await this.client.call("POST", "/v1/work/keep", { runs: sent })).runs;
       runs.forEach((run, i) => run.answered(sent[i], answers[i]));
     } finally {

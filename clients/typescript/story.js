@@ -1,5 +1,5 @@
 // The worker of the conformance story: what the tests of all clients have their workers do.
-import { appendFileSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
 import { Worker, fail, retryAfter, snooze, yieldWith } from "./duly.js";
 
 const env = process.env;
@@ -36,6 +36,12 @@ worker.handle("frozen", async (run) => {
   write(`frozen ${run.fence} ${worker.name}`);
   await pause(1000 * Number(env.STORY_FREEZE ?? 0));
   return worker.name;
+});
+worker.handle("prints", async (run) => {
+  run.print("begun", "é".repeat(10), "\x01\r");
+  while (!existsSync(env.STORY_FILE + ".go")) await pause(50);
+  for (let n = 0; n < run.payload; n++) run.print("line", n, "€");
+  run.print("\udc80 is no character");
 });
 worker.handle("outcomes", (run) => {
   if (run.call === 1) throw snooze("100ms");
