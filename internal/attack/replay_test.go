@@ -230,7 +230,7 @@ func TestSecretsAreComparedInConstantTime(t *testing.T) {
 			return true
 		})
 	}
-	assert.Equal(t, map[string]int{"subtle.ConstantTimeCompare": 1, "hmac.Equal": 2, "hmac.New": 1, "bytes.NewReader": 1}, calls)
+	assert.Equal(t, map[string]int{"subtle.ConstantTimeCompare": 1, "hmac.Equal": 3, "hmac.New": 1, "bytes.NewReader": 1}, calls)
 }
 
 // Whatever is in the headers of a signature, nobody is let in without the key, and no answer is a fault of this side.

@@ -23,6 +23,9 @@ const module = "github.com/seed-6f6f2c11/duly"
 // contract is the package that says what a store is.
 const contract = "core/store"
 
+// outputs is the part of it that a store may leave out: what runs print.
+const outputs = "core/store/output"
+
 var update = flag.Bool("update", false, "write deps.txt instead of comparing it")
 
 // A goPackage is what `go list` knows of one package. Its imports are those of
@@ -48,7 +51,7 @@ type rule struct {
 // floors are the rooms of core from the ground up. Each may import those below it.
 var floors = []string{
 	"core/internal/record", "core/internal/wire", "core/internal/check", "core/internal/bound", "core/model", "core/internal/codec", "core/internal/plan", "core/internal/outcome",
-	"core/internal/decide", "core/internal/slots", "core/internal/absence", "core/internal/shared", "core/internal/ahead", "core/internal/waiting", "core/internal/base", "core/internal/booking", "core/internal/late", "core/inspect",
+	"core/internal/decide", "core/internal/slots", "core/internal/absence", "core/internal/shared", "core/internal/ahead", "core/internal/waiting", "core/internal/printing", "core/internal/base", "core/internal/booking", "core/internal/late", "core/inspect",
 	"core/operate", "core",
 }
 
@@ -56,7 +59,7 @@ var floors = []string{
 func floor(path string) int { return slices.Index(floors, path) }
 
 // words are what adapters know of core besides its door: they have no state.
-var words = is("core", contract, "core/model", "core/inspect", "core/operate", "steps")
+var words = is("core", contract, outputs, "core/model", "core/inspect", "core/operate", "steps")
 
 var rules = []rule{
 	{
@@ -76,7 +79,7 @@ var rules = []rule{
 			"looked at, ordered and run. What implements the contract of stores comes in through an interface",
 		about: func(path string) bool { return floor(path) >= 0 },
 		forbids: func(importer, imported string) bool {
-			return ours(imported) && !is("core/schedule", "core/schedule/phrase", contract)(imported) && (floor(imported) < 0 || floor(imported) >= floor(importer))
+			return ours(imported) && !is("core/schedule", "core/schedule/phrase", contract, outputs)(imported) && (floor(imported) < 0 || floor(imported) >= floor(importer))
 		},
 	},
 	{
@@ -102,7 +105,7 @@ var rules = []rule{
 		why:   "each store keeps the contract by itself, so that one can be checked against the other, and decides nothing",
 		about: store,
 		forbids: func(importer, imported string) bool {
-			return ours(imported) && !is(contract, "core/store/image")(imported) && !within(importer, imported) && !journals(importer, imported)
+			return ours(imported) && !is(contract, outputs, "core/store/image")(imported) && !within(importer, imported) && !journals(importer, imported)
 		},
 	},
 	{
@@ -126,6 +129,17 @@ var rules = []rule{
 		about: under("handlers"),
 		forbids: func(importer, imported string) bool {
 			return ours(imported) && !is("core", contract, "core/model")(imported) && imported != "internal/contract" && !signs(importer, imported)
+		},
+	},
+	{
+		name: "only programs that name a vendor link its library",
+		why:  "each is larger than the rest of a function, and the quickstart is built from nothing within a minute",
+		about: func(path string) bool {
+			return under("core", "adapters", "handlers", "sam", "examples", "host", "internal/dulyfile", "internal/contract")(path) && !vendor(path)
+		},
+		transitive: true,
+		forbids: func(_, imported string) bool {
+			return under("github.com/aws/aws-sdk-go-v2", "google.golang.org/api", "cloud.google.com/go/auth")(imported)
 		},
 	},
 	{
@@ -217,7 +231,7 @@ var rules = []rule{
 		name: "only programs that are traced link OpenTelemetry",
 		why:  "a function's cold start loads each byte of it, and whoever traces a function of their own imports the adapter themselves",
 		about: func(path string) bool {
-			return under("core", "adapters", "handlers", "sam", "examples")(path) && path != "adapters/otel"
+			return under("core", "adapters", "handlers", "sam", "examples")(path) && path != "adapters/otel" && !vendor(path)
 		},
 		transitive: true,
 		forbids:    func(_, imported string) bool { return under("go.opentelemetry.io")(imported) },
@@ -284,6 +298,18 @@ func TestImportsFollowTheRules(t *testing.T) {
 			for _, imported := range r.breaches(pkg) {
 				t.Errorf("%s imports %s, but %s: %s", short(pkg.ImportPath), short(imported), r.name, r.why)
 			}
+		}
+	}
+}
+
+// The quickstart is built without the libraries of vendors, and the program that is released with them.
+func TestTheQuickstartLinksNoVendor(t *testing.T) {
+	t.Parallel()
+	for tags, want := range map[string]bool{"quickstart": false, "": true} {
+		out, err := exec.CommandContext(t.Context(), "go", "list", "-tags", tags, "-deps", "./cmd/duly").Output()
+		require.NoError(t, err)
+		for _, library := range []string{"github.com/aws/aws-sdk-go-v2/service/lambda", "google.golang.org/api/idtoken"} {
+			assert.Equal(t, want, strings.Contains(string(out), library+"\n"), "%s with the tag %q", library, tags)
 		}
 	}
 }
@@ -370,6 +396,11 @@ func TestRulesFindABreach(t *testing.T) {
 			rule: "handlers import core alone", importer: "handlers/webhook",
 			breaks: []string{module + "/core/memstore", module + "/adapters/http", module + "/handlers/exec", module + "/core/schedule"},
 			keeps:  []string{module + "/core", module + "/internal/contract", module + "/internal/aws", "net/http"},
+		},
+		{
+			rule: "only programs that name a vendor link its library", importer: "host",
+			breaks: []string{"github.com/aws/aws-sdk-go-v2/service/lambda", "google.golang.org/api/idtoken", "cloud.google.com/go/auth"},
+			keeps:  []string{"github.com/aws/aws-lambda-go/events", module + "/internal/contract"},
 		},
 		{
 			rule: "functions start no programs", importer: "sam",
@@ -574,8 +605,11 @@ func ours(path string) bool {
 // signs reports whether a package takes a signature from where it is made for all: that is arithmetic, and knows no host.
 func signs(importer, imported string) bool {
 	return is("handlers/webhook", "adapters/alarm/webhook")(importer) && imported == "internal/standardwebhooks" ||
-		is("handlers/webhook", "adapters/alarm/sqs")(importer) && imported == "internal/aws"
+		is("handlers/webhook", "adapters/alarm/sqs")(importer) && imported == "internal/aws" || is("handlers/lambda", "handlers/sqs")(importer) && imported == "internal/aws/sdk"
 }
+
+// vendor reports whether a package is a handler by a vendor's library.
+var vendor = is("handlers/lambda", "handlers/sqs", "handlers/pubsub", "handlers/cloudrun")
 
 // says reports whether a package reads what programs and workers say about their runs, or speaks another protocol for calls of the API.
 func says(importer, imported string) bool {

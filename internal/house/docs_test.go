@@ -181,9 +181,9 @@ func (r *reader) makeRun() {
 	require.NoError(r, err, string(out))
 	commands := strings.Split(strings.TrimSpace(string(out)), "\n") // a message, the build, and the daemon
 	require.Len(r, commands, 3)
-	require.Regexp(r, "^echo 'building bin/duly.* >&2$", commands[0])
-	require.Regexp(r, "^go build .* -o bin/duly ./cmd/duly$", commands[1])
-	require.Equal(r, "bin/duly daemon -c examples/quickstart/duly.yaml --store file:bin/quickstart", commands[2])
+	require.Regexp(r, "^echo 'building bin/quickstart/duly.* >&2$", commands[0])
+	require.Regexp(r, "^go build .* -o bin/quickstart/duly ./cmd/duly$", commands[1])
+	require.Equal(r, "bin/quickstart/duly daemon -c examples/quickstart/duly.yaml --store file:bin/quickstart/tasks", commands[2])
 	text, err := os.ReadFile("examples/quickstart/duly.yaml")
 	require.NoError(r, err)
 	file := filepath.Join(r.dir, "quickstart.yaml")

@@ -31,7 +31,7 @@ const (
 
 var (
 	filesBeyond   = map[string]int{"core": 51, "core/redisstore": 63, "internal/cli": 59, "core/storetest": 51, "internal/proof/sim/world": 50}
-	namesBeyond   = map[string]int{"core/model": 210, "core/store": 268}
+	namesBeyond   = map[string]int{"core/model": 210, "core/store": 271}
 	methodsBeyond = map[string]int{
 		"adapters/http.api":                77,
 		"core.Scheduler":                   110,

@@ -31,7 +31,7 @@ type known struct {
 }
 
 // adapterNames are the packages that documents call by another name, as programs that import them do.
-var adapterNames = map[string]string{"adapters/http": "httpadapter", "adapters/lambda": "lambdaadapter", "adapters/otel": "oteladapter"}
+var adapterNames = map[string]string{"adapters/http": "httpadapter", "adapters/lambda": "lambdaadapter", "adapters/otel": "oteladapter", "handlers/lambda": "lambdahandler"}
 
 func look(t *testing.T) *known {
 	t.Helper()

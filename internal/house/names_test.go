@@ -23,6 +23,8 @@ var foreign = map[string]string{
 	"OPENAI_WEBHOOK_SECRET": "an example", "STRIPE_SECRET": "an example", "API_KEY": "an example", "AGENTS_TOKEN": "an example",
 	"DULY_VALUE_TENANT": "an example", "Ann": "an example", "duly.yaml": "the user's", "duly:": "a prefix", "--long -s": "an example", "KnownFields": "yaml.v3's", "IsClusterMode": "go-redis'",
 	"OTEL_METRIC_EXPORT_INTERVAL": "OpenTelemetry's", "OTEL_SERVICE_NAME": "OpenTelemetry's", "rule_files": "Prometheus'",
+	"AWS_ENDPOINT_URL_LAMBDA": "Amazon's library's", "AWS_ENDPOINT_URL_SQS": "Amazon's library's",
+	"multitask_strategy": "LangGraph's", "ORDERS_TOKEN": "an example", "workflow_dispatch": "GitHub's", "workflow_run": "GitHub's", "EVE_EXTERNAL_CRON": "eve's", "GITHUB_TOKEN": "an example", "GITHUB_HOOK_SECRET": "an example",
 }
 
 // Each document names only what exists, and names that are wrong would be found.

@@ -150,6 +150,11 @@ type releaseConfig struct {
 	Archives []struct {
 		Formats, Files []string
 	}
+	Nfpms []struct {
+		Formats  []string
+		Contents []struct{ Src string }
+	}
+	Casks []struct{ Name string } `yaml:"homebrew_casks"`
 }
 
 // A release has duly for Linux and macOS on both processors, which says its version.
@@ -172,6 +177,14 @@ func TestReleaseConfiguration(t *testing.T) {
 	for _, file := range config.Archives[0].Files {
 		assert.FileExists(t, file)
 	}
+
+	require.Len(t, config.Nfpms, 1)
+	assert.Equal(t, []string{"deb", "rpm"}, config.Nfpms[0].Formats, "the tests of deploy install them")
+	for _, content := range config.Nfpms[0].Contents {
+		assert.FileExists(t, content.Src)
+	}
+	require.Len(t, config.Casks, 1)
+	assert.Equal(t, "duly", config.Casks[0].Name)
 
 	program := filepath.Join(t.TempDir(), "duly")
 	flags := strings.ReplaceAll(strings.Join(build.Ldflags, " "), "{{ .Version }}", "9.8.7")

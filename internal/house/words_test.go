@@ -28,7 +28,7 @@ var vague = map[string]*regexp.Regexp{
 // one here.
 var (
 	inComments  = map[string]int{"nobody, somebody, anybody": 30, "whoever, whatever, whichever": 35, "told": 29, "stands, anew": 7}
-	inDocuments = map[string]int{"nobody, somebody, anybody": 108, "whoever, whatever, whichever": 89, "told": 93, "stands, anew": 12}
+	inDocuments = map[string]int{"nobody, somebody, anybody": 107, "whoever, whatever, whichever": 89, "told": 93, "stands, anew": 12}
 )
 
 func TestVagueWordsBecomeFewer(t *testing.T) {

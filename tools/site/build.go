@@ -34,10 +34,12 @@ var doors = []struct {
 		"docs/handlers.md", "docs/workers.md", "docs/limits.md", "docs/budgets.md", "docs/signals.md", "docs/steps.md", "docs/callbacks.md",
 		"docs/hooks.md", "docs/late.md", "docs/agents.md", "docs/mcp.md", "docs/phrases.md",
 	}, nil},
-	{"Concepts", []string{"docs/concepts.md", "docs/guarantees.md", "docs/benchmarks.md"}, nil},
+	{"Concepts", []string{
+		"docs/concepts.md", "docs/guarantees.md", "docs/batches.md", "docs/gates.md", "docs/exact.md", "docs/spawning.md", "docs/quotas.md", "docs/benchmarks.md",
+	}, nil},
 	{"Reference", []string{"docs/reference/cli.md", "docs/reference/file.md"}, []string{"docs/reference"}},
 	{"Operate", []string{
-		"docs/operations.md", "docs/console.md", "docs/hosts/daemon.md", "docs/hosts/http.md", "docs/hosts/cron.md", "docs/redis.md", "docs/folder.md", "docs/scale.md",
+		"docs/operations.md", "docs/console.md", "docs/alerts.md", "docs/hosts/daemon.md", "docs/hosts/http.md", "docs/hosts/cron.md", "docs/redis.md", "docs/folder.md", "docs/scale.md",
 	}, []string{"docs/hosts", "docs", "sam"}},
 	{developers, []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "docs/extending.md", "docs/proof.md"}, []string{".", "docs/decisions"}},
 }

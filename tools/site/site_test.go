@@ -243,7 +243,7 @@ func TestTheSearch(t *testing.T) {
 	dir, pages := written(t)
 	wanted := [][2]string{
 		{"retry 3 times with backoff", "docs/handlers.html#retries"},
-		{"two at once for each provider", "docs/limits.html"},
+		{"two at once for each provider", "docs/limits.html#what-it-allows"},
 		{"on Kubernetes", "docs/hosts/daemon.html#on-kubernetes"},
 		{"cancel", "docs/reference/cli.html#duly-cancel"},
 		{"failures of the last day", "docs/metrics.html#what-ran-lately-without-prometheus"},
@@ -252,7 +252,7 @@ func TestTheSearch(t *testing.T) {
 		{"late by how much", "docs/console.html#what-each-page-answers"},
 		{"what does it cost", "docs/scale.html#what-it-costs"},
 		{"why has it not run", "docs/start.html#4-ask-why"},
-		{"webhook signature", "docs/handlers.html#webhook"},
+		{"webhook signature", "docs/reference/calls.html#the-signature-of-a-webhook"},
 		{"approve", "docs/signals.html#asking-a-person"},
 	}
 	var questions []string
