@@ -26,8 +26,9 @@ const reloadPause = 500 * time.Millisecond
 // cluster is the additional state of a store on a Redis Cluster; nil on a single server.
 type cluster struct {
 	// client is the same client as Store.client, with the methods that only a cluster has.
-	client *redis.ClusterClient
-	loaded atomic.Int64 // when it was last asked for the slots of its nodes, Unix ms
+	client  *redis.ClusterClient
+	loaded  atomic.Int64  // when it was last asked for the slots of its nodes, Unix ms
+	longest time.Duration // that a pull waits for a node: longestNode but in tests
 }
 
 // nothing is a key that no partition has. Given to a script along with the others it makes a node of a cluster that has a part
@@ -195,7 +196,7 @@ func (s *Store) patience(ctx context.Context, verb string) (context.Context, con
 	// that very answer, and sets a deadline of its own.
 	switch verb {
 	case verbLook, verbTurn, verbExtend, verbPermit:
-		return context.WithTimeout(ctx, longestNode)
+		return context.WithTimeout(ctx, s.cluster.longest)
 	}
 	return ctx, func() {}
 }

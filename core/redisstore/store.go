@@ -314,7 +314,7 @@ func on(ctx context.Context, client redis.UniversalClient, to *target, config Co
 	}
 	// Partitions are on several nodes only in a cluster; Sentinel and a single server have one master.
 	if client, ok := s.client.(*redis.ClusterClient); ok {
-		s.cluster = &cluster{client: client}
+		s.cluster = &cluster{client: client, longest: longestNode}
 	}
 	if err := s.preflight(ctx); err != nil {
 		return s, err
