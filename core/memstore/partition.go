@@ -47,6 +47,7 @@ type partition struct {
 	usual    map[useOf][]store.Amount // the use of the last runs of a kind, oldest first
 	roots    roots
 	quotas   quotas
+	tenants  tenants
 	signals  signals
 	// overruled is when a held task was last ordered to run.
 	overruled store.Millis

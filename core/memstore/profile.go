@@ -28,6 +28,7 @@ func (s *Store) Profile(ctx context.Context, changes []store.ProfileChange) ([]s
 		}
 		p.setBounds(c, now)
 		p.quotas.set(c)
+		p.tenants.set(c.Agent, c.Tenant)
 		withdraw(p, now)
 		return store.Effect{Code: store.EffectDone}
 	})

@@ -88,19 +88,44 @@ func (c *claiming) visit() {
 func (c *claiming) callOnAll() []*visited {
 	var many []*visited
 	turns := 0
-	entries, more := c.entries()
-	for i, s := range entries {
-		since := s.visit
+	kept := 0 // room for agents with many
+	// full calls on one, and reports whether either as many agents have had a turn as there is room for tasks, or there is no room any more.
+	full := func(s *entry, l *lane) bool {
 		turn, several := c.callOn(s)
 		if several {
-			many = append(many, &visited{agent: s.agent, since: s.agent.entry.visit, got: c.got[s.agent]})
+			many = append(many, &visited{agent: s.agent, since: s.agent.entry.visit, got: c.got[s.agent], lane: l})
 		}
 		if turn {
 			turns++
 		}
-		// Either as many agents have had a turn as there is room for tasks, or there is no room any more, or
-		// this was the last one looked at.
-		if turns == c.r.Limit || c.room <= 0 || more && i == len(entries)-1 {
+		if turn && !several && l != nil {
+			l.gives--
+		}
+		return turns == c.r.Limit || c.room <= kept
+	}
+	entries, more := c.entries()
+	chosen, of := c.choose()
+	spread := map[*agent]bool{}
+	for _, s := range chosen {
+		if c.r.Serial && !s.agent.many && !s.agent.single() {
+			spread[s.agent] = true
+		}
+		if full(s, of[s]) {
+			break
+		}
+	}
+	kept = keptFor(many)
+	if chosen != nil && (turns == c.r.Limit || c.room <= kept) {
+		// guard: lanes-passed-in-memory
+		if c.picky && kept > 0 {
+			c.passed = 1 // nothing is for this caller that has its turn: it goes on by age
+		}
+		return many
+	}
+	for i, s := range entries {
+		since := s.visit
+		// More may be due than was looked at.
+		if of[s] == nil && !spread[s.agent] && full(s, nil) || more && i == len(entries)-1 {
 			// Only a picky claim may have passed over work: any other has taken all that it saw.
 			if c.picky {
 				c.passed = since
@@ -219,6 +244,7 @@ type visited struct {
 	want  int          // in this round
 	since store.Millis // its place in the agenda, before this claim
 	seen  load         // how much of it was looked at
+	lane  *lane        // that it comes out of; nil if it goes by age
 	full  bool         // its next task is too large for this claim: nothing behind it may overtake it
 }
 
@@ -307,12 +333,13 @@ func (c *claiming) settleIn(t *task) bool {
 // Shares are equal and at least one: an agent with a thousand tasks gets no more than one with ten.
 func (c *claiming) round(visiting []*visited) []*visited {
 	share := max(1, c.room/len(visiting))
+	divide(visiting)
 	choices := make([][]*task, len(visiting))
 	// wanted is how much agents before this one are to give: later ones share the rest.
 	wanted, chosen := 0, 0
 	more := make([]bool, len(visiting))
 	for i, v := range visiting {
-		v.want = min(share, c.room-wanted)
+		v.want = min(v.mayGive(share), c.room-wanted)
 		if most := c.perAgent(); most > 0 {
 			v.want = min(v.want, most-v.got)
 		}
@@ -362,6 +389,9 @@ func (c *claiming) serve(v *visited, tasks []*task) bool {
 			v.got++
 		}
 		v.want--
+		if v.lane != nil {
+			v.lane.gives--
+		}
 	}
 	return all
 }

@@ -267,6 +267,7 @@ func (m *mover) ofAgents(p partition) []*stream {
 		m.split(p, 'z', "gone", agentOf, nil),
 		m.split(p, 'h', "profiles", byName, nil),
 		m.split(p, 'h', "bounds", byName, nil),
+		m.split(p, 'h', "tenants", byName, nil),
 		m.split(p, 'h', "quotas", byName, func(agent, _, _ string) {
 			m.found = append(m.found, m.whole(p, 'h', "recurs:"+agent, agent))
 		}),

@@ -18,10 +18,18 @@ func (s *Store) Profile(ctx context.Context, changes []store.ProfileChange) ([]s
 	calls := make([]call, len(changes))
 	for i, c := range changes {
 		calls[i] = call{script: &s.scripts.profile, partition: s.partitionOf(c.Agent), args: []any{
-			encode(c.Agent), c.Was, c.Now, s.boundsText(&c), quotaText(c.Quota), readText(c.Recurring),
+			encode(c.Agent), c.Was, c.Now, s.boundsText(&c), quotaText(c.Quota), readText(c.Recurring), tenantText(c.Tenant),
 		}}
 	}
 	return s.effects(ctx, calls, parseEffect)
+}
+
+// tenantText is a tenant as it is stored; empty for none.
+func tenantText(name string) string {
+	if name == "" {
+		return ""
+	}
+	return encode(name)
 }
 
 // boundsText is the bounds of a profile, as bounded.lua reads them.

@@ -14,6 +14,8 @@ type ProfileChange struct {
 	Budgets []Budget
 	// Quota bounds what is stored for the agent from now on; nil for nothing. What exists stays.
 	Quota *Quota
+	// Tenant is whose agent it is; empty for none. While more is due than claims may take, each tenant gets an equal share of them.
+	Tenant string
 	// Recurring are tasks of the agent that recur, as they were read: if the profile is Now already, those that are still the same are counted
 	// by its quota. A caller that sets a quota sends all pages of them once it is set, as a store cannot see which of its tasks recur.
 	Recurring []Stored

@@ -125,6 +125,10 @@ func (d *driver) step() {
 			d.profile()
 			return
 		}
+		if d.pick(3) == 0 {
+			d.crowd()
+			return
+		}
 		d.receive()
 		printing(d)
 		d.hold()

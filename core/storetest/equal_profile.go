@@ -39,6 +39,10 @@ func (d *driver) profile() {
 			c.Quota = someQuota(d)
 		}
 	}
+	if len(c.Now) > 0 {
+		c.Tenant = equalTenants[d.pick(len(equalTenants))]
+		c.Now = append(c.Now, c.Tenant...)
+	}
 	if len(c.Was) > 0 && d.pick(3) == 0 { // tasks that recur are counted
 		c.Now, c.Limits, c.Budgets = c.Was, nil, nil
 		page, err := d.a.List(d.Context(), store.List{Agent: agent, Limit: 50, Statuses: []store.Status{store.StatusWaiting, store.StatusInProgress}})

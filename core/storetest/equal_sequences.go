@@ -29,7 +29,7 @@ var EqualOptions = []Options{
 // DULY_TEST_EQUAL_SEEDS sets how many; CI makes 72 without the race detector.
 func Sequences(t *testing.T, compare func(t *testing.T, o Options, data []byte) int) {
 	t.Helper()
-	const choices = 13_500
+	const choices = 17_000
 	seeds := 12
 	switch {
 	case testing.Short():

@@ -163,7 +163,7 @@ local function wakes(agent, value)
     fault(agent, '', 'asleep')
     if repair then
       redis.call('HSET', KEYS[2], agent, right)
-      if first then redis.call('ZADD', KEYS[1], 'LT', first, agent) end
+      if first then agenda_adds[#agenda_adds + 1], agenda_adds[#agenda_adds + 2] = first, agent end
     end
   end
   local counted_ = tonumber(sub(value, 3))

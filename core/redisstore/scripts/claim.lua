@@ -1,5 +1,5 @@
 -- claim: take back expired leases and end holds, then lease due tasks, one share for each agent in the agenda's order.
--- needs: look holds asked ordered weigh suspects expired unpark bounded spend limits turns profiled
+-- needs: look holds asked ordered weigh suspects expired unpark bounded spend limits turns lanes profiled
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks
@@ -44,6 +44,7 @@ local PAGES = 4 -- how many times as much as may be taken is looked at, or parke
 local WIDE = 50 -- agents of a page that a picky claim looks at, at least
 local DEEP = 16 -- tasks of an agent that a picky claim looks at, at least
 local LINES = 8 -- behind limits, and ended holds, that one claim looks at
+local ALL = '1' -- ms, since which nobody waits
 local LEVELS = { { 1 }, { 2 }, { 1, 2 }, { 3 }, { 1, 3 }, { 2, 3 }, { 1, 2, 3 } } -- those in use, by the mask of an agent
 
 -- 1. What is asked for. kinds says of each kind whether it is taken: true, how many at most, or false. A picky claim may pass over
@@ -163,12 +164,7 @@ if limit == 0 or still then
   return answer(own.unstamped and UNSTAMPED or '', recovered, 0, {})
 end
 
--- 6. The agents that are due, those that have waited longest first, a page at a time.
-local width = PICKY and math.max(limit, WIDE) or limit
--- rule: longest-waiting-first
-local page_of = pages_of(asked, after, width)
-
--- 7. What becomes of a due task: it is taken, parked, or left where it is.
+-- 6. What becomes of a due task: it is taken, parked, or left where it is.
 local tasks, refs, state_refs, gone_agents, parked = {}, {}, {}, {}, 0
 local function took(agent, live, id, due, kind, lined)
   suspect.lease = suspect.lease_of(kind, lease) -- that of the first task that is taken: the others have the same
@@ -220,11 +216,13 @@ local function step_aside(agent, name, id, due, live)
   end
 end
 
--- 8. An agent with one task gives it; those with more are visited round by round while there is room. An agent whose only
+-- 7. An agent with one task gives it; those with more are visited round by round while there is room. An agent whose only
 -- task is to be left where it is takes nobody's turn, nor does one without an urgent task if these are wanted; but the
 -- search is bounded.
 local many, room, turns, got, queued = {}, limit, 0, {}, {}
+local in_turn -- where tenants take turns: see lanes
 local function call_on(member, agent, score, value, busy)
+  local lane = in_turn and in_turn.lane_of[member]
   if SERIAL and value and byte(value) == byte(FEW) then -- where one run of it keeps the others waiting, they wait in queues
     if queued[agent] then return end
     queued[agent] = true
@@ -253,7 +251,7 @@ local function call_on(member, agent, score, value, busy)
   local take = id and (USUAL and kinds[kind] or leaves(agent, id, kind, live))
   turns = turns + 1
   if levels then
-    many[#many + 1] = { name = agent, levels = URGENT and LEVELS[1] or levels, all = levels, got = got[agent] or 0, since = tonumber(score), read = 0 }
+    many[#many + 1] = { name = agent, levels = URGENT and LEVELS[1] or levels, all = levels, got = got[agent] or 0, since = tonumber(score), read = 0, lane = lane }
   elseif not id then -- not what we wrote: it must not stand in the way of others
     gone_agents[#gone_agents + 1] = member
     count('malformed', 1)
@@ -267,151 +265,170 @@ local function call_on(member, agent, score, value, busy)
   else
     turns = turns - 1
   end
+  if lane and take and not levels then lane.gives = lane.gives - 1 end
 end
 
 -- Those that wait in line for a limit come before those that would have to join it.
-local function judge(agent, id, live, b)
-  local free_ = not SERIAL or not got[agent] and not busy_of({ agent })[1]
-  if room <= 0 or URGENT and byte(live, 8) ~= byte('1') or not free_ then return false end
-  if per_agent > 0 and (got[agent] or 0) >= per_agent then return false end
-  return leaves(agent, id, select(2, parse(live)), live, b)
+do
+  local function judge(agent, id, live, b)
+    local free_ = not SERIAL or not got[agent] and not busy_of({ agent })[1]
+    if room <= 0 or URGENT and byte(live, 8) ~= byte('1') or not free_ then return false end
+    if per_agent > 0 and (got[agent] or 0) >= per_agent then return false end
+    return leaves(agent, id, select(2, parse(live)), live, b)
+  end
+  local function serve_one(what, agent, id, live, due)
+    if what ~= true then return step_aside(agent, what, id, due, live) end
+    took(agent, live, id, due, select(2, parse(live)), true)
+    room, got[agent] = room - 1, (got[agent] or 0) + 1
+  end
+  for _, line in ipairs(lines) do serve(line, asked, judge, serve_one, limit) end
 end
-local function serve_one(what, agent, id, live, due)
-  if what ~= true then return step_aside(agent, what, id, due, live) end
-  took(agent, live, id, due, select(2, parse(live)), true)
-  room, got[agent] = room - 1, (got[agent] or 0) + 1
-end
-for _, line in ipairs(lines) do serve(line, asked, judge, serve_one, limit) end
 if LIMITS then emptied() end
 
-local seen = nil -- how long the last agent that was looked at has waited
-for page = 0, PAGES - 1 do
-  local members, scores = page_of(page * width)
-  if #members > 0 then
-    local agents = {}
-    for i, member in ipairs(members) do agents[i] = string.match(member, '^[^:]*') end
-    local busy = SERIAL and busy_of(agents) or {}
-    for i, value in ipairs(redis.call('HMGET', KEYS[2], unpack(agents))) do
-      if turns < limit and room > 0 then
-        call_on(members[i], agents[i], scores[i], value, busy[i])
-        seen = scores[i]
+local seen, unread = nil, nil -- how long the last agent that was looked at has waited; since when the first waits that others have left no room
+local kept = 0 -- room for agents with many
+do -- the agents that are due, those that have waited longest first, a page at a time; first those of tenants whose turn it is
+  local width = PICKY and math.max(limit, WIDE) or limit
+  -- rule: longest-waiting-first
+  local page_of = pages_of(asked, after, width)
+  if not asked and after == '0' and room > 0 and redis.call('EXISTS', base .. 'tenants') == 1 then in_turn = with_lanes().choose(limit, room, width) end
+  for page = in_turn and -1 or 0, PAGES - 1 do
+    local members, scores = in_turn, in_turn and in_turn.since
+    if page >= 0 then members, scores = page_of(page * width) end
+    if #members > 0 then
+      local agents = {}
+      for i, member in ipairs(members) do agents[i] = string.match(member, '^[^:]*') end
+      local busy = SERIAL and busy_of(agents) or {}
+      for i, value in ipairs(redis.call('HMGET', KEYS[2], unpack(agents))) do
+        if turns < limit and room > kept then
+          if page < 0 or not (in_turn and (in_turn.lane_of[members[i]] or queued[agents[i]])) then call_on(members[i], agents[i], scores[i], value, busy[i]) end
+          seen = page >= 0 and scores[i] or nil
+        end
       end
     end
-  end
-  if turns >= limit or room <= 0 then break end
-  if #members < width then
-    seen = nil -- all were
-    break
+    if page < 0 then kept = in_turn.kept(many) end
+    if turns >= limit or room <= kept then
+      if page < 0 then in_turn.alone = kept > 0 end
+      break
+    end
+    if page >= 0 and #members < width then
+      seen = nil -- all were
+      break
+    end
   end
 end
 
--- 9. Agents with several tasks: the entries of each that come first are chosen.
--- due_entries are the first due entries of an agent, at least as many as are wanted, in the order in which they are to run.
-local function due_entries(agent, want)
-  local found, deep = {}, PICKY and math.max(want, DEEP) or want
-  agent.first = nil -- when the next one behind these is due, if that is known
-  for _, level in ipairs(agent.levels) do
-    local key = base .. 'queue:' .. level .. ':' .. agent.name
-    local entries = redis.call('ZRANGE', key, 0, deep, 'WITHSCORES')
-    for i = 1, #entries, 2 do
-      local due = tonumber(entries[i + 1])
-      if due > now or i > 2 * deep then
-        agent.first = due
-        break
+-- 8. Agents with several tasks: the entries of each that come first are chosen.
+do
+  -- due_entries are the first due entries of an agent, at least as many as are wanted, in the order in which they are to run.
+  local function due_entries(agent, want)
+    local found, deep = {}, PICKY and math.max(want, DEEP) or want
+    agent.first = nil -- when the next one behind these is due, if that is known
+    for _, level in ipairs(agent.levels) do
+      local key = base .. 'queue:' .. level .. ':' .. agent.name
+      local entries = redis.call('ZRANGE', key, 0, deep, 'WITHSCORES')
+      for i = 1, #entries, 2 do
+        local due = tonumber(entries[i + 1])
+        if due > now or i > 2 * deep then
+          agent.first = due
+          break
+        end
+        found[#found + 1] = { agent = agent, key = key, member = entries[i], due = due, level = due <= raised and 1 or level }
       end
-      found[#found + 1] = { agent = agent, key = key, member = entries[i], due = due, level = due <= raised and 1 or level }
     end
-  end
-  agent.known = #agent.all == 1
-  if #agent.levels > 1 then
-    table.sort(found, function(a, b)
-      if a.level ~= b.level then return a.level < b.level end
-      if a.due ~= b.due then return a.due < b.due end
-      return a.member < b.member
-    end)
-  end
-  return found
-end
-
--- 10. The chosen entries are read.
--- look_at reads a chosen task. One that is too large for this claim ends the turn of its agent, which keeps its place: what is
--- behind it must not overtake it.
-local to_take, read, unread = weigher(), 0, nil -- KiB so far; since when the first agent waits that others have left no room
-local function look_at(agent, ref)
-  local live, full, kib = to_take(ref)
-  if full then
-    agent.full, agent.more = true, false
-    if agent.read < read then unread = math.min(unread or agent.since, agent.since) end
-    return nil
-  end
-  read, agent.read = read + (kib or 0), agent.read + (kib or 0)
-  return live
-end
-
--- visit looks at the chosen entries: they are taken while their agent is to give more, parked, or left where they are.
-local function visit(chosen, chosen_refs)
-  local gone, lives = {}, not LARGE and redis.call('HMGET', KEYS[3], unpack(chosen_refs))
-  for i, e in ipairs(chosen) do
-    local agent, live, stays = e.agent, nil, false
-    if lives then
-      live = lives[i]
-    elseif agent.want > 0 and not agent.full then
-      live = look_at(agent, chosen_refs[i])
+    agent.known = #agent.all == 1
+    if #agent.levels > 1 then
+      table.sort(found, function(a, b)
+        if a.level ~= b.level then return a.level < b.level end
+        if a.due ~= b.due then return a.due < b.due end
+        return a.member < b.member
+      end)
     end
-    local id, kind = parse(live or '')
-    if agent.want == 0 or agent.full then -- it was chosen in case that others before it are left
-      stays = true
-    elseif not id then
-      count('malformed', 1)
-    else
-      local take = USUAL and kinds[kind] or leaves(agent.name, id, kind, live)
-      if take == true then
-        took(agent.name, live, id, e.due, kind)
-        room, agent.got = room - 1, agent.got + 1
-      elseif take then
-        step_aside(agent.name, take, id, e.due, live)
+    return found
+  end
+
+  -- 9. The chosen entries are read.
+  -- look_at reads a chosen task. One that is too large for this claim ends the turn of its agent, which keeps its place: what is
+  -- behind it must not overtake it.
+  local to_take, read = weigher(), 0 -- KiB so far
+  local function look_at(agent, ref)
+    local live, full, kib = to_take(ref)
+    if full then
+      agent.full, agent.more = true, false
+      if agent.read < read then unread = math.min(unread or agent.since, agent.since) end
+      return nil
+    end
+    read, agent.read = read + (kib or 0), agent.read + (kib or 0)
+    return live
+  end
+
+  -- visit looks at the chosen entries: they are taken while their agent is to give more, parked, or left where they are.
+  local function visit(chosen, chosen_refs)
+    local gone, lives = {}, not LARGE and redis.call('HMGET', KEYS[3], unpack(chosen_refs))
+    for i, e in ipairs(chosen) do
+      local agent, live, stays = e.agent, nil, false
+      if lives then
+        live = lives[i]
+      elseif agent.want > 0 and not agent.full then
+        live = look_at(agent, chosen_refs[i])
+      end
+      local id, kind = parse(live or '')
+      if agent.want == 0 or agent.full then -- it was chosen in case that others before it are left
+        stays = true
+      elseif not id then
+        count('malformed', 1)
       else
-        stays, agent.more = true, false
+        local take = USUAL and kinds[kind] or leaves(agent.name, id, kind, live)
+        if take == true then
+          took(agent.name, live, id, e.due, kind)
+          room, agent.got = room - 1, agent.got + 1
+        elseif take then
+          step_aside(agent.name, take, id, e.due, live)
+        else
+          stays, agent.more = true, false
+        end
+        if take then agent.want = agent.want - 1 end
+        if take and agent.lane then agent.lane.gives = agent.lane.gives - 1 end
       end
-      if take then agent.want = agent.want - 1 end
+      if stays then
+        agent.known = false
+      else
+        gone[e.key] = gone[e.key] or {}
+        table.insert(gone[e.key], e.member)
+      end
     end
-    if stays then
-      agent.known = false
-    else
-      gone[e.key] = gone[e.key] or {}
-      table.insert(gone[e.key], e.member)
-    end
+    for key, members in pairs(gone) do redis.call('ZREM', key, unpack(members)) end
   end
-  for key, members in pairs(gone) do redis.call('ZREM', key, unpack(members)) end
+
+  -- 10. Rounds of visits: each agent gives an equal share of the room that is left, and those that have more give again.
+  local visiting = many
+  while room > 0 and #visiting > 0 and parked < PAGES * limit do
+    -- rule: equal-shares
+    local share = math.max(1, math.floor(room / #visiting))
+    local chosen, chosen_refs, again, wanted = {}, {}, {}, 0
+    if in_turn then in_turn.divide(visiting) end
+    for _, agent in ipairs(visiting) do
+      local want = math.min(in_turn and in_turn.want(agent) or share, room - wanted)
+      if per_agent > 0 then want = math.min(want, per_agent - agent.got) end
+      local found = want > 0 and due_entries(agent, want) or {}
+      local look_at = PICKY and #found or math.min(want, #found)
+      for i = 1, look_at do
+        chosen[#chosen + 1] = found[i]
+        chosen_refs[#chosen_refs + 1] = agent.name .. ':' .. sub(found[i].member, 8)
+      end
+      agent.want, agent.more = math.max(want, 0), want > 0 and #found >= want
+      wanted = wanted + math.min(agent.want, look_at)
+    end
+    if #chosen == 0 then break end
+    visit(chosen, chosen_refs)
+    for _, agent in ipairs(visiting) do
+      if agent.more then again[#again + 1] = agent end
+    end
+    visiting = again
+  end
 end
 
--- 11. Rounds of visits: each agent gives an equal share of the room that is left, and those that have more give again.
-local visiting = many
-while room > 0 and #visiting > 0 and parked < PAGES * limit do
-  -- rule: equal-shares
-  local share = math.max(1, math.floor(room / #visiting))
-  local chosen, chosen_refs, again, wanted = {}, {}, {}, 0
-  for _, agent in ipairs(visiting) do
-    local want = math.min(share, room - wanted)
-    if per_agent > 0 then want = math.min(want, per_agent - agent.got) end
-    local found = want > 0 and due_entries(agent, want) or {}
-    local look_at = PICKY and #found or math.min(want, #found)
-    for i = 1, look_at do
-      chosen[#chosen + 1] = found[i]
-      chosen_refs[#chosen_refs + 1] = agent.name .. ':' .. sub(found[i].member, 8)
-    end
-    agent.want, agent.more = math.max(want, 0), want > 0 and #found >= want
-    wanted = wanted + math.min(agent.want, look_at)
-  end
-  if #chosen == 0 then break end
-  visit(chosen, chosen_refs)
-  for _, agent in ipairs(visiting) do
-    if agent.more then again[#again + 1] = agent end
-  end
-  visiting = again
-end
-
--- 12. An agent that was visited is due next when its first task is, behind those that wait already if that is due now.
+-- 11. An agent that was visited is due next when its first task is, behind those that wait already if that is due now.
 for _, agent in ipairs(many) do
   local first = agent.first
   for _, level in ipairs(agent.known and {} or agent.all) do
@@ -427,13 +444,15 @@ for _, agent in ipairs(many) do
   end
 end
 
--- 13. The agenda and the lease.
+-- 12. The agenda and the lease.
 if #gone_agents > 0 then redis.call('ZREM', KEYS[1], unpack(gone_agents)) end
 if #agenda_adds > 0 then redis.call('ZADD', KEYS[1], unpack(agenda_adds)) end
 counted()
 if #refs == 0 then
-  if PICKY and parked == 0 and (seen or unread) then
-    passed = seen or ''
+  local alone = in_turn and in_turn.alone -- nothing is for this caller that has its turn: it goes on by age
+  if PICKY and parked == 0 and (seen or unread or alone) then
+    -- guard: lanes-passed
+    passed = seen or alone and ALL or ''
     -- The next claim begins with the first agent that this one had no room for, but not with all of this one's again.
     if unread then passed = string.format('%.0f', unread > many[1].since and unread - 1 or unread) end
   end

@@ -103,6 +103,13 @@
 --   quotas    HASH agent -> mark|live|recurring|bytes|submits: what the quota of its profile allows, each 0 for any number
 --   recurs:A  HASH id -> '' of each live task of A that recurs, while its quota bounds them
 --   paced     HASH agent -> span:n,span:n: how many tasks were submitted in spans of 5 s, while its quota bounds them; until a minute is over
+--   tenants   HASH agent -> tenant that its profile names
+--   lane:T    ZSET members of the agenda whose agents are of tenant T, or of none: '', by the same times; of what was due when claims last had to
+--                  choose. One that is not in the agenda, or at another time, is passed over
+--   lanes     ZSET tenant with such members, by its last turn
+--   visits    HASH 'n' -> claims that chose; 't' tenant -> its last turn: claim * 1000000 + place
+--   laned     HASH '' -> due time, a space and member of the last of the agenda that was put into a lane; member -> '' of each that came into the
+--                  agenda in front of that later. These four are there while more is due than claims may take, and some time after
 --   spawned:A:ID HASH number of a span of 5 minutes -> tasks that were stored in it for the root ID of agent A; until all are forgotten
 --   mover     STRING number of the last attempt of a repartition; for a day. moving:N: is in front of the names of what attempt N copies
 --   watched   STRING the epoch of those who listen to events, while somebody does: see follow
@@ -176,6 +183,10 @@ local LEAVES = 'l'
 local CLAIMED_SINCE = '*'
 -- In front of when a task last changed, in its state, and of the length of that.
 local SINCE = '='
+-- The fields of `laned` and `visits` that are not about a member or a tenant, and what is in front of a tenant.
+local LANED_TO = ''
+local VISITS = 'n'
+local VISIT_OF = 't'
 -- In front of a group in `groups` while it has live tasks.
 local GROUP_LIVE = '@'
 

@@ -277,6 +277,10 @@ while visiting and room > 0 and #visiting > 0 do
   visiting, room = again, room - #chosen
 end
 
+-- guard: plain-claim-tenants
+-- rule: tenants
+if n >= limit and (within or #ARGV == 5 + nkinds) and redis.call('EXISTS', base .. 'tenants') == 1 then return ODD end -- more may be due: they take turns
+
 -- 4. Whether all of it is to be had.
 local fence, states, packed, per = '', {}, {}, {}
 for i = 6, 5 + nkinds do per[ARGV[i]] = 0 end

@@ -145,7 +145,7 @@ if again > 0 then
   local key, queue, open = nil, nil, nil
   for i = 1, again do
     local at = runs_at + PER_RUN * (i - 1)
-    local agent, due = names[i], ARGV[at + 4]
+    local agent, due, late = names[i], ARGV[at + 4], false
     -- rule: due-again
     if byte(due) == byte('-') then -- few delays are different ones
       local by = dues[due]
@@ -154,6 +154,9 @@ if again > 0 then
         dues[due] = by
       end
       due = by
+    elseif tonumber(due) < now then -- in front of others that wait
+      -- rule: tenants
+      late = true
     end
     if LOUD and tonumber(due) < earliest then earliest = tonumber(due) end
     local form, place, member = byte(values[agent]), ARGV[at + 3], agent
@@ -162,6 +165,7 @@ if again > 0 then
       member = agent .. ':' .. sub(place, 2) .. sub(refs[i], #agent + 2)
     end
     adds[2 * i], adds[2 * i + 1] = due, member
+    if late and redis.call('EXISTS', base .. 'laned') == 1 then redis.call('HSET', base .. 'laned', member, '') end
     if form == byte(QUEUED) then
       key = base .. 'queue:' .. sub(place, 1, 1) .. ':' .. agent
       if key ~= open then

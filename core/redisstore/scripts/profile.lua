@@ -14,6 +14,7 @@
 -- ARGV[5] its quota, as in layout; '' for none
 -- ARGV[6] tasks that recur, as the caller has read them, a line for each: SHA-1 of its record, then its id; those that are still so are counted if
 --         the profile is the new one already
+-- ARGV[7] its tenant; '' for none
 -- returns {now, 1, or 4 when it is another by now}
 
 local DONE = 1
@@ -38,6 +39,16 @@ local recurring, paced = string.match(ARGV[5], '^%x+|%d+|(%d+)|%d+|(%d+)$')
 if ARGV[5] == '' then redis.call('HDEL', base .. 'quotas', agent) else redis.call('HSET', base .. 'quotas', agent, ARGV[5]) end
 if (tonumber(recurring) or 0) == 0 then redis.call('DEL', base .. 'recurs:' .. agent) end
 if (tonumber(paced) or 0) == 0 then redis.call('HDEL', base .. 'paced', agent) end
+local tenant = redis.call('HGET', base .. 'tenants', agent) or ''
+if tenant ~= ARGV[7] then
+  -- rule: tenants
+  if ARGV[7] == '' then redis.call('HDEL', base .. 'tenants', agent) else redis.call('HSET', base .. 'tenants', agent, ARGV[7]) end
+  for _, member in ipairs(redis.call('EXISTS', base .. 'laned') == 1 and members_of(agent, redis.call('HGET', base .. 'agents', agent)) or {}) do
+    redis.call('ZREM', base .. 'lane:' .. tenant, member)
+    -- guard: lanes-move
+    redis.call('HSET', base .. 'laned', member, '')
+  end
+end
 local had, looked = redis.call('HGET', KEYS[3], agent) or '', false
 if had ~= bounds then
   if bounds == '' then redis.call('HDEL', KEYS[3], agent) else redis.call('HSET', KEYS[3], agent, bounds) end

@@ -1,6 +1,6 @@
 -- sweep: drop finished records that are too old, of a bounded number of agents and a bounded number of them at a time, and
 --        answers that nobody waits for any more.
--- needs: signals finished
+-- needs: signals finished lanes
 -- KEYS[1] agenda
 -- KEYS[2] finished
 -- KEYS[3] stale
@@ -103,6 +103,10 @@ repeat
 until cursor == '0' or stopped or n >= AGENTS or spare <= 0 or budget <= 0
 dropped(now - oldest, 1000)
 for i = 1, #unfailed, 1000 do redis.call('ZREM', base .. 'failed', unpack(unfailed, i, math.min(i + 999, #unfailed))) end
+
+-- rule: tenants
+local lanes = redis.call('EXISTS', base .. 'laned') == 1 and with_lanes() -- claims that take all that is due leave them
+if lanes and lanes.reached() == 0 then lanes.clear() end
 
 local ANSWERS_KEPT = 600000 -- ms; a call is repeated for a few seconds
 local answers, over = redis.call('HSCAN', base .. 'answers', answers_from or '0', 'COUNT', 100), {}

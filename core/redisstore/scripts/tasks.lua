@@ -124,7 +124,15 @@ local function place(agent, member, live, id, due)
   if member then pending[member] = due else queue(agent, sub(live, 8, 8), sub(live, 1, 7) .. id, due) end
 end
 
+-- overtakes notes a member of the agenda that came in front of others, for the claim that puts it into a lane.
+-- rule: tenants
+local function overtakes(member, due)
+  -- guard: lanes-late
+  if tonumber(due) < now and redis.call('EXISTS', base .. 'laned') == 1 then redis.call('HSET', base .. 'laned', member, '') end
+end
+
 local function placed()
+  for i = 1, #agenda_adds, 2 do overtakes(agenda_adds[i + 1], agenda_adds[i]) end
   if #task_adds > 0 then redis.call('HSET', base .. 'tasks', unpack(task_adds)) end
   -- Many agents may leave the agenda at once, each with all that it has there.
   for i = 1, #agenda_adds, 1000 do redis.call('ZADD', base .. 'agenda', 'LT', unpack(agenda_adds, i, math.min(i + 999, #agenda_adds))) end

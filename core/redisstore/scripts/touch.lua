@@ -73,9 +73,11 @@ local function move(agent, id, live, member, place_, name, due)
     redis.call('ZADD', base .. 'parked:' .. name, due, agent .. ':' .. id)
   elseif member then
     redis.call('ZADD', KEYS[1], due, member)
+    overtakes(member, due)
   else
     redis.call('ZADD', base .. 'queue:' .. sub(live, 8, 8) .. ':' .. agent, due, sub(live, 1, 7) .. id)
     redis.call('ZADD', KEYS[1], 'LT', due, agent)
+    overtakes(agent, due)
   end
 end
 
