@@ -21,6 +21,7 @@ type profileJSON struct {
 	Limits   []store.Limit     `json:"limits,omitempty"`
 	Budgets  []store.Budget    `json:"budgets,omitempty"`
 	Quota    store.Quota       `json:"quota,omitzero"`
+	Tenant   string            `json:"tenant,omitempty"`
 	Used     *store.QuotaUse   `json:"quota_used,omitempty"`
 	Revision int64             `json:"revision,omitempty"`
 }
@@ -42,7 +43,7 @@ func (p *Profile) Read(data []byte) error {
 	for _, name := range names {
 		field, known := fields[name]
 		if !known {
-			return check.Invalid(check.Clip(name), "is not a field of a profile: expected agent_id, zone, quiet, urgent, labels, limits, budgets, quota or revision")
+			return check.Invalid(check.Clip(name), "is not a field of a profile: expected agent_id, zone, quiet, urgent, labels, limits, budgets, quota, tenant or revision")
 		}
 		if string(values[name]) == "null" {
 			continue
@@ -66,6 +67,7 @@ func (p *Profile) fields() map[string]func(value []byte) error {
 		"zone":     func(value []byte) error { return MustBe(value, &p.Zone, "a string") },
 		"urgent":   func(value []byte) error { return MustBe(value, &p.Urgent, "true or false") },
 		"labels":   func(value []byte) error { return MustBe(value, &p.Labels, "an object of strings") },
+		"tenant":   func(value []byte) error { return MustBe(value, &p.Tenant, "a string") },
 		"revision": func(value []byte) error { return MustBe(value, &p.Revision, "a whole number") },
 		"limits": func(value []byte) error {
 			return eachOf("limits", value, func(one []byte) error {

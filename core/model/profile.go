@@ -92,7 +92,10 @@ type Profile struct {
 	Budgets []store.Budget
 	// Quota bounds what callers of this agent, and runs, may store for it. Only callers that may act for all agents can change it.
 	Quota store.Quota
-	Used  *store.QuotaUse // how much of it is used, where a profile was read; nil without one
+	// Tenant is whose agent it is: while more is due than there is room for, each tenant gets an equal share of the claims, however many agents it has.
+	// Agents without one share one turn. Only callers that may act for all agents can change it.
+	Tenant string
+	Used   *store.QuotaUse // how much of it is used, where a profile was read; nil without one
 	// Revision grows with each change. It is set by the store. If a caller sets one other than zero, it must be that of the profile to be replaced, if one exists.
 	Revision int64
 }
@@ -117,6 +120,11 @@ func (p *Profile) Check() error {
 	}
 	if err := bound.CheckQuota(&p.Quota); err != nil {
 		return check.Within("quota", err)
+	}
+	if p.Tenant != "" {
+		if err := check.ValidID("tenant", p.Tenant); err != nil {
+			return err
+		}
 	}
 	return check.ValidLabels(p.Labels)
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// mayBound reports whether the caller of ctx may act for all agents, and so set the limits, the budgets and the quota of one. Other callers set
+// mayBound reports whether the caller of ctx may act for all agents, and so set the limits, the budgets, the quota and the tenant of one. Other callers set
 // profiles of their agents with the existing ones.
 func (s *Desk) mayBound(ctx context.Context) error {
 	return s.base.Authorize(ctx, model.Access{Action: model.ActionControl})
 }
 
-// withBounds gives the next profile of an agent the limits, the budgets and the quota of the old one where its caller may not change them. A profile
+// withBounds gives the next profile of an agent the limits, the budgets, the quota and the tenant of the old one where its caller may not change them. A profile
 // with other ones is refused.
 func (s *Desk) withBounds(ctx context.Context, next, old *record.Profile) error {
 	if old.Deleted {
 		old = &record.Profile{}
 	}
-	if slices.Equal(next.Limits, old.Limits) && slices.Equal(next.Budgets, old.Budgets) && next.Quota == old.Quota {
+	if slices.Equal(next.Limits, old.Limits) && slices.Equal(next.Budgets, old.Budgets) && next.Quota == old.Quota && next.Tenant == old.Tenant {
 		return nil
 	}
 	forbidden := s.mayBound(ctx)
@@ -31,9 +31,9 @@ func (s *Desk) withBounds(ctx context.Context, next, old *record.Profile) error 
 	if forbidden == nil {
 		return nil
 	}
-	if len(next.Limits)+len(next.Budgets)+len(next.Quota) > 0 {
-		return fmt.Errorf("set limits, budgets and the quota of an agent: %w", forbidden)
+	if len(next.Limits)+len(next.Budgets)+len(next.Quota)+len(next.Tenant) > 0 {
+		return fmt.Errorf("set limits, budgets, the quota and the tenant of an agent: %w", forbidden)
 	}
-	next.Limits, next.Budgets, next.Quota, next.Deleted = old.Limits, old.Budgets, old.Quota, false
+	next.Limits, next.Budgets, next.Quota, next.Tenant, next.Deleted = old.Limits, old.Budgets, old.Quota, old.Tenant, false
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 // SetProfile sets the profile of an agent, replacing any previous one, and returns it as it is stored. The agent need not have tasks. Its
 // waiting tasks get the due times that follow, and the call returns when all of them have: if it fails in between, or its process dies,
 // the next process that claims a task of the agent completes that. No task starts in quiet hours meanwhile. Fails with an *[store.InvalidError], and with a
-// *[model.ForbiddenError] if it has other limits, budgets or another quota than its caller may set.
+// *[model.ForbiddenError] if it has other limits, budgets, another quota or tenant than its caller may set.
 func (s *Desk) SetProfile(ctx context.Context, p model.Profile) (model.Profile, error) {
 	if p.Zone == "" {
 		p.Zone = s.base.Config.Zone

@@ -126,7 +126,7 @@ func (d *driver) step() {
 			return
 		}
 		if d.pick(3) == 0 {
-			d.crowd()
+			crowd(d)
 			return
 		}
 		d.receive()

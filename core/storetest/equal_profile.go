@@ -77,3 +77,31 @@ func (d *driver) replan(r store.Replan) {
 func (d *driver) profiles() {
 	require.Equal(d, allProfiles(d.T, d.a, 2), allProfiles(d.T, d.b, 2), "profiles")
 }
+
+// equalTenants are those of agents; few, so that some agents share one, and some have none.
+var equalTenants = []string{"", "acme", "zeta", "b:{}"}
+
+// crowd gives agents tenants and many tasks, and claims few of them at a time while more come.
+func crowd(d *driver) {
+	for _, agent := range equalAgents {
+		was, err := d.a.ProfileOf(d.Context(), agent)
+		require.NoError(d, err)
+		c := store.ProfileChange{Agent: agent, Was: was, Now: []byte("crowd"), Tenant: equalTenants[d.pick(len(equalTenants))]}
+		c.Now = append(c.Now, c.Tenant...)
+		ra, ea := d.a.Profile(d.Context(), []store.ProfileChange{c})
+		rb, eb := d.b.Profile(d.Context(), []store.ProfileChange{c})
+		d.same("profile", ea, eb, ra, rb)
+		noteQuota(d, &c, ra)
+	}
+	for range 6 {
+		d.submit()
+	}
+	for range 8 {
+		d.clock.Advance(time.Duration(d.pick(60)) * time.Millisecond)
+		for range d.pick(3) {
+			d.claim()
+			d.settle()
+		}
+		d.submit()
+	}
+}

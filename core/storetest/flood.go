@@ -1,6 +1,7 @@
 package storetest
 
-// Floods: how many tasks of a busy agent come before the task of another, counted in tasks, as a count is the same on any machine.
+// Floods: how many tasks of a busy agent, and of a tenant with many agents, come before the task of another, counted in tasks, as a count is the same
+// on any machine.
 
 import (
 	"fmt"
@@ -124,4 +125,165 @@ func (f *flood) untilQuiet(limit int) int {
 		f.clock.Advance(time.Millisecond)
 	}
 	return ahead
+}
+
+// tenantOf gives agents a tenant, by their profiles.
+func tenantOf(b *bench, tenant string, agents ...string) {
+	b.Helper()
+	changes := make([]store.ProfileChange, len(agents))
+	for i, agent := range agents {
+		was, err := b.store.ProfileOf(b.Context(), agent)
+		require.NoError(b, err)
+		changes[i] = store.ProfileChange{Agent: agent, Was: was, Now: []byte("of " + tenant), Tenant: tenant}
+	}
+	effects, err := b.store.Profile(b.Context(), changes)
+	require.NoError(b, err)
+	for _, e := range effects {
+		require.Equal(b, store.EffectDone, e.Code)
+	}
+}
+
+// named are names of n agents.
+func named(prefix string, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("%s%05d", prefix, i)
+	}
+	return out
+}
+
+// eachHas submits tasks of agents, n for each.
+func eachHas(b *bench, n int, agents ...string) {
+	b.Helper()
+	const most = 500 // in one call
+	var tasks []store.Submission
+	for _, agent := range agents {
+		for i := range n {
+			tasks = append(tasks, task(agent, fmt.Sprintf("%04d", i)))
+		}
+		if len(tasks) >= most {
+			b.submit(tasks...)
+			tasks = nil
+		}
+	}
+	if len(tasks) > 0 {
+		b.submit(tasks...)
+	}
+}
+
+// taken claims and completes up to a number of tasks, and counts them by the first letter of their agents.
+func taken(b *bench, r store.ClaimRequest) map[byte]int {
+	b.Helper()
+	c := b.claimWith(r)
+	out := map[byte]int{}
+	runs := make([]store.Settlement, len(c.Tasks))
+	for i, t := range c.Tasks {
+		runs[i] = complete(t)
+		out[t.Agent[0]]++
+	}
+	if len(runs) > 0 {
+		b.settle(runs...)
+	}
+	b.clock.Advance(time.Millisecond)
+	return out
+}
+
+// testTenantFlood has one agent of a tenant beside many of another: with as many tasks as agents, and claims of each size. It waits for two claims at
+// most, whether it has come with the others or later.
+func testTenantFlood(t *testing.T, b *bench) {
+	for _, limit := range []int{1, 10, 100} {
+		b.with(Options{})
+		many := named("many", 10_000)
+		for i := 0; i < len(many); i += 500 {
+			tenantOf(b, "big", many[i:i+500]...)
+		}
+		tenantOf(b, "small", "quiet")
+		eachHas(b, 1, many...)
+		for round := range 3 {
+			b.clock.Advance(time.Millisecond)
+			b.submit(task("quiet", fmt.Sprint(round)))
+			b.clock.Advance(time.Millisecond)
+			waits := 0
+			for taken(b, b.request(limit))['q'] == 0 {
+				waits++
+				require.LessOrEqual(t, waits, 2, "round %d, claims of %d", round, limit)
+			}
+		}
+		want := limit
+		if limit > 1 {
+			want--
+			b.submit(task("quiet", "last"))
+			b.clock.Advance(time.Millisecond)
+			assert.Equal(t, map[byte]int{'m': want, 'q': 1}, taken(b, b.request(limit)), "others get what it leaves")
+		}
+	}
+}
+
+// testTenantShares has tenants with agents of each size share claims equally.
+func testTenantShares(t *testing.T, b *bench) {
+	for name, has := range map[string][3][2]int{ // agents, and the tasks of each
+		"tasks by themselves":            {{200, 1}, {40, 5}, {7, 30}},
+		"queues":                         {{40, 40}, {1, 600}, {3, 300}},
+		"tasks by themselves and queues": {{500, 1}, {1, 500}, {20, 25}},
+	} {
+		for _, limit := range []int{1, 3, 10, 50} {
+			b.with(Options{})
+			for i, letter := range []string{"a", "b", "c"} {
+				agents := named(letter, has[i][0])
+				if letter != "c" { // agents without a tenant share one turn
+					tenantOf(b, "of "+letter, agents...)
+				}
+				eachHas(b, has[i][1], agents...)
+			}
+			b.clock.Advance(time.Millisecond)
+			sum := map[byte]int{}
+			for range max(1, 150/limit) {
+				for letter, n := range taken(b, b.request(limit)) {
+					sum[letter] += n
+				}
+			}
+			for _, letter := range []byte("abc") {
+				// The claims that go by age may be of one tenant alone.
+				assert.InDelta(t, 50, sum[letter], 50.0/16+float64(limit)/3+2, "%s, claims of %d: %v", name, limit, sum)
+			}
+		}
+	}
+}
+
+// testTenantTurns has what comes back into the agenda in front of others, and an agent of another tenant meanwhile, get the turns of their tenants.
+func testTenantTurns(t *testing.T, b *bench) {
+	b.with(Options{})
+	many := named("many", 300)
+	tenantOf(b, "big", many...)
+	tenantOf(b, "small", "quiet")
+	b.submit(task("quiet", "lost"))
+	b.clock.Advance(time.Millisecond)
+	require.Len(t, b.claim(1).Tasks, 1)
+	eachHas(b, 1, many...)
+	for range 3 {
+		b.clock.Advance(time.Millisecond)
+		assert.Equal(t, map[byte]int{'m': 10}, taken(b, b.request(10)))
+	}
+	b.clock.Advance(lease) // the process of the quiet agent has died
+	b.claim(0)
+	assert.Equal(t, map[byte]int{'m': 9, 'q': 1}, taken(b, b.request(10)), "its task is there again, due since before the others")
+
+	tenantOf(b, "third", many[290:]...)
+	assert.Equal(t, map[byte]int{'m': 10}, taken(b, b.request(10)))
+	c := b.claim(10)
+	third := 0
+	for _, run := range c.Tasks {
+		if run.Agent >= many[290] {
+			third++
+		}
+	}
+	assert.Equal(t, 5, third, "their tasks wait in the line of their new tenant")
+
+	sum := map[byte]int{}
+	for range 100 {
+		for letter, n := range taken(b, b.request(10)) {
+			sum[letter] += n
+		}
+	}
+	assert.Zero(t, b.stats().Waiting, "all have come to their turn")
 }

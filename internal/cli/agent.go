@@ -42,7 +42,7 @@ func oneAgent(args []string) (string, error) {
 // profileFlags are the texts of a profile as flags give them.
 type profileFlags struct {
 	quiet, labels, limits, budgets []string
-	quota                          string
+	quota, tenant                  string
 }
 
 // into reads them into a profile, and the agent from the arguments.
@@ -59,6 +59,9 @@ func (g *profileFlags) into(set *core.Profile, args []string) (err error) {
 	if err == nil && g.quota != "" && g.quota != none {
 		set.Quota, err = quotaOf(g.quota)
 	}
+	if g.tenant != none {
+		set.Tenant = g.tenant
+	}
 	return err
 }
 
@@ -72,6 +75,7 @@ func (p *process) agentSetCommand(o *options) *cobra.Command {
   duly agent set ada --zone Asia/Tokyo --label tier=gold
   duly agent set ada --limit concurrency=2 --budget "unit=tokens,amount=100000,per=day"
   duly agent set ada --quota "live=200,recurring=20,interval=5m,submits=60,kinds=digest+report-*"
+  duly agent set ada --tenant acme
   duly agent set ada --quiet none --budget none`,
 		func(cmd *cobra.Command, args []string) error {
 			if err := given.into(&set, args); err != nil {
@@ -96,6 +100,7 @@ func (p *process) agentSetCommand(o *options) *cobra.Command {
 	flags.StringArrayVar(&given.labels, "label", nil, "name=value of your own; can be given several times; none takes them off")
 	flags.StringArrayVar(&given.limits, "limit", nil, `bounds runs of this agent, such as "kind=digest,concurrency=2" or "limit_key=openai:*,rate=60/1m"; can be given several times; none takes them off`)
 	flags.StringArrayVar(&given.budgets, "budget", nil, `what runs of this agent may use, such as "unit=tokens,amount=100000,per=day,then=pause"; can be given several times; none takes them off`)
+	flags.StringVar(&given.tenant, "tenant", "", "whose agent it is: tenants share what there is room for equally, however many agents each has; none takes it off")
 	flags.StringVar(&given.quota, "quota", "", `what callers of this agent, and runs, may store for it: live, recurring, bytes, submits, interval, horizon, kinds, depth and spawned, such as "live=200,interval=5m,kinds=digest+report-*"; none takes it off`)
 	return o.withJSON(cmd)
 }
@@ -125,7 +130,7 @@ func keepRest(cmd *cobra.Command, s scheduler, set *core.Profile) error {
 	for flag, keep := range map[string]func(){
 		"zone": func() { set.Zone = was.Zone }, "quiet": func() { set.Quiet = was.Quiet }, "urgent": func() { set.Urgent = was.Urgent },
 		"label": func() { set.Labels = was.Labels }, "limit": func() { set.Limits = was.Limits }, "budget": func() { set.Budgets = was.Budgets },
-		"quota": func() { set.Quota = was.Quota },
+		"quota": func() { set.Quota = was.Quota }, "tenant": func() { set.Tenant = was.Tenant },
 	} {
 		if !given(flag) {
 			keep()
@@ -207,6 +212,9 @@ func printProfile(w *table.Page, profile *core.Profile) {
 		{"quiet", quietText(profile)},
 		{"urgent passes", strconv.FormatBool(profile.Urgent)},
 		{"revision", strconv.FormatInt(profile.Revision, 10)},
+	}
+	if profile.Tenant != "" {
+		lines = append(lines, [2]string{"tenant", profile.Tenant})
 	}
 	for _, line := range append(lines, boundLines(profile)...) {
 		t.Row(line[0], line[1])

@@ -75,7 +75,7 @@ func (a *Agent) read() error {
 		case "agent":
 			name = "agent_id"
 		case "agent_id", "revision", "quota_used":
-			return e.at.fail("unknown key; expected one of agent, budgets, labels, limits, quiet, quota, urgent, zone")
+			return e.at.fail("unknown key; expected one of agent, budgets, labels, limits, quiet, quota, tenant, urgent, zone")
 		}
 		if fields[name], err = profileField(name, e.value); err != nil {
 			return err

@@ -181,13 +181,14 @@ type Profile struct {
 	Limits  []Limit           `json:"limits,omitempty"`
 	Budgets []Budget          `json:"budgets,omitempty"`
 	Quota   store.Quota       `json:"quota,omitzero"`
+	Tenant  string            `json:"tenant,omitempty"`
 	// Revision is that of the profile to be replaced; zero for any.
 	Revision int64 `json:"revision,omitempty"`
 }
 
 // ProfileOf is a profile as requests have it.
 func ProfileOf(p *core.Profile) Profile {
-	out := Profile{Zone: p.Zone, Quiet: p.Quiet, Urgent: p.Urgent, Labels: p.Labels, Quota: p.Quota, Revision: p.Revision}
+	out := Profile{Zone: p.Zone, Quiet: p.Quiet, Urgent: p.Urgent, Labels: p.Labels, Quota: p.Quota, Tenant: p.Tenant, Revision: p.Revision}
 	for i := range p.Limits {
 		out.Limits = append(out.Limits, LimitOf(&p.Limits[i]))
 	}

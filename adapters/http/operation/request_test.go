@@ -21,7 +21,7 @@ func TestAProfileIsSentWhole(t *testing.T) {
 		Zone: "Europe/Berlin", Quiet: []core.QuietHours{{From: "22:00", To: "07:00"}}, Urgent: true, Labels: map[string]string{"a": "b"},
 		Limits:  []core.Limit{{About: core.LimitTarget{Kind: "k"}, Concurrency: 1}},
 		Budgets: []core.Budget{{About: core.BudgetTarget{Unit: "usd", Per: core.PerDay}, Amount: 1}},
-		Quota:   store.Quota{Live: 1, Interval: time.Minute}, Revision: 7,
+		Quota:   store.Quota{Live: 1, Interval: time.Minute}, Tenant: "acme", Revision: 7,
 	}
 	for i := range reflect.TypeOf(p).NumField() {
 		if name := reflect.TypeOf(p).Field(i).Name; name != "Agent" && name != "Used" { // the path has the one, and stores the other

@@ -22,7 +22,7 @@ func (s *Base) ProfileChange(agent string, was []byte, next *record.Profile) sto
 	if next != nil {
 		c.Now = next.Encode()
 		c.Limits, c.Budgets = bound.Bounded(agent, next, s.StoreNow().Time())
-		c.Quota = bound.QuotaIn(next)
+		c.Quota, c.Tenant = bound.QuotaIn(next), next.Tenant
 	}
 	return c
 }

@@ -64,7 +64,7 @@ func readUsage(text string) model.Usage {
 
 // ProfileRecord is the profile as it is stored.
 func ProfileRecord(p *model.Profile) record.Profile {
-	r := record.Profile{Zone: p.Zone, Urgent: p.Urgent, Revision: p.Revision}
+	r := record.Profile{Zone: p.Zone, Urgent: p.Urgent, Tenant: p.Tenant, Revision: p.Revision}
 	for _, h := range p.Quiet {
 		r.Quiet = append(r.Quiet, strings.Join([]string{h.From, h.To, strings.ToLower(strings.Join(h.Days, ","))}, "\x00"))
 	}

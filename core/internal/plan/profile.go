@@ -103,7 +103,7 @@ func (h *Profile) hours() []model.QuietHours {
 
 // Model is the profile as it was set.
 func (h *Profile) Model(agent string) model.Profile {
-	p := model.Profile{Agent: agent, Zone: h.Stored.Zone, Quiet: h.hours(), Urgent: h.Stored.Urgent, Revision: h.Stored.Revision}
+	p := model.Profile{Agent: agent, Zone: h.Stored.Zone, Quiet: h.hours(), Urgent: h.Stored.Urgent, Tenant: h.Stored.Tenant, Revision: h.Stored.Revision}
 	for _, l := range h.Stored.Labels {
 		name, value, _ := strings.Cut(l, "\x00")
 		if p.Labels == nil {

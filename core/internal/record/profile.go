@@ -20,6 +20,7 @@ type Profile struct {
 	Limits   []string // of the agent, and its budgets, each as JSON
 	Budgets  []string
 	Quota    string // as JSON; empty for none
+	Tenant   string
 	// Replanning is since when tasks are being planned by it; zero once all are.
 	Replanning store.Millis
 }
@@ -35,6 +36,7 @@ var profiles = tableOf(rows{
 	{number: 8, form: formTexts, at: unsafe.Offsetof(Profile{}.Limits)},
 	{number: 9, form: formTexts, at: unsafe.Offsetof(Profile{}.Budgets)},
 	{number: 10, form: formText, at: unsafe.Offsetof(Profile{}.Quota)},
+	{number: 11, form: formText, at: unsafe.Offsetof(Profile{}.Tenant)},
 })
 
 // Encode is the profile as it is stored.

@@ -134,7 +134,7 @@ func TestEveryFieldIsStored(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, f, gotFinished)
 	p := record.Profile{
-		Revision: 7, Zone: "Europe/Berlin", Quiet: []string{"22:00\x0007:00\x00mon"}, Urgent: true, Deleted: true, Labels: []string{"l\x00v"}, Replanning: moment, Limits: []string{"{}"}, Budgets: []string{"{1}"}, Quota: "{2}",
+		Revision: 7, Zone: "Europe/Berlin", Quiet: []string{"22:00\x0007:00\x00mon"}, Urgent: true, Deleted: true, Labels: []string{"l\x00v"}, Replanning: moment, Limits: []string{"{}"}, Budgets: []string{"{1}"}, Quota: "{2}", Tenant: "acme",
 	}
 	gotProfile, err := record.DecodeProfile(p.Encode())
 	require.NoError(t, err)
