@@ -79,7 +79,7 @@ func TestQuickMeasuresEverything(t *testing.T) {
 	}
 	groups := map[string]int{
 		"longest": 1, "life": 3, "persist": 1, "payload": 1, "submit": 3, "latency": 1, "idle": 2, "memory": 3, "due": 2, "catchup": 1,
-		"limits": 1, "features": 14, "steady": 3, "trickle": 1, "mixed": 1, "folder": 3,
+		"limits": 1, "features": 16, "steady": 3, "trickle": 1, "mixed": 1, "folder": 3,
 	}
 
 	found := map[string]map[string]int{}

@@ -33,6 +33,18 @@ func budgeted(t core.BudgetTarget) func(ctx context.Context, d *duly) error {
 	}
 }
 
+// tenanted gives so many agents one of ten tenants; the others share the turns of those that have none.
+func tenanted(agents int) func(ctx context.Context, d *duly) error {
+	return func(ctx context.Context, d *duly) error {
+		for i := range agents {
+			if _, err := d.SetProfile(ctx, core.Profile{Agent: agentName(i, agents), Tenant: fmt.Sprint("tenant", i%10)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
 // features are none, and then each by itself. None of the bounds is reached: what is held back waits where it costs nothing.
 func features() []feature {
 	each, key := core.LimitTarget{Each: core.EachAgent}, core.LimitTarget{Key: "*", Each: core.EachKey}
@@ -51,6 +63,8 @@ func features() []feature {
 			_, err := d.SetProfile(ctx, core.Profile{Agent: "other", Quiet: []core.QuietHours{{From: "22:00", To: "07:00"}}})
 			return err
 		}},
+		{name: "tenants, agents without one", set: tenanted(1)},
+		{name: "tenants, 10 of 100 agents each", set: tenanted(1000)},
 		{name: "of others: a limit of another kind", set: limited(core.Limit{About: core.LimitTarget{Kind: "other"}, Concurrency: 1})},
 		{name: "of others: a limit of another key", set: limited(core.Limit{About: core.LimitTarget{Key: "other"}, Concurrency: 1})},
 		{name: "of others: a limit in a profile", set: func(ctx context.Context, d *duly) error {

@@ -291,7 +291,11 @@ do -- the agents that are due, those that have waited longest first, a page at a
   local width = PICKY and math.max(limit, WIDE) or limit
   -- rule: longest-waiting-first
   local page_of = pages_of(asked, after, width)
-  if not asked and after == '0' and room > 0 and redis.call('EXISTS', base .. 'tenants') == 1 then in_turn = with_lanes().choose(limit, room, width) end
+  if not asked and after == '0' and room > 0 and redis.call('EXISTS', base .. 'tenants') == 1 then
+    in_turn = with_lanes().choose(limit, room, width)
+    if in_turn then in_turn.commit(in_turn) end
+    if in_turn and #in_turn > 0 then in_turn.lane_of = in_turn.find(in_turn) else in_turn = nil end
+  end
   for page = in_turn and -1 or 0, PAGES - 1 do
     local members, scores = in_turn, in_turn and in_turn.since
     if page >= 0 then members, scores = page_of(page * width) end

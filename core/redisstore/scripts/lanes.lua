@@ -4,30 +4,37 @@
 
 local MOST_SORTED = 5000 -- members of the agenda that one claim puts into lanes, at most
 local MOST_STALE = 1000 -- entries of lanes that one claim drops, as they are there no more, at most
-local FIRST_PAGE = 64 -- of the agenda, most of which may not be due yet
+local FIRST_PAGE = 8 -- of the agenda, which may not be due yet
+local NEXT_PAGE = 1000 -- a whole one of what is
 local BY_AGE = 32 -- each so-manyth claim goes by age alone: what lanes do not have must not wait for ever
 
 -- with_lanes makes what follows only for a claim that needs it.
 local function with_lanes()
-  local lanes = { stale = 0 }
+  local lanes, find_ = { stale = 0 }, string.find
 
-  -- put puts members of the agenda into the lanes of their tenants, those that have waited since before now.
-  function lanes.put(members, scores)
-    local by_name = {}
-    for from = 1, #members, 1000 do
-      local agents = {}
-      for i = from, math.min(from + 999, #members) do agents[#agents + 1] = string.match(members[i], '^[^:]*') end
-      for k, tenant in ipairs(redis.call('HMGET', base .. 'tenants', unpack(agents))) do
-        local name, score = tenant or '', scores[from + k - 1]
-        if score and tonumber(score) < now then
-          local lane = by_name[name] or {}
+  -- put puts members of the agenda into the lanes of their tenants. Each comes with since when it has waited behind it: before now.
+  function lanes.put(entries, n)
+    local by_name, sizes = {}, {}
+    for from = 0, n - 1, 2000 do
+      local agents, k = {}, 0
+      for i = from + 1, math.min(from + 2000, n), 2 do
+        local member = entries[i]
+        local colon = find_(member, ':', 1, true)
+        k = k + 1
+        agents[k] = colon and sub(member, 1, colon - 1) or member
+      end
+      for i, tenant in ipairs(redis.call('HMGET', base .. 'tenants', unpack(agents))) do
+        local name, at = tenant or '', from + 2 * i
+        local lane, size = by_name[name], sizes[name] or 0
+        if not lane then
+          lane = {}
           by_name[name] = lane
-          lane[#lane + 1], lane[#lane + 2] = score, members[from + k - 1]
         end
+        lane[size + 1], lane[size + 2], sizes[name] = entries[at], entries[at - 1], size + 2
       end
     end
     for name, lane in pairs(by_name) do
-      for i = 1, #lane, 1000 do redis.call('ZADD', base .. 'lane:' .. name, unpack(lane, i, math.min(i + 999, #lane))) end
+      for i = 1, #lane, 2000 do redis.call('ZADD', base .. 'lane:' .. name, unpack(lane, i, math.min(i + 1999, #lane))) end
       redis.call('ZADD', base .. 'lanes', redis.call('HGET', base .. 'visits', VISIT_OF .. name) or 0, name)
     end
   end
@@ -52,67 +59,76 @@ local function with_lanes()
 
   -- catch_up puts into lanes what is due since the last claim that did, and what was placed behind its back.
   function lanes.catch_up()
-    local at, late = lanes.reached(), {}
+    local at = lanes.reached()
     if at == 0 then lanes.clear() end
-    for _, member in ipairs(redis.call('HKEYS', base .. 'laned')) do
-      if member ~= LANED_TO then late[#late + 1] = member end
+    local late, entries = redis.call('HKEYS', base .. 'laned'), {}
+    for from = 1, #late, 1000 do
+      local some = { unpack(late, from, math.min(from + 999, #late)) }
+      for i, score in ipairs(redis.call('ZMSCORE', base .. 'agenda', unpack(some))) do
+        if score and tonumber(score) < now then entries[#entries + 1], entries[#entries + 2] = some[i], score end
+        if some[i] ~= LANED_TO then redis.call('HDEL', base .. 'laned', some[i]) end
+      end
     end
-    for i = 1, #late, 1000 do
-      local some = { unpack(late, i, math.min(i + 999, #late)) }
-      lanes.put(some, redis.call('ZMSCORE', base .. 'agenda', unpack(some)))
-      redis.call('HDEL', base .. 'laned', unpack(some))
-    end
-    local members, scores, size, all = {}, {}, FIRST_PAGE, false
+    lanes.put(entries, #entries)
+    local size, sorted, all = FIRST_PAGE, 0, false
     repeat
       local page = redis.call('ZRANGE', base .. 'agenda', at, at + size - 1, 'WITHSCORES')
-      all = #page < 2 * size
-      for i = 1, #page, 2 do
-        if tonumber(page[i + 1]) >= now then
-          all = true
-          break
-        end
-        members[#members + 1], scores[#scores + 1] = page[i], page[i + 1]
-      end
-      at, size = at + size, 1000
-    until all or #members >= MOST_SORTED
-    lanes.put(members, scores)
-    -- guard: lanes-laned
-    if #members > 0 then redis.call('HSET', base .. 'laned', LANED_TO, scores[#scores] .. ' ' .. members[#members]) end
+      local last = #page
+      all = last < 2 * size
+      while last > 0 and tonumber(page[last]) >= now do last, all = last - 2, true end
+      lanes.put(page, last)
+      -- guard: lanes-laned
+      if last > 0 then redis.call('HSET', base .. 'laned', LANED_TO, page[last] .. ' ' .. page[last - 1]) end
+      at, sorted, size = at + size, sorted + last / 2, NEXT_PAGE
+    until all or sorted >= MOST_SORTED
   end
 
   -- fill reads so many members of a lane, in all; those that are not in the agenda as it says are dropped.
   function lanes.fill(lane, n)
-    local key = base .. 'lane:' .. lane.name
-    while #lane < n and lane.more do
-      local page = redis.call('ZRANGE', key, #lane, n - 1, 'WITHSCORES')
-      local members, stale = {}, {}
-      for i = 1, #page, 2 do members[#members + 1] = page[i] end
-      for i, score in ipairs(#members > 0 and redis.call('ZMSCORE', base .. 'agenda', unpack(members)) or {}) do
-        -- guard: lanes-stale
-        if score == page[2 * i] then lane[#lane + 1], lane.since[#lane.since + 1] = members[i], score else stale[#stale + 1] = members[i] end
+    local key, have = base .. 'lane:' .. lane.name, #lane
+    while have < n and lane.more do
+      local page = redis.call('ZRANGE', key, have, n - 1, 'WITHSCORES')
+      local members, k, stale = {}, 0, {}
+      for i = 1, #page, 2 do
+        k = k + 1
+        members[k] = page[i]
       end
-      if #stale > 0 then redis.call('ZREM', key, unpack(stale)) end
-      lanes.stale = lanes.stale + #stale
-      lane.more = #members > 0 and lanes.stale < MOST_STALE
+      lane.more = k > 0
+      for i, score in ipairs(k > 0 and redis.call('ZMSCORE', base .. 'agenda', unpack(members)) or {}) do
+        -- guard: lanes-stale
+        if score == page[2 * i] then
+          have = have + 1
+          lane[have], lane.since[have] = members[i], score
+        else
+          stale[#stale + 1] = members[i]
+        end
+      end
+      if #stale > 0 then
+        redis.call('ZREM', key, unpack(stale))
+        lanes.stale = lanes.stale + #stale
+        lane.more = lanes.stale < MOST_STALE
+      end
     end
   end
 
-  -- first are the lanes whose turn it is, at most so many; those in which nothing waits leave the line.
-  function lanes.first(most)
-    local found, at = {}, 0
+  -- first are the lanes whose turn it is, at most so many, each with about what it will give of so much room; those in which nothing waits leave
+  -- the line.
+  function lanes.first(most, room)
+    local found, at, all = {}, 0, false
     repeat
       local names = redis.call('ZRANGE', base .. 'lanes', at, most - 1)
       for _, name in ipairs(names) do
         local lane = { name = name, since = {}, more = true, used = 0, gives = 0, last = 0 }
-        lanes.fill(lane, 1)
+        lanes.fill(lane, math.max(1, math.floor(room / #names)))
         if #lane > 0 then
           found[#found + 1] = lane
         elseif lanes.stale < MOST_STALE then
           redis.call('ZREM', base .. 'lanes', name)
         end
       end
+      all = #found == at + #names
       at = #found
-    until #names == 0 or at >= most or lanes.stale >= MOST_STALE
+    until all or lanes.stale >= MOST_STALE
     return found
   end
 
@@ -188,34 +204,52 @@ local function with_lanes()
     return n
   end
 
-  -- choose returns whose turn it is: members of the agenda, with since when each has waited, and the lane of each; nil if it goes by age.
+  -- choose returns whose turn it is: members of the agenda, with since when each has waited; none if it goes by age. Nil if all that is due is
+  -- taken. The caller notes what it has chosen by `commit`; `lane_of` has the lane of each.
   -- rule: tenants
   function lanes.choose(limit, room, width)
-    local due = redis.call('ZRANGEBYSCORE', base .. 'agenda', '-inf', now, 'LIMIT', 0, limit + 1)
-    if #due + lanes.rest(due, limit) <= limit then return nil end -- all of it is taken
+    if #redis.call('ZRANGEBYSCORE', base .. 'agenda', '-inf', now, 'LIMIT', limit, 1) == 0 then
+      local due = redis.call('ZRANGEBYSCORE', base .. 'agenda', '-inf', now, 'LIMIT', 0, limit)
+      if #due + lanes.rest(due, limit) <= limit then return nil end
+    end
     lanes.catch_up()
-    local visit = redis.call('HINCRBY', base .. 'visits', VISITS, 1)
+    local visit = (redis.call('HGET', base .. 'visits', VISITS) or 0) + 1
+    local chosen = { since = {}, visit = visit, divide = lanes.divide, want = lanes.want, kept = lanes.kept, commit = lanes.commit, find = lanes.lane_of }
     -- guard: lanes-by-age
-    if visit % BY_AGE == 0 then return nil end
-    local all = lanes.first(width)
-    if #all == 0 then return nil end
-    lanes.share(all, room)
-    local chosen, numbers, places = { since = {}, lane_of = {} }, {}, {}
-    for _, lane in ipairs(all) do
+    chosen.lanes = visit % BY_AGE ~= 0 and lanes.first(width, room) or {}
+    lanes.share(chosen.lanes, room)
+    local n = 0
+    for _, lane in ipairs(chosen.lanes) do
       for i = 1, lane.used do
-        chosen[#chosen + 1], chosen.since[#chosen + 1], chosen.lane_of[lane[i]] = lane[i], lane.since[i], lane
-      end
-      if lane.last > 0 then
-        local number = string.format('%.0f', visit * 1e6 + lane.last)
-        numbers[#numbers + 1], numbers[#numbers + 2] = VISIT_OF .. lane.name, number
-        places[#places + 1], places[#places + 2] = number, lane.name
+        n = n + 1
+        chosen[n], chosen.since[n] = lane[i], lane.since[i]
       end
     end
-    chosen.divide, chosen.want, chosen.kept = lanes.divide, lanes.want, lanes.kept
-    redis.call('HSET', base .. 'visits', unpack(numbers))
-    -- guard: lanes-turns
-    redis.call('ZADD', base .. 'lanes', unpack(places))
     return chosen
+  end
+
+  function lanes.lane_of(chosen)
+    local of = {}
+    for _, lane in ipairs(chosen.lanes) do
+      for i = 1, lane.used do of[lane[i]] = lane end
+    end
+    return of
+  end
+
+  -- commit notes whose turn it was. Gone says that all that was chosen leaves the agenda.
+  function lanes.commit(chosen, gone)
+    local visits, places = { VISITS, chosen.visit }, {}
+    for _, lane in ipairs(chosen.lanes) do
+      if lane.last > 0 then
+        local number = string.format('%.0f', chosen.visit * 1e6 + lane.last)
+        visits[#visits + 1], visits[#visits + 2] = VISIT_OF .. lane.name, number
+        places[#places + 1], places[#places + 2] = number, lane.name
+        if gone then redis.call('ZREM', base .. 'lane:' .. lane.name, unpack(lane, 1, lane.used)) end
+      end
+    end
+    redis.call('HSET', base .. 'visits', unpack(visits))
+    -- guard: lanes-turns
+    if #places > 0 then redis.call('ZADD', base .. 'lanes', unpack(places)) end
   end
   return lanes
 end

@@ -1,7 +1,7 @@
 -- plainclaim: lease what is due where nothing is out of the ordinary: nothing of it is held or to be parked, agents with many tasks
 --        have them at one level and none is large, and no lease has ended. It changes nothing where something is, and the caller sends claim instead.
 --        Straight on, without functions and loops that the common case does not need: most of what a claim costs is Lua.
--- needs: layout alone
+-- needs: lanes
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] state
@@ -81,7 +81,7 @@ if lease and tonumber(lease) <= now or redis.call('HEXISTS', KEYS[4], CLAIM_NONC
 
 -- 2. What is due: tasks by themselves, in the order in which they have waited, and agents with many.
 -- The first entries tell both what is due, where little is, and what is next.
-local limit, asked, due, task, known = tonumber(ARGV[2]), {}, {}, nil, false
+local limit, asked, due, task, known, in_turn = tonumber(ARGV[2]), {}, {}, nil, false, nil
 local early, until_ = {}, within and now + tonumber(within) or 0 -- what is due next, and until when that is looked at
 if within or #ARGV == 5 + nkinds then
   local at = 0
@@ -98,7 +98,19 @@ if within or #ARGV == 5 + nkinds then
     end
     if #early < all - at or all < 2 * FIRST_LOOK then until_ = 0 end -- there are no more
   else
-    due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now), 'WITHSCORES', 'LIMIT', '0', ARGV[2])
+    -- guard: plain-claim-tenants
+    if redis.call('EXISTS', base .. 'tenants') == 1 then -- they take turns if more is due
+      if #ARGV[4] > STAMPED and not string.find(redis.call('HGET', KEYS[7], 'stamps') or '', sub(ARGV[4], -STAMPED), 1, true) then return ODD end -- it takes nothing
+      redis.call('ZREM', KEYS[1], '') -- the first write must be one that is allowed when memory is full
+      in_turn = with_lanes().choose(limit, limit, limit)
+    end
+    if in_turn and #in_turn > 0 then
+      if #in_turn < limit then return ODD end
+      due = {}
+      for i = 1, limit do due[2 * i - 1], due[2 * i] = in_turn[i], in_turn.since[i] end
+    else
+      due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now), 'WITHSCORES', 'LIMIT', '0', ARGV[2])
+    end
   end
 else -- the tasks of some agents: the head of each says where they are
   local entries, order = {}, {}
@@ -277,9 +289,8 @@ while visiting and room > 0 and #visiting > 0 do
   visiting, room = again, room - #chosen
 end
 
--- guard: plain-claim-tenants
 -- rule: tenants
-if n >= limit and (within or #ARGV == 5 + nkinds) and redis.call('EXISTS', base .. 'tenants') == 1 then return ODD end -- more may be due: they take turns
+if many and n >= limit and (within or #ARGV == 5 + nkinds) and redis.call('EXISTS', base .. 'tenants') == 1 then return ODD end -- so do their agents
 
 -- 4. Whether all of it is to be had.
 local fence, states, packed, per = '', {}, {}, {}
@@ -358,6 +369,7 @@ if many then
   end
   if #moved > 0 then redis.call('ZADD', KEYS[1], unpack(moved)) end
 end
+if in_turn then in_turn.commit(in_turn, #in_turn > 0) end
 -- guard: plain-claim-leaves
 if #gone > 0 then redis.call('ZREM', KEYS[1], unpack(gone)) end
 if n > 0 then
