@@ -172,6 +172,35 @@ func TestQuotasBelongToOperators(t *testing.T) {
 	})
 }
 
+// Only callers for all agents change the tenant of an agent; its own keep it, whatever they do to the profile.
+func TestTenantsBelongToOperators(t *testing.T) {
+	virtual(t, core.Config{}, func(w *world) {
+		ada := asAgent(w.Context())
+		assert.Equal(t, "acme", w.profile(core.Profile{Agent: "a", Tenant: "acme"}).Tenant)
+		_, err := w.s.SetProfile(ada, core.Profile{Agent: "a", Tenant: "mine"})
+		require.Equal(t, model.CodeForbidden, core.CodeOf(err))
+		require.ErrorContains(t, err, "the tenant of an agent")
+		kept, err := w.s.SetProfile(ada, core.Profile{Agent: "a", Zone: "Asia/Tokyo"})
+		require.NoError(t, err)
+		assert.Equal(t, "acme", kept.Tenant)
+		require.NoError(t, w.s.DeleteProfile(ada, "a"))
+		_, err = w.s.Forget(ada, "a", nil)
+		require.NoError(t, err)
+		left, err := w.s.Profile(w.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, "acme", left.Tenant)
+		data, err := json.Marshal(left)
+		require.NoError(t, err)
+		var read core.Profile
+		require.NoError(t, read.Read(data))
+		assert.Equal(t, left, read)
+		_, err = w.s.SetProfile(w.Context(), core.Profile{Agent: "a", Tenant: strings.Repeat("x", 257)})
+		var wrong *core.InvalidError
+		require.ErrorAs(t, err, &wrong)
+		assert.Equal(t, "tenant", wrong.Field)
+	})
+}
+
 // What recurs already counts once a quota is set, where it waits, runs or is paused; what the agent has too much of stays.
 func TestQuotasCountWhatExists(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {

@@ -250,3 +250,53 @@ func runPull(t *testing.T, f *flood, agents []string, lasts time.Duration) {
 		require.NoError(t, err)
 	}
 }
+
+// A quiet agent of one tenant beside 2,000 agents of another, whose runs take a minute: it starts in one of the first slots that get free.
+func TestATenantIsNotStarved(t *testing.T) {
+	for _, partitions := range []int{1, 8} {
+		t.Run(fmt.Sprint(partitions), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, err := core.New(memstore.New(memstore.Config{Partitions: partitions}), core.Config{Concurrency: 16})
+				require.NoError(t, err)
+				started := make(chan time.Duration, 3)
+				core.Handle(s, "work", func(ctx context.Context, task *core.Task[any]) error {
+					if task.Agent == "quiet" {
+						started <- task.Claimed.Sub(task.Due)
+						return nil
+					}
+					select {
+					case <-time.After(time.Minute):
+					case <-ctx.Done():
+					}
+					return ctx.Err()
+				})
+				tenant := func(agent, name string) {
+					_, err := s.SetProfile(t.Context(), core.Profile{Agent: agent, Tenant: name})
+					require.NoError(t, err)
+				}
+				var flood []core.NewTask
+				for i := range 2000 {
+					agent := fmt.Sprint("big", i)
+					tenant(agent, "big")
+					flood = append(flood, core.NewTask{Agent: agent, Kind: "work", ID: "1"})
+				}
+				tenant("quiet", "small")
+				for batch := range slices.Chunk(flood, 100) {
+					_, err := s.Submit(t.Context(), batch...)
+					require.NoError(t, err)
+				}
+				d, err := daemon.New(s, daemon.Config{Grace: time.Second})
+				require.NoError(t, err)
+				require.NoError(t, d.Start())
+				for i := range 3 {
+					time.Sleep(10 * time.Second)
+					_, err = s.Submit(t.Context(), core.NewTask{Agent: "quiet", Kind: "work", ID: fmt.Sprint(i)})
+					require.NoError(t, err)
+					assert.LessOrEqual(t, <-started, time.Minute, "run %d", i)
+				}
+				require.NoError(t, d.Stop(t.Context()))
+			})
+		})
+	}
+}

@@ -69,7 +69,6 @@ func (c *claiming) choose() (chosen []*entry, of map[*entry]*lane) {
 	if len(due) > 0 {
 		t.laned = latest(t.laned, due[len(due)-1])
 	}
-	// guard: lanes-by-age-in-memory
 	if t.chose++; t.chose%byAge == 0 || len(due) == 0 {
 		return nil, nil
 	}

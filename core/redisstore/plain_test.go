@@ -10,11 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -237,4 +239,41 @@ func TestAPlaceOfThePastIsPutRight(t *testing.T) {
 		assert.Empty(t, c.Tasks)
 		assert.Equal(t, store.MillisOf(due), c.NextDue)
 	}
+}
+
+// What has a tenant and is in no line of one, as another version of duly has put it into the agenda, comes to its turn by age.
+func TestWhatALaneMissesComesByAge(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	clock := storetest.NewClock()
+	st := still(t, redisstore.Config{URL: srv.URL}, clock, false, storetest.Options{Partitions: 1})
+	for i := range 100 {
+		agent := fmt.Sprint("many", i)
+		_, err := st.Profile(t.Context(), []store.ProfileChange{{Agent: agent, Now: []byte("p"), Tenant: "big"}})
+		require.NoError(t, err)
+		_, err = st.Submit(t.Context(), []store.Submission{sub(agent, "1")})
+		require.NoError(t, err)
+	}
+	_, err := st.Submit(t.Context(), []store.Submission{sub("another", "1")})
+	require.NoError(t, err)
+	clock.Advance(time.Millisecond)
+	claimed := func(n int) string { return claim(t, st, fmt.Sprintf("n%d", n), 1).Tasks[0].Agent }
+	require.Equal(t, "another", claimed(0), "agents without a tenant come first by name")
+	c := srv.Client(t)
+	_, err = st.Submit(t.Context(), []store.Submission{sub("missed", "1")})
+	require.NoError(t, err)
+	clock.Advance(time.Millisecond)
+	require.Equal(t, "many0", claimed(1))
+	lanes := st.Prefix() + "{0}:lane:"
+	require.EqualValues(t, 1, c.ZRem(t.Context(), lanes, "missed").Val())
+	for i := range 120 {
+		clock.Advance(time.Millisecond)
+		if claimed(2+i) == "missed" {
+			return
+		}
+		if i == 40 { // it is the oldest by now
+			c.ZAdd(t.Context(), st.Prefix()+"{0}:agenda", redis.Z{Score: 1, Member: "missed"})
+		}
+	}
+	assert.Fail(t, "it has never come to its turn")
 }

@@ -279,11 +279,44 @@ func testTenantTurns(t *testing.T, b *bench) {
 	}
 	assert.Equal(t, 5, third, "their tasks wait in the line of their new tenant")
 
-	sum := map[byte]int{}
-	for range 100 {
-		for letter, n := range taken(b, b.request(10)) {
-			sum[letter] += n
+	named := b.request(10)
+	named.Agents = many[280:290]
+	held := map[string]bool{}
+	for _, c := range []store.Claim{b.claimWith(named), b.claim(50), b.claim(50)} { // their places in the lines are still there
+		for _, run := range c.Tasks {
+			assert.False(t, held[run.Agent], "%s runs twice", run.Agent)
+			held[run.Agent] = true
 		}
 	}
+	require.Len(t, held, 110)
+	b.clock.Advance(lease)
+	for range 100 {
+		taken(b, b.request(10))
+	}
 	assert.Zero(t, b.stats().Waiting, "all have come to their turn")
+}
+
+// testTenantsOfPicky has what a picky claim may take reached, although agents with many tasks that it leaves have all turns.
+func testTenantsOfPicky(t *testing.T, b *bench) {
+	b.with(Options{})
+	tenantOf(b, "big", "a", "z")
+	tenantOf(b, "small", "b")
+	eachHas(b, 100, "a", "b")
+	b.clock.Advance(time.Millisecond)
+	other := task("z", "1")
+	other.Kind = "other"
+	b.submit(other)
+	b.clock.Advance(time.Millisecond)
+	r := b.request(2)
+	r.Kinds, r.Leave = []string{"other"}, []string{"k"}
+	for range 4 {
+		c := b.claimWith(r)
+		if len(c.Tasks) == 1 {
+			assert.Equal(t, "z", c.Tasks[0].Agent)
+			return
+		}
+		require.NotZero(t, c.Passed, "it goes on by age")
+		r.Nonce, r.After = b.request(1).Nonce, c.Passed
+	}
+	assert.Fail(t, "it was not reached")
 }

@@ -115,6 +115,7 @@ var contract = []struct {
 	{"agents of a tenant delay another tenant by two claims", testTenantFlood},
 	{"tenants share", testTenantShares},
 	{"turns of tenants", testTenantTurns},
+	{"tenants and a picky claim", testTenantsOfPicky},
 	{"a flood at its quota delays others by 32 tasks", testQuotaFlood},
 	{"the share grows when there is room", testShare},
 	{"a cap per agent", testPerAgent},

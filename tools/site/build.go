@@ -35,7 +35,7 @@ var doors = []struct {
 		"docs/hooks.md", "docs/late.md", "docs/agents.md", "docs/mcp.md", "docs/phrases.md",
 	}, nil},
 	{"Concepts", []string{
-		"docs/concepts.md", "docs/guarantees.md", "docs/batches.md", "docs/gates.md", "docs/exact.md", "docs/spawning.md", "docs/quotas.md", "docs/benchmarks.md",
+		"docs/concepts.md", "docs/guarantees.md", "docs/batches.md", "docs/gates.md", "docs/exact.md", "docs/spawning.md", "docs/quotas.md", "docs/tenants.md", "docs/benchmarks.md",
 	}, nil},
 	{"Reference", []string{"docs/reference/cli.md", "docs/reference/file.md"}, []string{"docs/reference"}},
 	{"Operate", []string{

@@ -128,6 +128,11 @@ func (a *auditor) newClaim(p *process, r *store.ClaimRequest, c *store.Claim) {
 	a.inOrder(c)
 	a.overtaken(r, c, taken)
 	a.leftOver(p, r, c, taken)
+	m.each(func(w *watcher) {
+		if w.chose != nil {
+			w.chose(r, c)
+		}
+	})
 	for i := range c.Tasks {
 		record.refs = append(record.refs, ref{c.Tasks[i].Agent, c.Tasks[i].ID})
 		a.take(p, r, c, &c.Tasks[i])

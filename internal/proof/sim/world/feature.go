@@ -44,6 +44,7 @@ type watcher struct {
 	submitted func(sub *store.Submission, placed *store.Submitted)
 	refused   func(tasks []store.Submission, limit *store.LimitError) // by the quota of an agent
 	claimed   func(c *store.Claim)                                    // when the model knows of it
+	chose     func(r *store.ClaimRequest, c *store.Claim)             // before the model knows of it; of claims that have taken something
 	took      func(t *task, c *store.Claimed)
 	began     func(r *run)
 	settled   func(s *store.Settlement, t *task, answer *store.Settled) // before the model knows of it
@@ -57,7 +58,7 @@ type watcher struct {
 
 // The table. The rows of plain tasks come first: they are generated and asserted in files of their own, and have been before there was a
 // table.
-var features = slices.Concat(plainFeatures, []*feature{signals, callbacks, alarms, quiet, budgets, batches, breaker, tallies, gates, lines, marks, approvals, ahead, saves, tells, lent, hooked, quotas, lateness, outputs})
+var features = slices.Concat(plainFeatures, []*feature{signals, callbacks, alarms, quiet, budgets, batches, breaker, tallies, gates, lines, marks, approvals, ahead, saves, tells, lent, hooked, quotas, lateness, outputs, tenants})
 
 // Feature is a row, for tests that compare the table with something else.
 type Feature struct {

@@ -311,4 +311,4 @@ var Guards = append([]Guard{
 		Name: "breaker-plain", What: "a task with a root takes the plain script, which counts nothing",
 		Change: sow.Swap("t.Root == nil", "true"),
 	}, onRedis, "TestContract$/a_root_has"},
-}, slices.Concat(hostGuards, keptGuards, outputGuards, quotaGuards, wallGuards)...)
+}, slices.Concat(hostGuards, keptGuards, outputGuards, quotaGuards, wallGuards, tenantGuards)...)

@@ -86,3 +86,46 @@ var wallGuards = []Guard{
 		Name: "quota-edited", What: "an edit brings the next run as near as it likes", Change: sow.Never,
 	}, inCore, "TestIntervalsOfRunsAndEditsArePutOff$"},
 }
+
+// tenantGuards are those of promise 53: in the scripts, then in memory.
+var tenantGuards = []Guard{
+	{"53", sow.Fault{
+		Name: "lanes-laned", What: "each claim puts all that is due into lines, and forgets whose turn it was", Change: sow.Never,
+	}, onRedis, "TestContract$/tenants_share"},
+	{"53", sow.Fault{
+		Name: "lanes-stale", What: "what runs already has its turn in a line", Change: sow.Always,
+	}, onRedis, "TestContract$/turns_of_tenants"},
+	{"53", sow.Fault{
+		Name: "lanes-by-age", What: "no claim goes by age", Change: sow.Swap("visit % BY_AGE ~= 0", "true"),
+	}, onRedis, "TestWhatALaneMissesComesByAge$"},
+	{"53", sow.Fault{
+		Name: "lanes-quota", What: "agents with many tasks give any number for their tenant", Change: sow.Swap("lane.free)", "lane.free + 1000)"),
+	}, onRedis, "TestContract$/tenants_share"},
+	{"53", sow.Fault{
+		Name: "lanes-kept", What: "what agents with many tasks may give for their tenant goes to others", Change: sow.Never,
+	}, onRedis, "TestContract$/tenants_share"},
+	{"53", sow.Fault{
+		Name: "lanes-turns", What: "a tenant that had its turn stays in front", Change: sow.Never,
+	}, onRedis, "TestContract$/tenants_share"},
+	{"53", sow.Fault{
+		Name: "lanes-late", What: "a run that was lost waits in no line", Change: sow.Never,
+	}, onRedis, "TestContract$/turns_of_tenants"},
+	{"53", sow.Fault{
+		Name: "lanes-move", What: "an agent with another tenant waits in no line", Change: sow.Drop,
+	}, onRedis, "TestContract$/turns_of_tenants"},
+	{"53", sow.Fault{
+		Name: "lanes-passed", What: "a picky claim looks at the same tenants for ever", Change: sow.Swap("or alone and ALL or", "or"),
+	}, onRedis, "TestContract$/tenants_and_a_picky"},
+	{"53", sow.Fault{
+		Name: "plain-claim-tenants", What: "the plain script knows no tenants", Change: sow.Never,
+	}, onRedis, "TestContract$/agents_of_a_tenant"},
+	{"53", sow.Fault{
+		Name: "lanes-passed-in-memory", What: "a picky claim looks at the same tenants for ever", Change: sow.Never,
+	}, inMemory, "TestContract$/tenants_and_a_picky"},
+	{"53", sow.Fault{
+		Name: "lanes-kept-in-memory", What: "what agents with many tasks may give for their tenant goes to others", Change: sow.Never,
+	}, inMemory, "TestContract$/tenants_share"},
+	{"53", sow.Fault{
+		Name: "lanes-quota-in-memory", What: "agents with many tasks give any number for their tenant", Change: sow.Swap("l.free)", "l.free+1000)"),
+	}, inMemory, "TestContract$/tenants_share"},
+}

@@ -175,6 +175,9 @@ var OfRows = []sow.Fault{
 		At: "tags", Change: sow.Swap("Tags: b.Tags, ", ""),
 	},
 	{
+		Name: "tenants-in-one-order", What: "Tenants do not take turns: those come first whose names do.", At: "lanes-turns-in-memory", Change: sow.Drop,
+	},
+	{
 		Name: "quota-one-more", What: "A caller of an agent stores one live task more than the quota allows.", At: "quota-live", Change: sow.Swap("live >= own.Live", "live > own.Live"),
 	},
 	{
