@@ -3,10 +3,12 @@ package http
 import (
 	"crypto/sha256"
 	"net/http"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/memos"
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/door"
+	"github.com/seed-6f6f2c11/duly/adapters/internal/waits"
 )
 
 // The mount of other runtimes' APIs: their routes in our table, and the interface that they need from their host.
@@ -35,7 +37,7 @@ func mounted(routes []door.Route) []route {
 	var table []route
 	for _, m := range routes {
 		rt := route{
-			Call:   operation.Call{Method: m.Method, Path: m.Path, NoHead: m.Endless, Submits: m.Submits},
+			Call:   operation.Call{Method: m.Method, Path: m.Path, NoHead: m.Endless, Submits: m.Submits, Open: m.Open, Asks: m.Asks},
 			answer: m.Respond, stream: m.Stream, keyHeader: m.KeyHeader,
 		}
 		if m.Reads {
@@ -74,3 +76,14 @@ func (h *host) Refuse(w http.ResponseWriter, r *http.Request, err error) { h.a.r
 
 // Failed logs an error of this side.
 func (h *host) Failed(r *http.Request, err error) { h.a.failed(r, err) }
+
+// Wait looks again and again, within what a caller may wait, and no longer than any request.
+func (h *host) Wait(r *http.Request, longest time.Duration, look func() bool) {
+	c := &h.a.config
+	leave, err := h.a.waits.Enter(h.Caller(r), c.MaxWaits)
+	if err != nil {
+		return
+	}
+	defer leave()
+	waits.Until(r.Context(), c.Clock, c.Stopping, min(longest, c.MaxTimeout), look)
+}

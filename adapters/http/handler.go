@@ -83,7 +83,7 @@ type Config struct {
 	Metrics http.Handler
 	// RPC, if set, answers gRPC calls in addition to the routes: package rpc makes it. A call needs a credential as every request does.
 	RPC RPC
-	// Doors are the APIs of other runtimes that are answered in addition to the routes, such as those of packages langgraph and letta.
+	// Doors are the APIs of other runtimes that are answered in addition to the routes, such as those of packages langgraph, letta and a2a.
 	// A call needs a credential as every request does.
 	Doors []Door
 	// MCP, if set, answers models at PathMCP: package mcp makes it. A call needs a credential as every request does.

@@ -78,6 +78,9 @@ func (h *host) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 func (h *host) Failed(*http.Request, error) { h.failed.Add(1) }
 
+// Wait is for APIs that have no waits of their own.
+func (*host) Wait(*http.Request, time.Duration, func() bool) { panic("memos waits by itself") }
+
 // countingStore counts the calls that a request may cost, and fails reads with err if that is set.
 type countingStore struct {
 	storetest.Spy

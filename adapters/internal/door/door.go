@@ -1,5 +1,5 @@
 // Package door is what a server of duly and the API of another runtime that it mounts agree on: the routes of the API, and what they need of
-// their server. Packages memos, langgraph and letta have such APIs.
+// their server. Packages memos, langgraph, letta and a2a have such APIs.
 package door
 
 import (
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
@@ -30,6 +31,9 @@ type Host interface {
 	Refuse(w http.ResponseWriter, r *http.Request, err error)
 	// Failed logs why a request failed on this side.
 	Failed(r *http.Request, err error)
+	// Wait looks again and again, until a look reports that there is no more to wait for, the longest wait is over, the server stops or the caller has gone
+	// away. It does not look at all for a caller of whom as many requests wait as may.
+	Wait(r *http.Request, longest time.Duration, look func() bool)
 }
 
 // Route is one call of the API, which has either Respond or Stream.
@@ -40,6 +44,10 @@ type Route struct {
 	Reads bool
 	// Submits says that it stores tasks: the host takes the name of a run that does so from the request.
 	Submits bool
+	// Open says that it needs no credential, and shows nothing of any agent.
+	Open bool
+	// Asks says that it asks the scheduler itself what its caller may do, for which agent, once it knows what the body asks for.
+	Asks bool
 	// Endless says that a GET does not end by itself, so that there is no HEAD for it.
 	Endless bool
 	// KeyHeader is the header in which the clients of the API send their key: it counts as a bearer token where a request has no Authorization.
