@@ -266,7 +266,7 @@ func TestWhatALaneMissesComesByAge(t *testing.T) {
 	require.Equal(t, "many0", claimed(1))
 	lanes := st.Prefix() + "{0}:lane:"
 	require.EqualValues(t, 1, c.ZRem(t.Context(), lanes, "missed").Val())
-	for i := range 120 {
+	for i := range 75 {
 		clock.Advance(time.Millisecond)
 		if claimed(2+i) == "missed" {
 			return

@@ -2,10 +2,10 @@
 -- in it is due, made by the claims that need one, so that no other call pays for tenants. What is missing in a lane is found by age.
 -- needs: layout alone
 
-local MOST_SORTED = 5000 -- members of the agenda that one claim puts into lanes, at most
+local MOST_SORTED = 3400 -- members of the agenda that one claim puts into lanes, at most about: three claims put 10,000
 local MOST_STALE = 1000 -- entries of lanes that one claim drops, as they are there no more, at most
 local FIRST_PAGE = 8 -- of the agenda, which may not be due yet
-local NEXT_PAGE = 1000 -- a whole one of what is
+local NEXT_PAGE = 850 -- a whole one of what is
 local BY_AGE = 32 -- each so-manyth claim goes by age alone: what lanes do not have must not wait for ever
 
 -- with_lanes makes what follows only for a claim that needs it.
@@ -212,6 +212,7 @@ local function with_lanes()
       local due = redis.call('ZRANGEBYSCORE', base .. 'agenda', '-inf', now, 'LIMIT', 0, limit)
       if #due + lanes.rest(due, limit) <= limit then return nil end
     end
+    redis.call('ZREM', base .. 'agenda', '') -- the first write must be one that is allowed when memory is full
     lanes.catch_up()
     local visit = (redis.call('HGET', base .. 'visits', VISITS) or 0) + 1
     local chosen = { since = {}, visit = visit, divide = lanes.divide, want = lanes.want, kept = lanes.kept, commit = lanes.commit, find = lanes.lane_of }

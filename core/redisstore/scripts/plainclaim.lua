@@ -1,5 +1,6 @@
 -- plainclaim: lease what is due where nothing is out of the ordinary: nothing of it is held or to be parked, agents with many tasks
---        have them at one level and none is large, and no lease has ended. It changes nothing where something is, and the caller sends claim instead.
+--        have them at one level and none is large, and no lease has ended. It changes nothing where something is, but the lines of tenants, which are an index,
+--        and the caller sends claim instead.
 --        Straight on, without functions and loops that the common case does not need: most of what a claim costs is Lua.
 -- needs: lanes
 -- KEYS[1] agenda
@@ -101,7 +102,6 @@ if within or #ARGV == 5 + nkinds then
     -- guard: plain-claim-tenants
     if redis.call('EXISTS', base .. 'tenants') == 1 then -- they take turns if more is due
       if #ARGV[4] > STAMPED and not string.find(redis.call('HGET', KEYS[7], 'stamps') or '', sub(ARGV[4], -STAMPED), 1, true) then return ODD end -- it takes nothing
-      redis.call('ZREM', KEYS[1], '') -- the first write must be one that is allowed when memory is full
       in_turn = with_lanes().choose(limit, limit, limit)
     end
     if in_turn and #in_turn > 0 then

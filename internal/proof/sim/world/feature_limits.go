@@ -1,10 +1,16 @@
 package world
 
-// The row of limits: which tasks wait in line, and that no task passes them. audit_limit.go checks how many run and start.
+// The rows of limits and of tenants: which tasks wait in line and that no task passes them, and whose turn it is. audit_limit.go checks how many run
+// and start.
 
 import (
+	"fmt"
 	"maps"
+	"slices"
+	"strconv"
+	"time"
 
+	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -61,4 +67,99 @@ func (a *auditor) passed(in map[ref]store.Line, c *store.Claim) {
 	}
 	clear(in)
 	maps.Copy(in, now)
+}
+
+var tenantsTakeTurns = invariant("tenants-take-turns", "53", "While claims take all that they may, a task of one tenant is not passed over for those of others by more than three in a row.")
+
+const (
+	lonelyAgent = "tess"
+	bigTenant   = 8 // agents
+	// passedOver is how many claims in a row may pass a tenant over: one for each of the two others, that without a name among them, and one that
+	// goes by age.
+	passedOver = 3
+)
+
+var tenants = &feature{
+	name:  "tenants",
+	holds: []held{{tenantsTakeTurns, "tenants-in-one-order"}},
+	plan:  planTenants,
+	watch: watchTenants,
+}
+
+// planTenants draws floods of many agents of one tenant, and tasks of the only agent of another among them.
+func planTenants(g *generator) {
+	if g.in(70) {
+		return
+	}
+	p := g.plan
+	profile := func(agent, tenant string) {
+		p.Requests = append(p.Requests, Request{Process: g.IntN(4), Kind: AskProfile, Agent: agent, Profile: &core.Profile{
+			Agent: agent, Zone: "UTC", Tenant: tenant, Labels: map[string]string{profileLabel: strconv.Itoa(len(p.Requests))},
+		}})
+	}
+	submits := func(at time.Duration, agent string, n int) {
+		r := Request{At: at, Process: g.IntN(4), Kind: AskSubmit, Agent: agent}
+		for range n {
+			g.numbers++
+			def := &Definition{Number: g.numbers}
+			def.NewTask = core.NewTask{Agent: agent, ID: fmt.Sprintf("t%d", g.numbers), Kind: "plain", Payload: payload{g.numbers}}
+			if g.in(50) {
+				def.Scripts = []Script{{Work: g.span(0, 200*time.Millisecond), Then: Succeed}}
+			}
+			r.Tasks = append(r.Tasks, def)
+		}
+		p.Requests = append(p.Requests, r)
+	}
+	profile(lonelyAgent, "small")
+	at := g.span(time.Second, p.Horizon/2)
+	for i := range bigTenant {
+		agent := fmt.Sprintf("tim%d", i)
+		profile(agent, "big")
+		submits(at, agent, 1+g.IntN(8))
+	}
+	for range 4 {
+		submits(at+g.span(time.Millisecond, time.Second), lonelyAgent, 1+g.IntN(2))
+	}
+}
+
+// watchTenants counts the claims in a row that have passed over each task of the lonely agent.
+func watchTenants(a *auditor, m *storeModel) watcher {
+	passed, alone := map[ref]int{}, false // the agent is the only one of its tenant
+	called := func(_ *call, request, answer any) {
+		all, _ := request.([]store.ProfileChange)
+		effects, _ := answer.([]store.Effect)
+		for i := range all {
+			if all[i].Agent == lonelyAgent && effects[i].Code == store.EffectDone {
+				alone = all[i].Tenant != ""
+			}
+		}
+	}
+	return watcher{called: called, chose: func(r *store.ClaimRequest, c *store.Claim) {
+		if slices.ContainsFunc(c.Tasks, func(t store.Claimed) bool { return t.Agent == lonelyAgent }) {
+			clear(passed)
+			return
+		}
+		odd := r.Urgent || r.Serial || r.PerAgent > 0 || r.Agents != nil || r.After != 0 || r.New != nil
+		if !alone || a.w.restored || odd || r.Partition != m.partition(lonelyAgent) {
+			return
+		}
+		// What waits in a line comes first.
+		others := len(c.Tasks) >= r.Limit && c.Parked+c.Recovered == 0 && !slices.ContainsFunc(c.Tasks, func(t store.Claimed) bool { return t.Lined })
+		for _, t := range m.sorted() {
+			switch {
+			case t.agent != lonelyAgent:
+			case !others || t.due >= c.Now || !a.mayTake(r, t) || !inAgenda(a, t):
+				delete(passed, t.ref)
+			default:
+				passed[t.ref]++
+				a.must(tenantsTakeTurns, passed[t.ref] <= passedOver, "%d claims have passed over %s", passed[t.ref], t.ref)
+			}
+		}
+	}}
+}
+
+// inAgenda asks the store whether a task that waits is not put aside, which the model need not know.
+func inAgenda(a *auditor, t *task) bool {
+	found, err := a.w.store.Get(a.w.ctx, store.Get{Agent: t.agent, IDs: []string{t.id}, Explain: true})
+	return err == nil && found.Tasks[0].Status == store.StatusWaiting && !found.Tasks[0].Parked
 }

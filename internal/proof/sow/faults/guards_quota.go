@@ -99,7 +99,7 @@ var tenantGuards = []Guard{
 		Name: "lanes-by-age", What: "no claim goes by age", Change: sow.Swap("visit % BY_AGE ~= 0", "true"),
 	}, onRedis, "TestWhatALaneMissesComesByAge$"},
 	{"53", sow.Fault{
-		Name: "lanes-quota", What: "agents with many tasks give any number for their tenant", Change: sow.Swap("lane.free)", "lane.free + 1000)"),
+		Name: "lanes-quota", What: "agents with many tasks give any number for their tenant", Change: sow.Swap("lane.free)", "lane.free) * 1000"),
 	}, onRedis, "TestContract$/tenants_share"},
 	{"53", sow.Fault{
 		Name: "lanes-kept", What: "what agents with many tasks may give for their tenant goes to others", Change: sow.Never,
@@ -126,6 +126,6 @@ var tenantGuards = []Guard{
 		Name: "lanes-kept-in-memory", What: "what agents with many tasks may give for their tenant goes to others", Change: sow.Never,
 	}, inMemory, "TestContract$/tenants_share"},
 	{"53", sow.Fault{
-		Name: "lanes-quota-in-memory", What: "agents with many tasks give any number for their tenant", Change: sow.Swap("l.free)", "l.free+1000)"),
+		Name: "lanes-quota-in-memory", What: "agents with many tasks give any number for their tenant", Change: sow.Swap("l.free)", "l.free) * 1000"),
 	}, inMemory, "TestContract$/tenants_share"},
 }
