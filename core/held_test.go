@@ -109,5 +109,8 @@ func TestExplainCountsTheTasksOfTheSameAgentThatAreAhead(t *testing.T) {
 		says("last", `others are ahead, and 3 of its own agent\. Is`)
 		time.Sleep(time.Minute - 4*time.Second)
 		says("high", `others are ahead, and 1 of its own agent\. Is`)
+		_, err = s.SetProfile(t.Context(), core.Profile{Agent: "a", Tenant: "acme"})
+		require.NoError(t, err)
+		says("high", `others are ahead, and 1 of its own agent; tenants take turns, so that it is not behind all of them: its tenant is acme\. Is`)
 	})
 }

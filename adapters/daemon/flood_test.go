@@ -253,6 +253,7 @@ func runPull(t *testing.T, f *flood, agents []string, lasts time.Duration) {
 
 // A quiet agent of one tenant beside 2,000 agents of another, whose runs take a minute: it starts in one of the first slots that get free.
 func TestATenantIsNotStarved(t *testing.T) {
+	t.Parallel()
 	for _, partitions := range []int{1, 8} {
 		t.Run(fmt.Sprint(partitions), func(t *testing.T) {
 			t.Parallel()

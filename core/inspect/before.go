@@ -20,17 +20,23 @@ const (
 type before struct {
 	tasks int
 	more  bool // there may be more of them
+	// tenant is that of its agent, whose turn does not depend on how much others have; empty if it has none.
+	tenant string
 }
 
 // String is the count behind that of others; empty if there is none.
 func (b before) String() string {
+	turns := ""
+	if b.tenant != "" {
+		turns = fmt.Sprintf("; tenants take turns, so that it is not behind all of them: its tenant is %s", b.tenant)
+	}
 	switch {
 	case b.more:
-		return fmt.Sprintf(", and at least %d of its own agent", b.tasks)
+		return fmt.Sprintf(", and at least %d of its own agent", b.tasks) + turns
 	case b.tasks > 0:
-		return fmt.Sprintf(", and %d of its own agent", b.tasks)
+		return fmt.Sprintf(", and %d of its own agent", b.tasks) + turns
 	default:
-		return ""
+		return turns
 	}
 }
 
@@ -42,6 +48,13 @@ func (e *Explanation) inQueue(t *store.Stored) bool {
 // countBefore counts the tasks of the same agent that are due and come before one: by level, then by due time, as the store lists them.
 func countBefore(ctx context.Context, s *View, t *store.Stored, now store.Millis) (before, error) {
 	b, passed := before{}, false
+	profile, err := s.base.ProfileOf(ctx, t.Agent)
+	if err != nil {
+		return b, err
+	}
+	if profile != nil {
+		b.tenant = profile.Stored.Tenant
+	}
 	q := store.List{Agent: t.Agent, Statuses: []store.Status{store.StatusWaiting}, Limit: MaxPage}
 	for range mostBefore {
 		page, err := s.base.Store.List(ctx, q)

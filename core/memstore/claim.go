@@ -96,6 +96,7 @@ type claiming struct {
 	crossed  []store.Crossing // budgets that are used up by the taken tasks
 	from     *bucket          // that lets the task go which is looked at
 	fromLine load             // large tasks of lines that were looked at
+	turns    []*lane          // those whose turn it is, where the claim has to choose; nil where it has not
 	tight    map[*bucket]bool // budgets that had no room for a run of some kind beside those under way
 }
 
@@ -131,6 +132,7 @@ func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
 	}
 	c.serveLines()
 	c.visit()
+	p.tenants.note(c)
 	until := c.goAhead(recovered)
 	out := c.answer(recovered)
 	out.Ahead = until

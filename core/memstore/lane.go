@@ -55,7 +55,8 @@ type lane struct {
 // choose returns whose turn it is, and the lane of each; nil if it goes by age.
 func (c *claiming) choose() (chosen []*entry, of map[*entry]*lane) {
 	t := &c.p.tenants
-	if len(t.of) == 0 || c.r.Agents != nil || c.r.After != 0 {
+	// guard: lanes-of-urgent-in-memory
+	if len(t.of) == 0 || c.r.Agents != nil || c.r.Urgent || c.r.After != 0 {
 		return nil, nil
 	}
 	due := c.waiting(c.p.agenda.items)
@@ -69,7 +70,8 @@ func (c *claiming) choose() (chosen []*entry, of map[*entry]*lane) {
 	if len(due) > 0 {
 		t.laned = latest(t.laned, due[len(due)-1])
 	}
-	if t.chose++; t.chose%byAge == 0 || len(due) == 0 {
+	c.turns = []*lane{}
+	if (t.chose+1)%byAge == 0 || len(due) == 0 {
 		return nil, nil
 	}
 	width := c.r.Limit
@@ -103,25 +105,33 @@ func (t *tenants) lanes(due []*entry, most int) []*lane {
 	return all[:min(len(all), most)]
 }
 
-// take shares the room of a claim among lanes, and notes whose turn it was.
+// take shares the room of a claim among lanes.
 func (c *claiming) take(all []*lane) (chosen []*entry, of map[*entry]*lane) {
-	t := &c.p.tenants
+	c.turns = all
 	c.share(all)
 	of = map[*entry]*lane{}
 	for _, l := range all {
 		for _, s := range l.waits[:l.used] {
 			chosen, of[s] = append(chosen, s), l
 		}
-		if l.last == 0 {
-			continue
-		}
-		if t.visits == nil {
-			t.visits = map[string]int64{}
-		}
-		// guard: lanes-turns-in-memory
-		t.visits[l.name] = t.chose*1e6 + l.last
 	}
 	return chosen, of
+}
+
+// note keeps whose turn it was in a claim that had to choose, if it has taken or parked anything.
+func (t *tenants) note(c *claiming) {
+	if c.turns == nil || len(c.taken)+c.parked == 0 {
+		return
+	}
+	if t.chose++; t.visits == nil {
+		t.visits = map[string]int64{}
+	}
+	for _, l := range c.turns {
+		// guard: lanes-turns-in-memory
+		if l.last > 0 {
+			t.visits[l.name] = t.chose*1e6 + l.last
+		}
+	}
 }
 
 // share divides the room of a claim among lanes: equally, and what one cannot use goes to the others.
@@ -133,26 +143,33 @@ func (c *claiming) share(all []*lane) {
 		var again []*lane
 		for _, l := range live {
 			want := min(share, room)
-			members := min(len(l.waits)-l.used, want)
-			got := members
-			if members < want {
-				if l.rest < 0 {
-					l.rest = c.restOf(l.waits, room)
-				}
-				more := min(l.rest, want-members)
-				l.rest, got = l.rest-more, got+more
-			}
+			got := c.give(l, want, room)
 			if got == 0 {
 				continue
 			}
 			step++
-			room, l.used, l.gives, l.last = room-got, l.used+members, l.gives+got, step
+			room, l.last = room-got, step
 			if got == want {
 				again = append(again, l)
 			}
 		}
 		live = again
 	}
+}
+
+// give lets a lane give up to so many tasks more, and returns how many those are.
+func (c *claiming) give(l *lane, want, room int) int {
+	members := min(len(l.waits)-l.used, want)
+	got := members
+	if members < want {
+		if l.rest < 0 {
+			l.rest = c.restOf(l.waits, room)
+		}
+		got += min(l.rest, want-members)
+		l.rest -= got - members
+	}
+	l.used, l.gives = l.used+members, l.gives+got
+	return got
 }
 
 // restOf is how much more than one task each the agents of some entries have that is due, up to a number.

@@ -191,9 +191,9 @@ func (f *fleet) run(processes, all int, takes time.Duration, kinds ...string) ti
 }
 
 // However many processes and partitions there are, no more than the limit allows run at once, and nearly as many as it allows do.
-func TestALimitSpansPartitions(t *testing.T) {
+func TestALimitSpansPartitions(t *testing.T) { //nolint:tparallel // each by itself: what they measure is time
 	t.Parallel()
-	for name, config := range map[string]redisstore.Config{
+	for name, config := range map[string]redisstore.Config{ //nolint:paralleltest // as above
 		"redis":   {URL: redistest.Start(t).URL},
 		"cluster": {Options: &redis.UniversalOptions{Addrs: []string{redistest.StartCluster(t).Addr}, IsClusterMode: true}},
 	} {

@@ -320,3 +320,43 @@ func testTenantsOfPicky(t *testing.T, b *bench) {
 	}
 	assert.Fail(t, "it was not reached")
 }
+
+// testTenantsOfUrgent has claims that find nothing for themselves take the turn of no tenant: those of urgent tasks alone, and those that leave what is due.
+func testTenantsOfUrgent(t *testing.T, b *bench) {
+	b.with(Options{})
+	many := named("many", 50)
+	tenantOf(b, "big", many...)
+	tenantOf(b, "small", "quiet")
+	eachHas(b, 1, many...)
+	eachHas(b, 20, "quiet")
+	b.clock.Advance(time.Millisecond)
+	for i := range 20 {
+		want := map[byte]int{'m': 1}
+		if i%2 == 1 {
+			want = map[byte]int{'q': 1}
+		}
+		assert.Equal(t, want, taken(b, b.request(1)), "claim %d", i)
+		urgent := b.request(1)
+		urgent.Urgent = true
+		assert.Empty(t, taken(b, urgent))
+		leaving := b.request(1)
+		leaving.Kinds, leaving.Leave = []string{"other"}, []string{"k"}
+		assert.Empty(t, taken(b, leaving))
+	}
+	first := task("many00000", "urgent")
+	first.Level = store.LevelHigh
+	b.submit(first)
+	b.clock.Advance(time.Millisecond)
+	urgent := b.request(1)
+	urgent.Urgent = true
+	for range 60 {
+		c := b.claimWith(urgent)
+		if len(c.Tasks) == 1 {
+			b.settle(complete(c.Tasks[0]))
+			assert.Equal(t, map[byte]int{'m': 1}, taken(b, b.request(1)), "it has taken no turn")
+			return
+		}
+		urgent.Nonce, urgent.After = b.request(1).Nonce, c.Passed
+	}
+	assert.Fail(t, "the urgent task was not reached")
+}

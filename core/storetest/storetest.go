@@ -116,6 +116,7 @@ var contract = []struct {
 	{"tenants share", testTenantShares},
 	{"turns of tenants", testTenantTurns},
 	{"tenants and a picky claim", testTenantsOfPicky},
+	{"urgent claims beside tenants", testTenantsOfUrgent},
 	{"a flood at its quota delays others by 32 tasks", testQuotaFlood},
 	{"the share grows when there is room", testShare},
 	{"a cap per agent", testPerAgent},

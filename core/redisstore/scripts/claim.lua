@@ -291,10 +291,10 @@ do -- the agents that are due, those that have waited longest first, a page at a
   local width = PICKY and math.max(limit, WIDE) or limit
   -- rule: longest-waiting-first
   local page_of = pages_of(asked, after, width)
-  if not asked and after == '0' and room > 0 and redis.call('EXISTS', base .. 'tenants') == 1 then
+  -- guard: lanes-of-urgent
+  if not asked and not URGENT and after == '0' and room > 0 and redis.call('EXISTS', base .. 'tenants') == 1 then
     in_turn = with_lanes().choose(limit, room, width)
-    if in_turn then in_turn.commit(in_turn) end
-    if in_turn and #in_turn > 0 then in_turn.lane_of = in_turn.find(in_turn) else in_turn = nil end
+    if in_turn then in_turn.lane_of = in_turn.find(in_turn) end
   end
   for page = in_turn and -1 or 0, PAGES - 1 do
     local members, scores = in_turn, in_turn and in_turn.since
@@ -452,6 +452,7 @@ end
 if #gone_agents > 0 then redis.call('ZREM', KEYS[1], unpack(gone_agents)) end
 if #agenda_adds > 0 then redis.call('ZADD', KEYS[1], unpack(agenda_adds)) end
 counted()
+if in_turn and #refs + parked > 0 then in_turn.commit(in_turn) end
 if #refs == 0 then
   local alone = in_turn and in_turn.alone -- nothing is for this caller that has its turn: it goes on by age
   if PICKY and parked == 0 and (seen or unread or alone) then

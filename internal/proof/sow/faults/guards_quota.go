@@ -120,6 +120,12 @@ var tenantGuards = []Guard{
 		Name: "plain-claim-tenants", What: "the plain script knows no tenants", Change: sow.Never,
 	}, onRedis, "TestContract$/agents_of_a_tenant"},
 	{"53", sow.Fault{
+		Name: "lanes-of-urgent", What: "a claim of urgent tasks alone takes the turns of tenants", Change: sow.Swap("not URGENT and", ""),
+	}, onRedis, "TestContract$/urgent_claims"},
+	{"53", sow.Fault{
+		Name: "lanes-of-urgent-in-memory", What: "a claim of urgent tasks alone takes the turns of tenants", Change: sow.Swap("c.r.Urgent || ", ""),
+	}, inMemory, "TestContract$/urgent_claims"},
+	{"53", sow.Fault{
 		Name: "lanes-passed-in-memory", What: "a picky claim looks at the same tenants for ever", Change: sow.Never,
 	}, inMemory, "TestContract$/tenants_and_a_picky"},
 	{"53", sow.Fault{
