@@ -126,7 +126,7 @@ func listen(ctx context.Context, c *dulyfile.File, version string, logger *slog.
 		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 	}
 	m := metrics.New(metrics.Config{Version: version, Logger: logger})
-	return &api{listener: listener, version: version, callers: callers, events: httpadapter.NewEvents(), metrics: m, asks: asks, console: consoleOf(c, addr.IP), traces: c.TraceURL, share: c.StoreShare, agent: c.Defaults.Agent, models: models, doors: doors.Of(c), stopping: make(chan struct{})}, nil
+	return &api{listener: listener, version: version, callers: callers, events: httpadapter.NewEvents(), metrics: m, asks: asks, console: consoleOf(c, addr.IP), traces: c.TraceURL, share: c.StoreShare, agent: c.Defaults.Agent, models: models, doors: doors.Of(c, !callers.none()), stopping: make(chan struct{})}, nil
 }
 
 // portAfter is the same address one port further, as a way out when it is taken.

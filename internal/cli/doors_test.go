@@ -150,7 +150,7 @@ func TestTheExamplesOfDoors(t *testing.T) {
 	t.Parallel()
 	folder := installed(t)
 	for program, want := range map[string]string{
-		"langgraph/crons.mjs": `(?s)^created \S+ next run 20.*\n30 8 \* \* 1-5 20\S+\n$`, "letta/schedule.mjs": `^created (\S+) next 20\S+\nscheduled-\S+ 20\S+\n$`,
+		"langgraph/crons.mjs": `(?s)^created \S+ next run 20.*\n30 8 \* \* 1-5 20\S+\n$`, "a2a/ask.mjs": "^ada has read it\n$", "letta/schedule.mjs": `^created (\S+) next 20\S+\nscheduled-\S+ 20\S+\n$`,
 	} {
 		w := newWorld(t)
 		name := filepath.Base(program)

@@ -44,6 +44,7 @@ type File struct {
 	Owner        string // of the tasks; none if empty
 	Agents       []Agent
 	MemOS        *MemOSStream // nil if no streams are read
+	A2A          *A2A         // nil if agents take no messages of A2A
 	Approvals    *Approvals   // nil without approvals
 	Callbacks    *Callbacks   // nil if no task has a callback
 	Alarm        *Alarm       // nil if no outside service is asked to call
@@ -78,7 +79,7 @@ func Parse(ctx context.Context, name string, data []byte, given Defaults, vendor
 // read reads the keys of the whole file. It reads handlers before tasks, in any
 // order of the file, as tasks need them.
 func (f *File) read(ctx context.Context, root place, given Defaults, vendors targets) error {
-	var limits, budgets, agents, handlers, tasks, bindings, tokens, senders, inbound, memos, langgraph, letta, approvals, callbacks, alarm, busy place
+	var limits, budgets, agents, handlers, tasks, bindings, tokens, senders, inbound, memos, langgraph, letta, agent2agent, approvals, callbacks, alarm, busy place
 	keep := func(into *place) reader { return func(p place) error { *into = p; return nil } }
 	if err := root.read(map[string]reader{
 		"redis": text(&f.Redis.URL), "store": text(&f.Store), "fsync": readFsync(&f.Fsync), "prefix": text(&f.Redis.Prefix), "partitions": integer(&f.Redis.Partitions),
@@ -89,7 +90,7 @@ func (f *File) read(ctx context.Context, root place, given Defaults, vendors tar
 		"urgent_slots": orNone(&f.Urgent), "ahead": durationOrNone(&f.Ahead), "max_abandoned": atLeastOne(&f.MaxAbandoned),
 		"max_crashes": integer(&f.MaxCrashes), "max_depth": whole(&f.MaxDepth), "max_spawned": whole(&f.MaxSpawned), "lease": duration(&f.Lease), "http": text(&f.HTTP), "console": readConsole(&f.Console, &f.TraceURL), "store_share": share(&f.StoreShare),
 		"token_env": text(&f.TokenEnv), "limits": keep(&limits), "budgets": keep(&budgets), "handlers": keep(&handlers), "tasks": keep(&tasks), "bindings": keep(&bindings),
-		"tokens": keep(&tokens), "senders": keep(&senders), "hooks": keep(&inbound), "memos": keep(&memos), "langgraph": keep(&langgraph), "letta": keep(&letta), "approvals": keep(&approvals), "alarm": keep(&alarm), "heat": keep(&busy), "callbacks": keep(&callbacks),
+		"tokens": keep(&tokens), "senders": keep(&senders), "hooks": keep(&inbound), "memos": keep(&memos), "langgraph": keep(&langgraph), "letta": keep(&letta), "a2a": keep(&agent2agent), "approvals": keep(&approvals), "alarm": keep(&alarm), "heat": keep(&busy), "callbacks": keep(&callbacks),
 		"zone": text(&f.Defaults.Zone), "default_agent": text(&f.Defaults.Agent), "agents": keep(&agents), "owner": f.readOwner,
 	}); err != nil {
 		return err
@@ -113,7 +114,7 @@ func (f *File) read(ctx context.Context, root place, given Defaults, vendors tar
 	if err := f.readBounds(limits, budgets, busy); err != nil {
 		return err
 	}
-	if err := cmp.Or(f.readHandlers(ctx, handlers, vendors), readDoor(f, "langgraph", langgraph), readDoor(f, "letta", letta)); err != nil {
+	if err := cmp.Or(f.readHandlers(ctx, handlers, vendors), readDoor(f, "langgraph", langgraph), readDoor(f, "letta", letta), readA2A(f, agent2agent)); err != nil {
 		return err
 	}
 	if err := f.readBindings(bindings); err != nil {

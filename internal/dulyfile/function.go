@@ -23,7 +23,7 @@ func ParseFunction(ctx context.Context, name string, data []byte, vendors ...con
 	}
 	for key, set := range map[string]bool{
 		"http": f.HTTP != "", "store_share": f.StoreShare != 0, "token_env": f.TokenEnv != "", "tokens": len(f.Tokens) > 0, "senders": len(f.Senders) > 0,
-		"memos": f.MemOS != nil, "langgraph": HasDoor(f, "langgraph"), "letta": HasDoor(f, "letta"),
+		"memos": f.MemOS != nil, "langgraph": HasDoor(f, "langgraph"), "letta": HasDoor(f, "letta"), "a2a": f.A2A != nil,
 	} {
 		if set {
 			return nil, &Error{File: name, Path: key, Err: errors.New("is for duly daemon and duly serve: leave it out of the file of a function")}

@@ -53,6 +53,7 @@ var keyed = map[string]struct {
 	"secret":            {func(v any) object { return object{"bindings": []any{object{"values": object{"A": v}}}} }, object{"env": "HOOK_SECRET"}},
 	"langgraph":         {func(v any) object { return object{"langgraph": v} }, object{"upstream": "https://a.example"}},
 	"letta":             {func(v any) object { return object{"letta": v} }, object{"upstream": "https://a.example"}},
+	"a2a":               {func(v any) object { return object{"a2a": v} }, object{"kind": "answer"}},
 	"memos":             {func(v any) object { return object{"memos": v} }, object{"stream": object{}}},
 	"stream":            {func(v any) object { return object{"memos": object{"stream": v}} }, object{}},
 	"console":           {func(v any) object { return object{"console": v} }, object{"show": "on", "trace_url": "https://traces.example/{trace_id}"}},

@@ -3,6 +3,7 @@ package doors
 
 import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
+	"github.com/seed-6f6f2c11/duly/adapters/http/a2a"
 	"github.com/seed-6f6f2c11/duly/adapters/http/langgraph"
 	"github.com/seed-6f6f2c11/duly/adapters/http/letta"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
@@ -14,13 +15,16 @@ func Speak(c *dulyfile.File) {
 	dulyfile.Speak(c, letta.Kind, letta.Messages{})
 }
 
-// Of are the doors of a file.
-func Of(c *dulyfile.File) (open []httpadapter.Door) {
+// Of are the doors of a file, for clients that need a token or not.
+func Of(c *dulyfile.File, secured bool) (open []httpadapter.Door) {
 	if dulyfile.HasDoor(c, langgraph.Kind) {
 		open = append(open, langgraph.Door{})
 	}
 	if dulyfile.HasDoor(c, letta.Kind) {
 		open = append(open, letta.Door{})
+	}
+	if a := c.A2A; a != nil {
+		open = append(open, a2a.Door{Kind: a.Kind, Description: a.Description, URL: a.URL, Wait: a.Wait, Secured: secured})
 	}
 	return open
 }
