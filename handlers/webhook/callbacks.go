@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -28,8 +29,17 @@ type CallbacksConfig struct {
 	AllowPrivate bool
 	// Structured posts each message as a whole event of CloudEvents, in structured mode; in binary mode, with its attributes in headers, if false.
 	Structured bool
+	// Forms are other forms of messages, by their names. A URL asks for one by a fragment that begins with its name, as in https://hooks.example.com/x#a2a=1.0;
+	// the fragment is part of no request.
+	Forms map[string]CallbackForm
 	// Clock is core.SystemClock if nil.
 	Clock core.Clock
+}
+
+// CallbackForm writes messages as the API of another runtime has them. It is used by many goroutines at once.
+type CallbackForm interface {
+	// Write makes of a message, which is JSON, what is posted: its media type, its body, and headers of its own. said is what the fragment of the URL says.
+	Write(said url.Values, message []byte) (media string, header http.Header, body []byte, err error)
 }
 
 // Callbacks tells URLs how tasks have ended: it is a [core.Callbacks]. It posts each message, signed as Standard Webhooks describe it, with a
@@ -45,6 +55,7 @@ type Callbacks struct {
 	here  http.Client // for this machine
 
 	structured bool
+	forms      map[string]CallbackForm
 }
 
 // NewCallbacks checks the configuration, without any call. Its error is a *[core.ConfigError].
@@ -52,7 +63,7 @@ func NewCallbacks(c CallbacksConfig) (*Callbacks, error) {
 	if len(c.Allow) == 0 {
 		return nil, &core.ConfigError{Field: "Allow", Reason: "must name at least one beginning of URLs, such as https://hooks.example.com/"}
 	}
-	b := &Callbacks{clock: c.Clock, structured: c.Structured, texts: strings.Join(c.Allow, ", ")}
+	b := &Callbacks{clock: c.Clock, structured: c.Structured, forms: c.Forms, texts: strings.Join(c.Allow, ", ")}
 	for i, text := range c.Allow {
 		u, err := plainURL(text)
 		switch {
@@ -98,6 +109,10 @@ func plainURL(text string) (*url.URL, error) {
 
 // Check is nil if a URL begins as one of those that are allowed. Its error does not show the URL.
 func (b *Callbacks) Check(text string) error {
+	text, _, _, err := b.formOf(text)
+	if err != nil {
+		return err
+	}
 	u, err := plainURL(text)
 	if err != nil {
 		return err
@@ -110,36 +125,64 @@ func (b *Callbacks) Check(text string) error {
 	return fmt.Errorf("must begin with a URL that is allowed here: %s", b.texts)
 }
 
+// formOf takes the fragment off a URL, with the form that it asks for; nil for a URL without one.
+func (b *Callbacks) formOf(text string) (plain string, form CallbackForm, said url.Values, err error) {
+	plain, fragment, has := strings.Cut(text, "#")
+	if !has {
+		return text, nil, nil, nil
+	}
+	name, _, _ := strings.Cut(fragment, "=")
+	said, err = url.ParseQuery(fragment)
+	if form = b.forms[name]; form == nil || err != nil {
+		return "", nil, nil, errors.New("must have no fragment, unless that names a form of messages that is enabled here")
+	}
+	return plain, form, said, nil
+}
+
 // Deliver posts one message and waits for the answer, until ctx is done.
 func (b *Callbacks) Deliver(ctx context.Context, to, id string, message []byte) error {
-	media := "application/json"
-	e, is := eventOf(id, message)
-	if is && b.structured {
-		whole, err := json.Marshal(e)
-		if err != nil {
-			return core.SkipRetry(fmt.Errorf("callback: the event cannot be written: %w", err))
-		}
-		media, message = "application/cloudevents+json", whole
+	to, form, said, err := b.formOf(to)
+	if err != nil {
+		return core.SkipRetry(fmt.Errorf("callback: the URL %w", err))
+	}
+	media, header, message, err := b.written(form, said, id, message)
+	if err != nil {
+		return core.SkipRetry(fmt.Errorf("callback: the message cannot be written: %w", err))
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(message))
 	if err != nil {
 		return core.SkipRetry(errors.New("callback: the URL is not usable"))
 	}
+	maps.Copy(r.Header, header)
 	r.Header.Set("Content-Type", media)
 	r.Header.Set("User-Agent", "duly")
-	if is && !b.structured {
-		binary(r.Header, &e)
-	}
 	standardwebhooks.Sign(r.Header, b.key, id, b.clock.Now(), message)
 	client := &b.http
 	if loopback(r.URL.Hostname()) {
 		client = &b.here
 	}
-	said, err := ask(client, r, contract.MostErrorAnswer)
+	answer, err := ask(client, r, contract.MostErrorAnswer)
 	if err != nil {
 		return err
 	}
-	return taken(said, b.clock.Now())
+	return taken(answer, b.clock.Now())
+}
+
+// written is a message in a form, or as it is with the attributes of an event; it is the whole event in structured mode.
+func (b *Callbacks) written(form CallbackForm, said url.Values, id string, message []byte) (media string, header http.Header, body []byte, err error) {
+	if form != nil {
+		return form.Write(said, message)
+	}
+	e, is := eventOf(id, message)
+	switch {
+	case is && b.structured:
+		whole, err := json.Marshal(e)
+		return "application/cloudevents+json", nil, whole, err
+	case is:
+		header = http.Header{}
+		binary(header, &e)
+	}
+	return "application/json", header, message, nil
 }
 
 // taken is what an answer means for a delivery.

@@ -1,10 +1,12 @@
 package webhook_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -197,4 +199,37 @@ func TestCallbacksDoNotReachInside(t *testing.T) {
 		require.NoError(t, err)
 		assert.ErrorContains(t, b.Deliver(t.Context(), url, "msg_1", nil), "is not a public address")
 	}
+}
+
+// loud is a form of messages: in capital letters, with what the fragment says in a header.
+type loud struct{}
+
+func (loud) Write(said url.Values, message []byte) (media string, header http.Header, body []byte, err error) {
+	if said.Get("fail") != "" {
+		return "", nil, nil, errors.New("no such form")
+	}
+	return "text/loud", http.Header{"X-Said": {said.Get("token")}}, bytes.ToUpper(message), nil
+}
+
+// A URL asks for a form of messages by its fragment, which is not sent; it is as good as one without, and no other fragment is allowed.
+func TestAFormOfCallbacks(t *testing.T) {
+	t.Parallel()
+	to := newReceiver(t, func(http.ResponseWriter, *http.Request) {})
+	b, err := webhook.NewCallbacks(webhook.CallbacksConfig{Allow: []string{to.URL + "/in/"}, Forms: map[string]webhook.CallbackForm{"loud": loud{}}})
+	require.NoError(t, err)
+	require.NoError(t, b.Check(to.URL+"/in/x#loud=1&token=a%26b"))
+	require.NoError(t, b.Deliver(t.Context(), to.URL+"/in/x?y#loud=1&token=a%26b", "msg_1", []byte(`{"id":"1","agent_id":"a","status":"completed"}`)))
+	got := to.messages()
+	require.Len(t, got, 1)
+	assert.JSONEq(t, `{"ID":"1","AGENT_ID":"A","STATUS":"COMPLETED"}`, string(got[0].body))
+	assert.Equal(t, []string{"text/loud", "a&b", "msg_1", ""}, []string{got[0].header.Get("Content-Type"), got[0].header.Get("X-Said"), got[0].header.Get("Webhook-Id"), got[0].header.Get("Ce-Type")})
+	for _, wrong := range []string{"/in/x#quiet=1", "/in/x#", "/in/x#token=a&loud=1", "/in/x#loud=%zz", "/out#loud=1", "/in/../x#loud=1"} {
+		require.Error(t, b.Check(to.URL+wrong), wrong)
+	}
+	for _, wrong := range []string{"/in/x#quiet=1&token=hunter2", "/in/x#loud=1&fail=1&token=hunter2"} {
+		err := b.Deliver(t.Context(), to.URL+wrong, "msg_1", []byte(`{}`))
+		require.Error(t, err)
+		assert.NotContains(t, err.Error(), "hunter2")
+	}
+	assert.Len(t, to.messages(), 1)
 }

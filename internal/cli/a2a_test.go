@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -27,16 +30,21 @@ type taskOfA2A struct {
 
 // clientOfA2A is what both programs print.
 type clientOfA2A struct {
-	Done, Again, Data, Failed, Later, Canceled, Seen taskOfA2A
-	Wrong                                            []any
+	Done, Again, Data, Failed, Later, Canceled, Told, Seen taskOfA2A
+	Kept                                                   string
+	Wrong                                                  []any
 }
 
 // atWork is a daemon whose agents take messages of A2A, and the server that does their work: it says what it was told, fails, or works until its caller goes away.
-func atWork(t *testing.T, file func(work string) string, env ...string) (w *world, url string, work *receiver) {
+// Below /hook it is told how tasks have ended.
+func atWork(t *testing.T) (url string, work *receiver, d *running) {
 	t.Helper()
 	work = newReceiver(t, nil)
 	work.answer = func(rw http.ResponseWriter, r *http.Request) {
-		all := work.messages()
+		all := slices.DeleteFunc(slices.Clone(work.messages()), func(m message) bool { return m.path == "/hook" })
+		if r.URL.Path == "/hook" {
+			return
+		}
 		run := parse[struct {
 			Payload struct {
 				Parts []struct {
@@ -56,33 +64,49 @@ func atWork(t *testing.T, file func(work string) string, env ...string) (w *worl
 			_, _ = fmt.Fprintf(rw, "you said %s", p.Text)
 		}
 	}
-	w = newWorld(t)
-	w.env = append(w.env, append(env, "ADA_TOKEN=key-of-ada")...)
-	d := w.start(t, "daemon", "-c", fileOf(t, file(work.URL)))
-	return w, d.url(t), work
+	w := newWorld(t)
+	w.env = append(w.env, "ADA_TOKEN=key-of-ada", "CALLBACK_SECRET=whsec_"+strings.Repeat("YWJj", 10))
+	d = w.start(t, "daemon", "-c", file(t, fmt.Sprintf(`
+http: 127.0.0.1:0
+a2a: { kind: answer }
+handlers: { answer: { webhook: %q } }
+callbacks: { allow: ["%s/hook"], secret_env: CALLBACK_SECRET }
+tokens: [{ env: ADA_TOKEN, scopes: [read, write], agents: [ada, bob] }]
+`, work.URL, work.URL)))
+	return d.url(t), work, d
 }
 
-// fileOf is a duly.yaml with an API, and a token for two agents.
-func fileOf(t *testing.T, more string) string {
+// notified waits for the push notification of a task, and returns it.
+func notified(t *testing.T, work *receiver) message {
 	t.Helper()
-	return file(t, "http: 127.0.0.1:0\ntokens: [{ env: ADA_TOKEN, scopes: [read, write], agents: [ada, bob] }]\n"+more)
-}
-
-// answering are the lines that have messages answered by a server.
-func answering(work string) string {
-	return fmt.Sprintf("a2a: { kind: answer }\nhandlers: { answer: { webhook: %q } }\n", work)
+	var got []message
+	require.Eventually(t, func() bool {
+		got = slices.DeleteFunc(slices.Clone(work.messages()), func(m message) bool { return m.path != "/hook" })
+		return len(got) > 0
+	}, 20*time.Second, 5*time.Millisecond)
+	require.Len(t, got, 1)
+	assert.Equal(t, "token-1", got[0].header.Get("X-A2A-Notification-Token"))
+	assert.NotEmpty(t, got[0].header.Get("Webhook-Signature"))
+	return got[0]
 }
 
 // The published client of A2A 1.0, unchanged, finds the card of an agent, gives it work and reads the result, asks again, and cancels.
 func TestTheClientOfA2A(t *testing.T) {
 	t.Parallel()
 	installed(t)
-	_, url, work := atWork(t, answering)
-	got := ofClient[clientOfA2A](t, "a2a.mjs", url, "key-of-ada", work.URL)
+	url, work, d := atWork(t)
+	got := ofClient[clientOfA2A](t, "a2a.mjs", url, "key-of-ada", work.URL+"/hook")
 	got.compare(t, map[string]any{"completed": 3.0, "failed": 4.0, "submitted": 1.0, "working": 2.0, "canceled": 5.0})
 	assert.JSONEq(t, `[{"content":{"$case":"text","value":"you said hello"},"filename":"","mediaType":""}]`, string(got.Done.Artifacts[0].Parts))
 	assert.JSONEq(t, `[{"content":{"$case":"data","value":{"got":{"n":1}}},"filename":"","mediaType":""}]`, string(got.Data.Artifacts[0].Parts))
-	assert.Equal(t, []any{"TaskNotFoundError", "TaskNotFoundError", "TaskNotCancelableError", "RequestMalformedError", "UnsupportedOperationError"}, got.Wrong)
+	assert.Equal(t, []any{"TaskNotFoundError", "TaskNotFoundError", "TaskNotCancelableError", "RequestMalformedError", "RequestMalformedError", "UnsupportedOperationError"}, got.Wrong)
+	assert.Equal(t, "TaskNotFoundError", got.Kept)
+	push := notified(t, work)
+	assert.Equal(t, "application/a2a+json", push.header.Get("Content-Type"))
+	told := parse[struct{ Task taskOfA2A }](t, push.body).Task
+	assert.Equal(t, []any{got.Told.ID, "talk-1", "TASK_STATE_COMPLETED"}, []any{told.ID, told.Context, told.Status.State})
+	assert.JSONEq(t, `[{"text":"you said push"}]`, string(told.Artifacts[0].Parts))
+	assert.NotContains(t, d.log(), "token-1")
 	n := 0
 	for _, m := range work.messages() {
 		run := parse[struct {

@@ -42,7 +42,7 @@ func (o *options) parseFile(ctx context.Context) (*dulyfile.File, error) {
 	}
 	c, err := dulyfile.Parse(ctx, o.file, data, o.defaults(), clouds.Targets()...)
 	if err == nil {
-		doors.Speak(c)
+		err = doors.Speak(c)
 	}
 	return c, err
 }

@@ -4,6 +4,7 @@ package dulyfile
 
 import (
 	"errors"
+	"maps"
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -14,6 +15,7 @@ import (
 // Callbacks are the settings of callbacks. Without them in the file a task with a callback is refused.
 type Callbacks struct {
 	settings core.KindConfig
+	config   webhook.CallbacksConfig
 	deliver  *webhook.Callbacks
 }
 
@@ -55,6 +57,7 @@ func (f *File) readCallbacks(p place) error {
 		return err
 	}
 	config.Secret = secret
+	c.config = config
 	if c.deliver, err = webhook.NewCallbacks(config); err != nil {
 		return p.refusedCallback(err)
 	}
@@ -77,4 +80,22 @@ func (c *Callbacks) into(kinds map[string]core.KindConfig) core.Callbacks {
 	}
 	kinds[model.KindCallback] = c.settings
 	return c.deliver
+}
+
+// Write lets the callbacks of a file be written in another form, for URLs that ask for it by name, if the file has callbacks.
+func Write(f *File, name string, form webhook.CallbackForm) error {
+	if f.Callbacks == nil {
+		return nil
+	}
+	config := f.Callbacks.config
+	config.Forms = maps.Clone(config.Forms)
+	if config.Forms == nil {
+		config.Forms = map[string]webhook.CallbackForm{}
+	}
+	config.Forms[name] = form
+	deliver, err := webhook.NewCallbacks(config)
+	if err == nil {
+		f.Callbacks.config, f.Callbacks.deliver = config, deliver
+	}
+	return err
 }

@@ -66,6 +66,16 @@ var methods = map[string]method{
 	"tasks/get":    {v03, model.ActionRead, (*api).get},
 	"tasks/cancel": {v03, model.ActionControl, (*api).cancel},
 
+	"CreateTaskPushNotificationConfig": {v1, model.ActionControl, (*api).createPush},
+	"GetTaskPushNotificationConfig":    {v1, model.ActionRead, (*api).getPush},
+	"ListTaskPushNotificationConfigs":  {v1, model.ActionRead, (*api).listPush},
+	"DeleteTaskPushNotificationConfig": {v1, model.ActionControl, (*api).deletePush},
+
+	"tasks/pushNotificationConfig/set":    {v03, model.ActionControl, (*api).createPush},
+	"tasks/pushNotificationConfig/get":    {v03, model.ActionRead, (*api).getPush},
+	"tasks/pushNotificationConfig/list":   {v03, model.ActionRead, (*api).listPush},
+	"tasks/pushNotificationConfig/delete": {v03, model.ActionControl, (*api).deletePush},
+
 	"SendStreamingMessage": {version: v1, do: unsupported("duly streams nothing here: send the message by SendMessage")},
 	"SubscribeToTask":      {version: v1, do: unsupported("duly streams nothing here: ask by GetTask, or for push notifications")},
 	"message/stream":       {version: v03, do: unsupported("duly streams nothing here: send the message by message/send")},

@@ -45,10 +45,11 @@ type sent struct {
 	task    string // that it is about; empty for a new one
 	wait    bool
 	info    json.RawMessage // metadata of the call
+	push    *pushConfig     // nil if its sender wants no notification
 }
 
-// readSent reads the parameters of a send.
-func readSent(c *call) (*sent, error) {
+// readSent reads the parameters of a send; push says whether its sender may be notified.
+func readSent(c *call, push bool) (*sent, error) {
 	m := &sent{whole: c.params["message"]}
 	if m.whole == nil {
 		return nil, &core.InvalidError{Field: "message", Reason: "is required"}
@@ -66,7 +67,7 @@ func readSent(c *call) (*sent, error) {
 		}
 		m.info = metadata
 	}
-	return m, m.configure(c)
+	return m, m.configure(c, push)
 }
 
 // readMessage reads the fields of a message.
@@ -135,7 +136,7 @@ func checkPart(name string, data json.RawMessage, v version) error {
 
 // configure reads how a message is to be answered. A client of 1.0 waits unless it says that it does not. One of 0.3 says that, too: the field has no default
 // there, and the library of the protocol waits.
-func (m *sent) configure(c *call) error {
+func (m *sent) configure(c *call, push bool) error {
 	m.wait = true
 	given := c.params["configuration"]
 	if given == nil || c.params.Null("configuration") {
@@ -145,19 +146,24 @@ func (m *sent) configure(c *call) error {
 	if err != nil {
 		return err
 	}
+	name := "taskPushNotificationConfig"
 	if c.method.version == v03 {
+		name = "pushNotificationConfig"
 		_, err = f.Take("blocking", "true or false", &m.wait)
-		return err
+	} else {
+		var immediately bool
+		_, err = f.Take("returnImmediately", "true or false", &immediately)
+		m.wait = !immediately
 	}
-	var immediately bool
-	_, err = f.Take("returnImmediately", "true or false", &immediately)
-	m.wait = !immediately
+	if wanted := f[name]; err == nil && wanted != nil && !f.Null(name) {
+		m.push, err = readPush(name, wanted, push)
+	}
 	return err
 }
 
 // send stores a message as a task, or finds the task that it has become before, and waits for the end of that if its sender does.
 func (a *api) send(c *call) (any, error) {
-	m, err := readSent(c)
+	m, err := readSent(c, a.door.Push)
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +171,9 @@ func (a *api) send(c *call) (any, error) {
 		return nil, refuse(codeUnsupported, "a message cannot be added to a task: send it without taskId, and with the contextId of the task if it belongs to the same conversation")
 	}
 	t := core.NewTask{Agent: c.agent, ID: m.identify(c.agent), Kind: a.door.Kind, SessionID: m.context, Payload: m.whole, Info: m.info}
+	if m.push != nil {
+		t.Callback = m.push.callback(c.method.version)
+	}
 	stored, err := a.scheduler.Submit(c.Context(), t)
 	if err != nil {
 		return nil, err

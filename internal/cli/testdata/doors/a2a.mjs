@@ -23,12 +23,15 @@ const data = await send(client, message('m-2', { $case: 'data', value: { n: 1 } 
 const failed = await send(client, message('m-3', text('fail')))
 const later = await send(client, message('m-4', text('later')), { acceptedOutputModes: [], returnImmediately: true })
 const canceled = await client.cancelTask({ tenant: '', id: later.id, metadata: undefined })
+const told = await send(client, message('m-5', text('push')), push())
+const kept = await client.getTaskPushNotificationConfig({ tenant: '', taskId: failed.id, id: '' }).then(() => 'one', (err) => err.name)
 const seen = await client.getTask({ tenant: '', id: done.id })
 const wrong = [
   await failure(client.getTask({ tenant: '', id: 'a2a-00000000000000000000000000000000' })),
   await failure(other.getTask({ tenant: '', id: done.id })),
   await failure(client.cancelTask({ tenant: '', id: done.id, metadata: undefined })),
   await failure(send(client, message('m-3', text('something else')))),
+  await failure(send(client, message('m-6', text('push')), push({ url: 'https://evil.example/' }))),
   await failure(client.resubscribeTask({ tenant: '', id: done.id }).next()),
 ]
-console.log(JSON.stringify({ done, again, data, failed, later, canceled, seen, wrong }))
+console.log(JSON.stringify({ done, again, data, failed, later, canceled, told, kept, seen, wrong }))
