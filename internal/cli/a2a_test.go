@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
 )
 
 // taskOfA2A is a task as the library of 0.3 has it, and part of what that of 1.0 has.
@@ -32,11 +34,12 @@ type taskOfA2A struct {
 type clientOfA2A struct {
 	Done, Again, Data, Failed, Later, Canceled, Told, Seen taskOfA2A
 	Kept                                                   string
-	Wrong                                                  []any
+	Configs, Wrong                                         []any
+	Listed                                                 []taskOfA2A
 }
 
 // atWork is a daemon whose agents take messages of A2A, and the server that does their work: it says what it was told, fails, or works until its caller goes away.
-// Below /hook it is told how tasks have ended.
+// Below /hook it is told how tasks have ended. The agent bob is paused.
 func atWork(t *testing.T) (url string, work *receiver, d *running) {
 	t.Helper()
 	work = newReceiver(t, nil)
@@ -73,7 +76,12 @@ handlers: { answer: { webhook: %q } }
 callbacks: { allow: ["%s/hook"], secret_env: CALLBACK_SECRET }
 tokens: [{ env: ADA_TOKEN, scopes: [read, write], agents: [ada, bob] }]
 `, work.URL, work.URL)))
-	return d.url(t), work, d
+	url = d.url(t)
+	s := w.scheduler(t)
+	_, err := s.Submit(t.Context(), core.NewTask{Agent: "bob", Kind: "answer", Manual: true})
+	require.NoError(t, err)
+	require.NoError(t, s.Pause(t.Context(), core.Target{Agent: "bob"}, core.Pause{}))
+	return url, work, d
 }
 
 // notified waits for the push notification of a task, and returns it.
@@ -100,13 +108,39 @@ func TestTheClientOfA2A(t *testing.T) {
 	assert.JSONEq(t, `[{"content":{"$case":"text","value":"you said hello"},"filename":"","mediaType":""}]`, string(got.Done.Artifacts[0].Parts))
 	assert.JSONEq(t, `[{"content":{"$case":"data","value":{"got":{"n":1}}},"filename":"","mediaType":""}]`, string(got.Data.Artifacts[0].Parts))
 	assert.Equal(t, []any{"TaskNotFoundError", "TaskNotFoundError", "TaskNotCancelableError", "RequestMalformedError", "RequestMalformedError", "UnsupportedOperationError"}, got.Wrong)
-	assert.Equal(t, "TaskNotFoundError", got.Kept)
+	require.GreaterOrEqual(t, len(got.Listed), 2, "m-5 may not have ended yet")
+	assert.Equal(t, got.Done, got.Listed[len(got.Listed)-1], "what changed last is first")
 	push := notified(t, work)
 	assert.Equal(t, "application/a2a+json", push.header.Get("Content-Type"))
 	told := parse[struct{ Task taskOfA2A }](t, push.body).Task
 	assert.Equal(t, []any{got.Told.ID, "talk-1", "TASK_STATE_COMPLETED"}, []any{told.ID, told.Context, told.Status.State})
 	assert.JSONEq(t, `[{"text":"you said push"}]`, string(told.Artifacts[0].Parts))
 	assert.NotContains(t, d.log(), "token-1")
+	once(t, work)
+}
+
+// The published client of A2A 0.3, unchanged, does the same.
+func TestTheOldClientOfA2A(t *testing.T) {
+	t.Parallel()
+	installed(t)
+	url, work, d := atWork(t)
+	got := ofClient[clientOfA2A](t, "a2a-03.mjs", url, "key-of-ada", work.URL+"/hook")
+	got.compare(t, map[string]any{"completed": "completed", "failed": "failed", "submitted": "submitted", "working": "working", "canceled": "canceled"})
+	assert.JSONEq(t, `[{"kind":"text","text":"you said hello"}]`, string(got.Done.Artifacts[0].Parts))
+	assert.JSONEq(t, `[{"kind":"data","data":{"got":{"n":1}}}]`, string(got.Data.Artifacts[0].Parts))
+	assert.Equal(t, []any{"TaskNotFoundError", "TaskNotFoundError", "TaskNotCancelableError", "-32602", "-32602"}, got.Wrong)
+	push := notified(t, work)
+	assert.Equal(t, "application/json", push.header.Get("Content-Type"))
+	told := parse[taskOfA2A](t, push.body)
+	assert.Equal(t, []any{got.Told.ID, "talk-1", "completed"}, []any{told.ID, told.Context, told.Status.State})
+	assert.JSONEq(t, `[{"kind":"text","text":"you said push"}]`, string(told.Artifacts[0].Parts))
+	assert.NotContains(t, d.log(), "token-1")
+	once(t, work)
+}
+
+// once checks that the message that was sent twice was done once.
+func once(t *testing.T, work *receiver) {
+	t.Helper()
 	n := 0
 	for _, m := range work.messages() {
 		run := parse[struct {
@@ -132,6 +166,8 @@ func (got *clientOfA2A) compare(t *testing.T, states map[string]any) {
 	assert.Contains(t, string(got.Failed.Status.Message), "no such thing")
 	assert.Contains(t, []any{states["submitted"], states["working"]}, got.Later.Status.State)
 	assert.Contains(t, []any{states["canceled"], states["working"]}, got.Canceled.Status.State)
+	assert.Equal(t, "TaskNotFoundError", got.Kept, "it has no receiver")
+	assert.Equal(t, []any{"token-2", 1.0, 0.0}, got.Configs, "a receiver that was set, and deleted")
 	require.Len(t, got.Done.Artifacts, 1)
 	require.Len(t, got.Data.Artifacts, 1)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,10 @@ import (
 )
 
 // posts are callbacks that are written as push notifications.
-type posts struct{ got []string }
+type posts struct {
+	mu  sync.Mutex
+	got []string
+}
 
 func (*posts) Check(text string) error {
 	if !strings.HasPrefix(text, "https://hooks.example/") {
@@ -34,6 +38,8 @@ func (p *posts) Deliver(_ context.Context, to, _ string, message []byte) error {
 		return err
 	}
 	media, header, body, err := a2a.Notices{}.Write(said, message)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.got = append(p.got, strings.Join([]string{plain, media, header.Get("X-A2A-Notification-Token"), string(body)}, " "))
 	return err
 }

@@ -25,6 +25,14 @@ const later = await send(client, message('m-4', text('later')), { acceptedOutput
 const canceled = await client.cancelTask({ tenant: '', id: later.id, metadata: undefined })
 const told = await send(client, message('m-5', text('push')), push())
 const kept = await client.getTaskPushNotificationConfig({ tenant: '', taskId: failed.id, id: '' }).then(() => 'one', (err) => err.name)
+const waiting = await send(other, message('m-7', text('push')), { acceptedOutputModes: [], returnImmediately: true }) // the agent is paused
+const taskId = waiting.id
+await other.createTaskPushNotificationConfig({ tenant: '', taskId, id: 'mine', url: hook, token: 'token-2' })
+const configs = [(await other.getTaskPushNotificationConfig({ tenant: '', taskId, id: 'mine' })).token]
+configs.push((await other.listTaskPushNotificationConfig({ tenant: '', taskId, pageSize: 0, pageToken: '' })).configs.length)
+await other.deleteTaskPushNotificationConfig({ tenant: '', taskId, id: 'mine' })
+configs.push((await other.listTaskPushNotificationConfig({ tenant: '', taskId, pageSize: 0, pageToken: '' })).configs.length)
+const listed = await client.listTasks({ tenant: '', contextId: 'talk-1', status: 3, pageToken: '', statusTimestampAfter: undefined, includeArtifacts: true })
 const seen = await client.getTask({ tenant: '', id: done.id })
 const wrong = [
   await failure(client.getTask({ tenant: '', id: 'a2a-00000000000000000000000000000000' })),
@@ -34,4 +42,4 @@ const wrong = [
   await failure(send(client, message('m-6', text('push')), push({ url: 'https://evil.example/' }))),
   await failure(client.resubscribeTask({ tenant: '', id: done.id }).next()),
 ]
-console.log(JSON.stringify({ done, again, data, failed, later, canceled, told, kept, seen, wrong }))
+console.log(JSON.stringify({ done, again, data, failed, later, canceled, told, kept, configs, listed: listed.tasks, seen, wrong }))
