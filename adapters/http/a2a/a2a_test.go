@@ -1,6 +1,7 @@
 package a2a_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,6 +39,7 @@ var tokens = []httpadapter.Token{
 	{Token: "ada", Grant: httpadapter.Grant{Name: "ada", Agents: []string{"ada"}, Scopes: []httpadapter.Scope{httpadapter.ScopeRead, httpadapter.ScopeWrite}}},
 	{Token: "ada-reads", Grant: httpadapter.Grant{Name: "ada-reads", Agents: []string{"ada"}, Scopes: []httpadapter.Scope{httpadapter.ScopeRead}}},
 	{Token: "ada-writes", Grant: httpadapter.Grant{Name: "ada-writes", Agents: []string{"ada"}, Scopes: []httpadapter.Scope{httpadapter.ScopeWrite}}},
+	{Token: "ada-approves", Grant: httpadapter.Grant{Name: "ada-approves", Agents: []string{"ada"}, Scopes: []httpadapter.Scope{httpadapter.ScopeApprove}}},
 	{Token: "bob", Grant: httpadapter.Grant{Name: "bob", Agents: []string{"bob"}}},
 }
 
@@ -55,7 +57,7 @@ func serve(t *testing.T, d a2a.Door, config core.Config) *server {
 		}
 		return task.SetResult("you said " + text)
 	})
-	d.Kind = "answer"
+	d.Kind = cmp.Or(d.Kind, "answer")
 	h := httpadapter.New(s, httpadapter.Config{Scoped: tokens, Doors: []httpadapter.Door{d}})
 	sv.handler = func(method, path, token, body string, header ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))

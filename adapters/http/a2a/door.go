@@ -51,18 +51,18 @@ func (d Door) Routes(s *core.Scheduler, host door.Host) []door.Route {
 // method is one method of the protocol.
 type method struct {
 	version version
-	needs   model.Action // what the caller must be allowed to do; nothing if empty
+	needs   model.Action // what the caller must be allowed to do; if empty the method asks itself, or shows nothing
 	do      func(a *api, c *call) (any, error)
 }
 
 // methods are those of both versions: their names differ, so that a name says which version its caller speaks.
 var methods = map[string]method{
-	"SendMessage": {v1, model.ActionSubmit, (*api).send},
+	"SendMessage": {version: v1, do: (*api).send},
 	"GetTask":     {v1, model.ActionRead, (*api).get},
 	"ListTasks":   {v1, model.ActionRead, (*api).list},
 	"CancelTask":  {v1, model.ActionControl, (*api).cancel},
 
-	"message/send": {v03, model.ActionSubmit, (*api).send},
+	"message/send": {version: v03, do: (*api).send},
 	"tasks/get":    {v03, model.ActionRead, (*api).get},
 	"tasks/cancel": {v03, model.ActionControl, (*api).cancel},
 
@@ -99,6 +99,7 @@ func noOtherCard(*api, *call) (any, error) {
 func (a *api) serve(r *http.Request) (int, any, error) {
 	c, err := readCall(r)
 	var result any
+	// guard: a2a-rights
 	if err == nil && c.method.needs != "" {
 		err = a.scheduler.Authorize(r.Context(), core.Access{Action: c.method.needs, Agent: c.agent})
 	}

@@ -161,6 +161,9 @@ func (m *sent) configure(c *call, push bool) error {
 	return err
 }
 
+// errOtherMessage says that a message has the id of another one.
+var errOtherMessage = &core.InvalidError{Field: "messageId", Reason: "was used for another message: give each message an id of its own"}
+
 // send stores a message as a task, or finds the task that it has become before, and waits for the end of that if its sender does.
 func (a *api) send(c *call) (any, error) {
 	m, err := readSent(c, a.door.Push)
@@ -168,7 +171,10 @@ func (a *api) send(c *call) (any, error) {
 		return nil, err
 	}
 	if m.task != "" {
-		return nil, refuse(codeUnsupported, "a message cannot be added to a task: send it without taskId, and with the contextId of the task if it belongs to the same conversation")
+		return a.reply(c, m)
+	}
+	if err := a.scheduler.Authorize(c.Context(), core.Access{Action: model.ActionSubmit, Agent: c.agent}); err != nil {
+		return nil, err
 	}
 	t := core.NewTask{Agent: c.agent, ID: m.identify(c.agent), Kind: a.door.Kind, SessionID: m.context, Payload: m.whole, Info: m.info}
 	if m.push != nil {
@@ -179,7 +185,7 @@ func (a *api) send(c *call) (any, error) {
 		return nil, err
 	}
 	if stored[0].Differs {
-		return nil, &core.InvalidError{Field: "messageId", Reason: "was used for another message: give each message an id of its own"}
+		return nil, errOtherMessage
 	}
 	return a.answer(c, t.ID, m)
 }
@@ -187,6 +193,7 @@ func (a *api) send(c *call) (any, error) {
 // answer is the task of a message. A caller that may not read learns that it is stored, and no more.
 func (a *api) answer(c *call, id string, m *sent) (any, error) {
 	v := c.method.version
+	// guard: a2a-reads
 	if a.scheduler.Authorize(c.Context(), core.Access{Action: model.ActionRead, Agent: c.agent}) != nil {
 		return wrapped(shown(&core.TaskInfo{ID: id, Status: core.StatusWaiting}, v), v), nil
 	}

@@ -76,7 +76,7 @@ func (s state) in(v version) string {
 // stateOf is the state of a task.
 func stateOf(t *core.TaskInfo) state {
 	switch {
-	case t.Status == store.StatusWaiting && t.Awaiting != nil && t.Awaiting.Question != "":
+	case asks(t):
 		return inputRequired
 	case t.Status == store.StatusWaiting:
 		return submitted
@@ -114,7 +114,7 @@ func said(t *core.TaskInfo, v version) *message {
 	var text string
 	switch stateOf(t) {
 	case inputRequired:
-		text = t.Awaiting.Question
+		text = question(t)
 	case failed:
 		text = cmp.Or(t.LastError, t.Reason)
 	case canceled:
@@ -176,6 +176,7 @@ func (a *api) named(c *call, param string) (*core.TaskInfo, error) {
 
 // task is a task of the agent of a call.
 func (a *api) task(c *call, id string) (*core.TaskInfo, error) {
+	// guard: a2a-tasks
 	if !taskIDs.MatchString(id) {
 		return nil, errNoTask
 	}

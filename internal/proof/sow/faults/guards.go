@@ -9,6 +9,7 @@ import (
 const (
 	inCore   = "core"
 	inMCP    = "adapters/mcp"
+	inA2A    = "adapters/http/a2a"
 	inMemory = "core/memstore"
 	inFolder = "core/filestore"
 	ofHooks  = "adapters/hooks"

@@ -54,6 +54,21 @@ var hostGuards = []Guard{
 	{"50", sow.Fault{
 		Name: "mcp-rights", What: "a model may do more than its credential", Change: sow.Swap("m.may(ctx, t.action)", "error(nil)"),
 	}, inMCP, "TestTheAgentIsThatOfTheCredential$"},
+	{"32", sow.Fault{
+		Name: "a2a-rights", What: "a client of A2A may do more than its credential", Change: sow.Never,
+	}, inA2A, "TestWhoMayCall$"},
+	{"32", sow.Fault{
+		Name: "a2a-reads", What: "a client of A2A that may only write gets the results", Change: sow.Never,
+	}, inA2A, "TestAResultIsForReaders$"},
+	{"32", sow.Fault{
+		Name: "a2a-tasks", What: "a client of A2A gets tasks that no message has made", Change: sow.Never,
+	}, inA2A, "TestOtherTasksAreNotFound$"},
+	{"41", sow.Fault{
+		Name: "a2a-reply", What: "a client of A2A that may only look answers what a task asks", Change: sow.Drop,
+	}, inA2A, "TestAnAnswerNeedsARight$"},
+	{"41", sow.Fault{
+		Name: "a2a-once", What: "an answer that is sent again answers the next question", Change: sow.Swap("core.ReceptionDuplicate", `"none"`),
+	}, inA2A, "TestAMessageToATaskIsAnAnswer$"},
 	{"41", sow.Fault{
 		Name: "signal-heard", What: "what a run was told is gone when it is repeated", Change: sow.Before("d.heard(v)"),
 	}, inCore, "TestWhatWasHeardIsNotLost$"},
