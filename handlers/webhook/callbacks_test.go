@@ -6,7 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
+	neturl "net/url"
 	"strings"
 	"testing"
 	"time"
@@ -204,7 +204,7 @@ func TestCallbacksDoNotReachInside(t *testing.T) {
 // loud is a form of messages: in capital letters, with what the fragment says in a header.
 type loud struct{}
 
-func (loud) Write(said url.Values, message []byte) (media string, header http.Header, body []byte, err error) {
+func (loud) Write(said neturl.Values, message []byte) (media string, header http.Header, body []byte, err error) {
 	if said.Get("fail") != "" {
 		return "", nil, nil, errors.New("no such form")
 	}

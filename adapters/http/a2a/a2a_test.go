@@ -46,6 +46,12 @@ var tokens = []httpadapter.Token{
 // serve is an API whose agents answer with the text of a message, and fail if that is "fail".
 func serve(t *testing.T, d a2a.Door, config core.Config) *server {
 	t.Helper()
+	return serveBy(t, d, config, httpadapter.Config{Scoped: tokens})
+}
+
+// serveBy is such an API with settings of its own.
+func serveBy(t *testing.T, d a2a.Door, config core.Config, host httpadapter.Config) *server {
+	t.Helper()
 	store := &spy.Store{Store: memstore.New(memstore.Config{Partitions: 1})}
 	s, err := core.New(store, config)
 	require.NoError(t, err)
@@ -58,7 +64,8 @@ func serve(t *testing.T, d a2a.Door, config core.Config) *server {
 		return task.SetResult("you said " + text)
 	})
 	d.Kind = cmp.Or(d.Kind, "answer")
-	h := httpadapter.New(s, httpadapter.Config{Scoped: tokens, Doors: []httpadapter.Door{d}})
+	host.Doors = []httpadapter.Door{d}
+	h := httpadapter.New(s, host)
 	sv.handler = func(method, path, token, body string, header ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
@@ -85,9 +92,9 @@ type answer struct {
 }
 
 // post sends a whole body for the agent ada.
-func (sv *server) post(token, body string, header ...string) (status int, out answer) {
+func (sv *server) post(token, body string) (status int, out answer) {
 	sv.Helper()
-	rec := sv.handler("POST", "/a2a/ada", token, body, header...)
+	rec := sv.handler("POST", "/a2a/ada", token, body)
 	require.NoError(sv, json.Unmarshal(rec.Body.Bytes(), &out), rec.Body.String())
 	return rec.Code, out
 }
@@ -187,19 +194,10 @@ func TestResultsAreParts(t *testing.T) {
 	for result, want := range map[string][3]string{
 		`"hi"`: {"hi", ""}, `{"n":1}`: {"", `{"n":1}`}, `[1]`: {"[1]", ""}, `7`: {"7", ""},
 	} {
-		s, err := core.New(memstore.New(memstore.Config{Partitions: 1}), core.Config{})
-		require.NoError(t, err)
-		core.Handle(s, "answer", func(_ context.Context, task *core.Task[json.RawMessage]) error {
+		sv := serve(t, a2a.Door{Kind: "return"}, core.Config{})
+		core.Handle(sv.scheduler, "return", func(_ context.Context, task *core.Task[json.RawMessage]) error {
 			return task.SetResult(json.RawMessage(result))
 		})
-		h := httpadapter.New(s, httpadapter.Config{Doors: []httpadapter.Door{a2a.Door{Kind: "answer"}}})
-		sv := &server{T: t, scheduler: s, handler: func(method, path, _, body string, _ ...string) *httptest.ResponseRecorder {
-			r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
-			r.Header.Set("Content-Type", "application/json")
-			rec := httptest.NewRecorder()
-			h.ServeHTTP(rec, r)
-			return rec
-		}}
 		id := sv.task(sv.call("SendMessage", said("m", "x", ""))).ID
 		sv.run()
 		for _, method := range []string{"GetTask", "tasks/get"} {
@@ -243,6 +241,26 @@ func TestAClientWaits(t *testing.T) {
 			assert.Contains(t, strings.ToLower(done.Status.State), "completed")
 		})
 	}
+}
+
+// Of one credential only so many requests wait, and none once the server stops: any more is answered with the task as it is.
+func TestWaitsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stopping := make(chan struct{})
+		sv := serveBy(t, a2a.Door{Wait: time.Minute}, core.Config{}, httpadapter.Config{Scoped: tokens, MaxWaits: 1, Stopping: stopping})
+		send := func(id string) time.Duration {
+			begun := time.Now()
+			sv.task(sv.call("SendMessage", `{"message":{"messageId":"`+id+`","role":"ROLE_USER","parts":[{"text":"hello"}]}}`))
+			return time.Since(begun)
+		}
+		waited := make(chan time.Duration)
+		go func() { waited <- send("m-1") }()
+		time.Sleep(time.Second)
+		assert.Zero(t, send("m-2"))
+		close(stopping)
+		assert.Equal(t, time.Second, <-waited)
+	})
 }
 
 // A task is canceled, and one that has ended is not.

@@ -111,8 +111,8 @@ func readQuery(c *call) (*query, error) {
 
 // matches reports whether a task is wanted.
 func (q *query) matches(t *core.TaskInfo) bool {
-	context := contextOf(t.ID)
-	return context != "" && (q.context == "" || q.context == context) && (q.state == "" || q.state == stateOf(t).in(v1)) && t.UpdatedAt.After(q.after)
+	of := contextOf(t.ID)
+	return of != "" && (q.context == "" || q.context == of) && (q.state == "" || q.state == stateOf(t).in(v1)) && t.UpdatedAt.After(q.after)
 }
 
 // page is a page of tasks.

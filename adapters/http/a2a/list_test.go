@@ -19,7 +19,7 @@ func TestTasksAreListed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		sv := serve(t, a2a.Door{}, core.Config{})
-		list := func(params string) (ids []string, next string, whole string) {
+		list := func(params string) (ids []string, next, whole string) {
 			out := sv.call("ListTasks", params)
 			require.Nil(t, out.Error)
 			var page struct {

@@ -194,7 +194,7 @@ func (a *api) send(c *call) (any, error) {
 func (a *api) answer(c *call, id string, m *sent) (any, error) {
 	v := c.method.version
 	// guard: a2a-reads
-	if a.scheduler.Authorize(c.Context(), core.Access{Action: model.ActionRead, Agent: c.agent}) != nil {
+	if !a.mayRead(c) {
 		return wrapped(shown(&core.TaskInfo{ID: id, Status: core.StatusWaiting}, v), v), nil
 	}
 	t, err := a.task(c, id)
@@ -211,6 +211,11 @@ func (a *api) answer(c *call, id string, m *sent) (any, error) {
 		return nil, err
 	}
 	return wrapped(shown(t, v), v), nil
+}
+
+// mayRead reports whether the caller may read the tasks of the agent.
+func (a *api) mayRead(c *call) bool {
+	return a.scheduler.Authorize(c.Context(), core.Access{Action: model.ActionRead, Agent: c.agent}) == nil
 }
 
 // wrapped is a task as the answer to a message: 1.0 says which of several objects it is by the name of the field.

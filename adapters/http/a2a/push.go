@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
@@ -14,18 +13,6 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/fields"
 	"github.com/seed-6f6f2c11/duly/core"
 )
-
-// Form is the name by which the fragment of a callback asks for [Notices].
-const Form = "a2a"
-
-// The other names in that fragment.
-const (
-	fragmentID    = "id"
-	fragmentToken = "token"
-)
-
-// tokenHeader is where a receiver finds the token that it has given.
-const tokenHeader = "X-A2A-Notification-Token"
 
 // pushConfig is where the end of a task is posted. In 1.0 it names its task, too.
 type pushConfig struct {
@@ -218,28 +205,4 @@ func (a *api) setCallback(c *call, id string, callback any) error {
 		return refuse(codeUnsupported, "the task runs or has ended: give the push notification config with the message")
 	}
 	return err
-}
-
-// Notices writes the callbacks of tasks as push notifications of the protocol, each once its task has ended. It is a form of callbacks of package
-// handlers/webhook, by the name [Form].
-type Notices struct{}
-
-// Write makes of the message of a callback a task of the protocol, in the version that the fragment of the URL names.
-func (Notices) Write(said url.Values, message []byte) (media string, header http.Header, body []byte, err error) {
-	var t core.TaskInfo
-	if err := json.Unmarshal(message, &t); err != nil {
-		return "", nil, nil, err
-	}
-	header = http.Header{}
-	if token := said.Get(fragmentToken); token != "" {
-		header.Set(tokenHeader, token)
-	}
-	v := version(said.Get(Form))
-	media = "application/json"
-	if v == v1 {
-		media = "application/a2a+json"
-		header.Set(versionHeader, string(v))
-	}
-	body, err = json.Marshal(wrapped(shown(&t, v), v))
-	return media, header, body, err
 }

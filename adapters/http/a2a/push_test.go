@@ -45,8 +45,8 @@ func (p *posts) Deliver(_ context.Context, to, _ string, message []byte) error {
 }
 
 // pushed are the parameters of a send with a receiver.
-func pushed(id, text, push string) string {
-	return fmt.Sprintf(`{"message":{"messageId":%q,"role":"ROLE_USER","contextId":"talk","parts":[{"text":%q}]},"configuration":{"returnImmediately":true,"taskPushNotificationConfig":%s}}`, id, text, push)
+func pushed(id, push string) string {
+	return fmt.Sprintf(`{"message":{"messageId":%q,"role":"ROLE_USER","contextId":"talk","parts":[{"text":"hello"}]},"configuration":{"returnImmediately":true,"taskPushNotificationConfig":%s}}`, id, push)
 }
 
 // A client is notified of the end of its task, in its version, with the token that it has given.
@@ -55,9 +55,9 @@ func TestTheEndIsPosted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &posts{}
 		sv := serve(t, a2a.Door{Push: true}, core.Config{Callbacks: p})
-		one := sv.task(sv.call("SendMessage", pushed("m-1", "hello", `{"url":"https://hooks.example/a?x=1","token":"t&k#n"}`))).ID
+		one := sv.task(sv.call("SendMessage", pushed("m-1", `{"url":"https://hooks.example/a?x=1","token":"t&k#n"}`))).ID
 		two := sv.task(sv.call("message/send", `{"message":{"messageId":"m-2","role":"user","contextId":"talk","parts":[{"kind":"text","text":"fail"}]},"configuration":{"blocking":false,"pushNotificationConfig":{"url":"https://hooks.example/b","id":"mine"}}}`)).ID
-		three := sv.task(sv.call("SendMessage", pushed("m-3", "hello", `{"url":"https://hooks.example/c","token":"t"}`))).ID
+		three := sv.task(sv.call("SendMessage", pushed("m-3", `{"url":"https://hooks.example/c","token":"t"}`))).ID
 		sv.task(sv.call("CancelTask", `{"id":"`+three+`"}`))
 		for range 3 {
 			sv.run()
@@ -83,7 +83,7 @@ func TestReceiversAreChecked(t *testing.T) {
 		`{"url":"https://evil.example/"}`:                                                                      "the url for push notifications must begin with",
 	} {
 		before := sv.store.Calls()
-		out := sv.call("SendMessage", pushed("m-1", "hello", push))
+		out := sv.call("SendMessage", pushed("m-1", push))
 		require.NotNil(t, out.Error, push)
 		assert.Equal(t, -32602, out.Error.Code, push)
 		assert.Contains(t, out.Error.Message, why)
@@ -93,7 +93,7 @@ func TestReceiversAreChecked(t *testing.T) {
 	}
 	deaf := serve(t, a2a.Door{}, core.Config{})
 	for method, params := range map[string]string{
-		"SendMessage":                      pushed("m-1", "hello", `{"url":"https://hooks.example/"}`),
+		"SendMessage":                      pushed("m-1", `{"url":"https://hooks.example/"}`),
 		"CreateTaskPushNotificationConfig": `{"taskId":"x","url":"https://hooks.example/"}`, "GetTaskPushNotificationConfig": `{"taskId":"x"}`,
 		"tasks/pushNotificationConfig/set": `{"taskId":"x","pushNotificationConfig":{"url":"https://hooks.example/"}}`, "tasks/pushNotificationConfig/list": `{"id":"x"}`,
 	} {

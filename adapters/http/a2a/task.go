@@ -119,6 +119,7 @@ func said(t *core.TaskInfo, v version) *message {
 		text = cmp.Or(t.LastError, t.Reason)
 	case canceled:
 		text = t.Reason
+	case submitted, working, completed: // the state says all
 	}
 	if text == "" {
 		return nil
