@@ -61,7 +61,7 @@ var mistakes = map[string]string{
 	"agents:\n  - { agent: a, quiet: [{ from: 1 }] }":                    "duly.yaml:2: agents[0].quiet: quiet[0].from must be a string",
 	"agents:\n  - { agent: a, urgent: perhaps }":                         "duly.yaml:2: agents[0].urgent: must be true or false",
 	"agents:\n  - { agent: a, quit: [] }":                                "duly.yaml:2: agents[0].quit: is not a field of a profile",
-	"agents:\n  - { agent: a, agent_id: b }":                             "duly.yaml:2: agents[0].agent_id: unknown key; expected one of agent, budgets, labels, limits, quiet, quota, urgent, zone",
+	"agents:\n  - { agent: a, agent_id: b }":                             "duly.yaml:2: agents[0].agent_id: unknown key; expected one of agent, budgets, labels, limits, quiet, quota, tenant, urgent, zone",
 	"agents:\n  - { agent: a, quota: { live: 0 } }":                      "duly.yaml:2: agents[0].quota: quota.live must not be 0",
 	"agents:\n  - { agent: a, quota: { life: 1 } }":                      "duly.yaml:2: agents[0].quota: quota.life is not a field of a quota",
 	"agents:\n  - { agent: a, quota: { kinds: ['*'] } }":                 "duly.yaml:2: agents[0].quota: quota.kinds[0] must be a kind, or the beginning of one and a *",
