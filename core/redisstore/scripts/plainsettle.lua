@@ -68,8 +68,8 @@ local names, refs = {}, {}
 for i = 1, n do
   names[i], refs[i] = ARGV[runs_at + PER_RUN * i - 4], ARGV[runs_at + PER_RUN * i - 3]
 end
-local HOLDS = nil
-if redis.call('EXISTS', base .. 'orders', base .. 'groups', base .. 'serial', base .. 'pulse', base .. 'holds', base .. 'open', base .. 'bytes', base .. 'uses', base .. 'suspects') > 0 then
+local HOLDS, LANED = nil, nil
+if redis.call('EXISTS', base .. 'orders', base .. 'groups', base .. 'serial', base .. 'pulse', base .. 'holds', base .. 'open', base .. 'bytes', base .. 'uses', base .. 'suspects', base .. 'laned') > 0 then
   if redis.call('EXISTS', base .. 'open') == 1 or redis.call('HEXISTS', base .. 'holds', SCOPE_ALL) == 1 then return ODD end
   -- guard: plain-rare
   -- rule: orders
@@ -81,7 +81,7 @@ if redis.call('EXISTS', base .. 'orders', base .. 'groups', base .. 'serial', ba
       end
     end
   end
-  HOLDS = redis.call('EXISTS', base .. 'holds') == 1
+  HOLDS, LANED = redis.call('EXISTS', base .. 'holds') == 1, redis.call('EXISTS', base .. 'laned') == 1
 end
 local tallies = {}
 for i = 1, kinds do
@@ -145,7 +145,7 @@ if again > 0 then
   local key, queue, open = nil, nil, nil
   for i = 1, again do
     local at = runs_at + PER_RUN * (i - 1)
-    local agent, due, late = names[i], ARGV[at + 4], false
+    local agent, due = names[i], ARGV[at + 4]
     -- rule: due-again
     if byte(due) == byte('-') then -- few delays are different ones
       local by = dues[due]
@@ -154,9 +154,6 @@ if again > 0 then
         dues[due] = by
       end
       due = by
-    elseif tonumber(due) < now then -- in front of others that wait
-      -- rule: tenants
-      late = true
     end
     if LOUD and tonumber(due) < earliest then earliest = tonumber(due) end
     local form, place, member = byte(values[agent]), ARGV[at + 3], agent
@@ -165,7 +162,8 @@ if again > 0 then
       member = agent .. ':' .. sub(place, 2) .. sub(refs[i], #agent + 2)
     end
     adds[2 * i], adds[2 * i + 1] = due, member
-    if late and redis.call('EXISTS', base .. 'laned') == 1 then redis.call('HSET', base .. 'laned', member, '') end
+    -- rule: tenants
+    if LANED and tonumber(due) < now then redis.call('HSET', base .. 'laned', member, '') end -- in front of others that wait
     if form == byte(QUEUED) then
       key = base .. 'queue:' .. sub(place, 1, 1) .. ':' .. agent
       if key ~= open then
