@@ -78,7 +78,7 @@ func (c *claiming) choose() (chosen []*entry, of map[*entry]*lane) {
 	if c.picky {
 		width = max(width, wide)
 	}
-	return c.take(t.lanes(due, width))
+	return take(c, t.lanes(due, width))
 }
 
 // latest is the later of two places in the agenda.
@@ -106,7 +106,7 @@ func (t *tenants) lanes(due []*entry, most int) []*lane {
 }
 
 // take shares the room of a claim among lanes.
-func (c *claiming) take(all []*lane) (chosen []*entry, of map[*entry]*lane) {
+func take(c *claiming, all []*lane) (chosen []*entry, of map[*entry]*lane) {
 	c.turns = all
 	c.share(all)
 	of = map[*entry]*lane{}
