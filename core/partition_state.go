@@ -31,6 +31,9 @@ func (p *pull) observeClaim(t *target, r *store.ClaimRequest, c *store.Claim, se
 	if c.Unstamped { // due tasks are claimed once the store has what this process relies on
 		return
 	}
+	if len(c.Tasks) > 0 {
+		t.served, t.turns = c.Now, c.Turns
+	}
 	// The most that was seen: a later claim looks at a part only, and the tasks that it does not see are still
 	// left.
 	t.left = max(t.left, c.Left)

@@ -210,7 +210,7 @@ func (p *pull) requests(due []*target, g slots.Grant) ([]store.ClaimRequest, []*
 	n, few := g.N, max(g.N/smallestShare, (g.N+store.MaxClaim-1)/store.MaxClaim)
 	now, storeNow := p.s.config.Clock.Now(), p.s.base.StoreNow()
 	// Dry: the ones asked before had nothing for us.
-	if p.dry || g.Urgent || now.Sub(p.lastClaim) > lookEvery || p.scope.Series != nil && !p.scope.Series.hurries() {
+	if p.dry || g.Urgent || p.outlook.inTurns(due) || now.Sub(p.lastClaim) > lookEvery || p.scope.Series != nil && !p.scope.Series.hurries() {
 		few = n
 	}
 	p.lastClaim = now

@@ -52,8 +52,10 @@ type seen struct {
 	// overdue reports that next was over when it answered, by its own clock: the clock of another partition, or of an answer that was long under
 	// way, may be behind it, and then nothing would seem to be due.
 	overdue bool
-	clock   ahead.Clock // of its server
-	doubted bool        // the last claim found nothing, as if others were faster: a look costs them and us less
+	clock   ahead.Clock  // of its server
+	served  store.Millis // when a claim has last brought something of it
+	turns   bool         // tenants took turns then: its place among partitions does not follow from when it is due
+	doubted bool         // the last claim found nothing, as if others were faster: a look costs them and us less
 }
 
 // suspects reports whether claims have left tasks lately whose last runs died with their process. A search that has passed them sees none.
@@ -63,6 +65,21 @@ func (t *target) suspects(now time.Time) bool {
 
 // due is when something is due in the partition, as far as is known.
 func (s *seen) due() store.Millis { return base.Earlier(s.next, s.settled) }
+
+// place is its place among partitions that are due, those first that come first. Where tenants take turns partitions do, too: what is due in one for
+// longest is of whoever has most, so that by age alone a tenant in another one would wait behind all of it.
+func (t *target) place(turns bool) store.Millis {
+	// guard: partitions-in-turn
+	if turns {
+		return max(t.due(), t.served)
+	}
+	return t.due()
+}
+
+// takeTurns reports whether tenants take turns in some target. The mutex is held.
+func takeTurns(targets []*target) bool {
+	return slices.ContainsFunc(targets, func(t *target) bool { return t.turns })
+}
 
 // search is how far claims that pass over tasks have come. Tasks that fall due, or come to an agent that has nothing else, are
 // behind everything that was searched before; a task of an agent that was passed over is found when the search begins again.
@@ -234,8 +251,16 @@ func (o *outlook) ready(now time.Time, storeNow store.Millis, news uint64) (due 
 			due = append(due, t)
 		}
 	}
-	sort.SliceStable(due, func(i, k int) bool { return due[i].due() < due[k].due() })
+	turns := takeTurns(due)
+	sort.SliceStable(due, func(i, k int) bool { return due[i].place(turns) < due[k].place(turns) })
 	return due, again
+}
+
+// inTurns reports whether tenants take turns in some target.
+func (o *outlook) inTurns(due []*target) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return takeTurns(due)
 }
 
 // next is when the first target is due, as far as is known.

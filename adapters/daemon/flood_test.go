@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -251,16 +253,38 @@ func runPull(t *testing.T, f *flood, agents []string, lasts time.Duration) {
 	}
 }
 
-// A quiet agent of one tenant beside 2,000 agents of another, whose runs take a minute: it waits for a few claims of its partition.
+// A quiet agent of one tenant beside 2,000 agents of another, whose runs take a minute: two claims of its partition pass it over at most, and two batches of
+// runs.
 func TestATenantIsNotStarved(t *testing.T) {
 	t.Parallel()
-	for _, partitions := range []int{1, 8} {
-		t.Run(fmt.Sprint(partitions), func(t *testing.T) {
+	home := store.PartitionOf("quiet", 8)
+	for name, c := range map[string]struct {
+		partitions, slots int
+		big               func(agent string) bool // whether it is of the big tenant
+	}{
+		"one partition":     {1, 16, func(string) bool { return true }},
+		"eight partitions":  {8, 16, func(string) bool { return true }},
+		"another partition": {8, 5, func(agent string) bool { return store.PartitionOf(agent, 8) != home }},
+		"the same one":      {8, 5, func(agent string) bool { return store.PartitionOf(agent, 8) == home }},
+	} {
+		partitions := c.partitions
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s, err := core.New(memstore.New(memstore.Config{Partitions: partitions}), core.Config{Concurrency: 16})
+				var passed atomic.Int64 // claims of the partition that have taken something since
+				st := &storetest.Spy{Store: memstore.New(memstore.Config{Partitions: partitions})}
+				st.After = func(_ context.Context, _ string, answer any) error {
+					claims, _ := answer.([]store.Claim)
+					for i := range claims {
+						if claims[i].Partition == store.PartitionOf("quiet", partitions) && len(claims[i].Tasks) > 0 {
+							passed.Add(1)
+						}
+					}
+					return nil
+				}
+				s, err := core.New(st, core.Config{Concurrency: c.slots})
 				require.NoError(t, err)
-				started := make(chan time.Duration, 3)
+				started := make(chan time.Duration, 1)
 				core.Handle(s, "work", func(ctx context.Context, task *core.Task[any]) error {
 					if task.Agent == "quiet" {
 						started <- task.Claimed.Sub(task.Due)
@@ -272,32 +296,41 @@ func TestATenantIsNotStarved(t *testing.T) {
 					}
 					return ctx.Err()
 				})
-				tenant := func(agent, name string) {
-					_, err := s.SetProfile(t.Context(), core.Profile{Agent: agent, Tenant: name})
-					require.NoError(t, err)
-				}
-				var flood []core.NewTask
-				for i := range 2000 {
-					agent := fmt.Sprint("big", i)
-					tenant(agent, "big")
-					flood = append(flood, core.NewTask{Agent: agent, Kind: "work", ID: "1"})
-				}
-				tenant("quiet", "small")
-				for batch := range slices.Chunk(flood, 100) {
-					_, err := s.Submit(t.Context(), batch...)
-					require.NoError(t, err)
-				}
+				tenantFlood(t, s, c.big)
 				d, err := daemon.New(s, daemon.Config{Grace: time.Second})
 				require.NoError(t, err)
 				require.NoError(t, d.Start())
 				for i := range 3 {
 					time.Sleep(10 * time.Second)
+					passed.Store(0)
 					_, err = s.Submit(t.Context(), core.NewTask{Agent: "quiet", Kind: "work", ID: fmt.Sprint(i)})
 					require.NoError(t, err)
-					assert.LessOrEqual(t, <-started, 5*time.Minute, "run %d", i) // by age it were hours: a few claims of its partition, each a minute apart
+					assert.Less(t, <-started, 3*time.Minute, "run %d: a batch is a minute", i)
+					assert.LessOrEqual(t, passed.Load()-1, int64(2), "run %d: the last one has it", i)
 				}
 				require.NoError(t, d.Stop(t.Context()))
 			})
 		})
+	}
+}
+
+// tenantFlood stores a task of each of 2,000 agents of a tenant, those that it has, and gives the quiet agent another one.
+func tenantFlood(t *testing.T, s *core.Scheduler, has func(agent string) bool) {
+	t.Helper()
+	tenant := func(agent, name string) {
+		_, err := s.SetProfile(t.Context(), core.Profile{Agent: agent, Tenant: name})
+		require.NoError(t, err)
+	}
+	tenant("quiet", "small")
+	var flood []core.NewTask
+	for i := 0; len(flood) < 2000; i++ {
+		if agent := fmt.Sprint("big", i); has(agent) {
+			flood = append(flood, core.NewTask{Agent: agent, Kind: "work", ID: "1"})
+			tenant(agent, "big")
+		}
+	}
+	for batch := range slices.Chunk(flood, 100) {
+		_, err := s.Submit(t.Context(), batch...)
+		require.NoError(t, err)
 	}
 }

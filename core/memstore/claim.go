@@ -145,7 +145,7 @@ func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
 		c.lease = min(c.lease, r.AheadLease)
 	}
 	held := p.lease(c.taken, r, c.lease, now)
-	out.Fence = held.fence
+	out.Fence, out.Turns = held.fence, c.turns != nil
 	for i, t := range c.taken {
 		out.Tasks = append(out.Tasks, p.claimed(t, held.fence, i, held.runs[i].due))
 		out.Tasks[i].Lined = c.lined[t]

@@ -194,9 +194,7 @@ func parseClaimHead(c *store.Claim, reply []any) error {
 	if fence := text(reply[3]); fence == unstamped {
 		c.Unstamped = true
 	} else if fence != "" {
-		var n int64
-		n, errs[4] = strconv.ParseInt(fence, 10, 64)
-		c.Fence = store.Fence(n)
+		errs[4] = parseFence(c, fence)
 	}
 	for _, err := range errs {
 		if err != nil {
@@ -204,6 +202,17 @@ func parseClaimHead(c *store.Claim, reply []any) error {
 		}
 	}
 	return nil
+}
+
+// turns is in front of the fence of a claim in which tenants took turns.
+const turns = "t"
+
+// parseFence reads the fence of a claim.
+func parseFence(c *store.Claim, text string) error {
+	text, c.Turns = strings.CutPrefix(text, turns)
+	n, err := strconv.ParseInt(text, 10, 64)
+	c.Fence = store.Fence(n)
+	return err
 }
 
 // bothParked is how many tasks two claims have parked, and which if they return them.

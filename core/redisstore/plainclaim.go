@@ -81,11 +81,9 @@ func parsePlainClaim(partition int, reply []any) (store.Claim, error) {
 	if fence == "" {
 		return c, nil
 	}
-	n, err := strconv.ParseInt(fence, 10, 64)
-	if err != nil {
+	if parseFence(&c, fence) != nil {
 		return c, errMalformed
 	}
-	c.Fence = store.Fence(n)
 	agents, _ := reply[4].([]any)
 	dues, _ := reply[5].([]any)
 	lives, _ := reply[6].([]any)

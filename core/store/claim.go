@@ -120,6 +120,9 @@ type Claim struct {
 	// Unstamped reports that nothing was leased as the partition lacks the Stamp of the request: the store has lost those definitions. A claim
 	// that finds nothing due need not report it.
 	Unstamped bool
+	// Turns reports that tenants have taken turns, as more is due than this claim may take: when the next is due says little about who waits then. Only of
+	// a claim that has tasks.
+	Turns bool
 	// Ahead is until when due times were looked at for ClaimRequest.Ahead; zero if they were not, as something is out of the ordinary.
 	Ahead Millis
 }

@@ -23,7 +23,7 @@
 -- ARGV[11..] 1 for each kind with a handler: '+' kind; '~' most(5) kind, no more than so many; '-' kind, it is left where it is; and
 --            '=' lease ms '|' kind, for each that has another lease than ARGV[4]
 -- ARGV[..] 1 for each agent to visit; none: any agent
--- returns {now, next due of these agents or '', next end of a lease or '', fence or '', ? if the stamp is unknown, recovered, parked (or, if asked,
+-- returns {now, next due of these agents or '', next end of a lease or '', fence or '', behind a t if tenants took turns, ? if the stamp is unknown, recovered, parked (or, if asked,
 --          {parked, for each: agent, id, why: h held, k no handler, l a limit, b a budget}),
 --          {place, opaque of each task that is to be cancelled}, left, passed or '', {when each agent to visit is due or ''},
 --          {agent, profile of each that has one}, {bucket, end of its period of each budget that is used up by now},
@@ -478,4 +478,4 @@ if SERIAL then
   redis.call('HSET', base .. 'serial', unpack(taken))
 end
 count('running', #state_refs)
-return answer(fence, recovered, parked, tasks, told_to_end(state_refs, true))
+return answer(in_turn and TURNS .. fence or fence, recovered, parked, tasks, told_to_end(state_refs, true))

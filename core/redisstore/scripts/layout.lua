@@ -183,6 +183,8 @@ local LEAVES = 'l'
 local CLAIMED_SINCE = '*'
 -- In front of when a task last changed, in its state, and of the length of that.
 local SINCE = '='
+-- In front of the fence of a claim in which tenants took turns.
+local TURNS = 't'
 -- The fields of `laned` and `visits` that are not about a member or a tenant, and what is in front of a tenant.
 local LANED_TO = ''
 local VISITS = 'n'

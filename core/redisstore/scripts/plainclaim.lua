@@ -19,7 +19,7 @@
 -- ARGV[5] number of kinds; behind a - to take tasks ahead of their time too
 -- ARGV[6..] 1 for each kind with a handler: kind
 -- ARGV[..] 1 for each agent to visit; none: any agent. Or 3 for tasks ahead of their time: due within ms, most of them, lease of a claim with some, ms
--- returns {now} if something is out of the ordinary, else {now, next due of these agents or '', next end of a lease or '', fence or '',
+-- returns {now} if something is out of the ordinary, else {now, next due of these agents or '', next end of a lease or '', fence or '', behind a t if tenants took turns,
 --          {agent of each task}, {due of each}, {live of each; in front of one that is stored inline there is still an S}, {state of
 --          each, or none at all}, {when each agent to visit is due next or ''}, {agent, profile of each that has one} or
 --          nothing if the partition has none}
@@ -419,4 +419,4 @@ if #asked > 0 then
     if next_ ~= '' and (not task or tonumber(next_) < tonumber(task)) then task = next_ end
   end
 end
-return { there % 2 == 1 and -now or now, task or '', lease or '', fence, agents, dues, lives, states, asked, profiles }
+return { there % 2 == 1 and -now or now, task or '', lease or '', in_turn and TURNS .. fence or fence, agents, dues, lives, states, asked, profiles }

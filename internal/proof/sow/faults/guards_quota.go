@@ -126,6 +126,9 @@ var tenantGuards = []Guard{
 		Name: "lanes-of-urgent-in-memory", What: "a claim of urgent tasks alone takes the turns of tenants", Change: sow.Swap("c.r.Urgent || ", ""),
 	}, inMemory, "TestContract$/urgent_claims"},
 	{"53", sow.Fault{
+		Name: "partitions-in-turn", What: "a tenant waits behind all that is due for longer in other partitions", Change: sow.Never,
+	}, inDaemon, "TestATenantIsNotStarved$"},
+	{"53", sow.Fault{
 		Name: "lanes-passed-in-memory", What: "a picky claim looks at the same tenants for ever", Change: sow.Never,
 	}, inMemory, "TestContract$/tenants_and_a_picky"},
 	{"53", sow.Fault{
