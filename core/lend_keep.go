@@ -7,8 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/printing"
@@ -240,4 +245,68 @@ func (l *Lender) keptAs(t *Ticket, a *store.Extended) Kept {
 		}
 	}
 	return out
+}
+
+// announce stores what a worker runs that asks for runs, unless that was just done.
+func (l *Lender) announce(ctx context.Context, of *Loan) { l.report(ctx, of.Worker, of.Kinds, true) }
+
+// announceKept does so for workers that keep runs: one that is busy with long ones asks for no others, and is there all the same.
+func (l *Lender) announceKept(ctx context.Context, keeps []Keep) {
+	kinds := map[string][]string{}
+	for i := range keeps {
+		t := &keeps[i].Ticket
+		kinds[t.Worker] = append(kinds[t.Worker], t.Kind)
+	}
+	for worker, of := range kinds {
+		l.report(ctx, worker, slices.Compact(slices.Sorted(slices.Values(of))), false)
+	}
+}
+
+// report stores what a worker runs, unless that was just done. The kinds are all of them, or some: those that it has asked for here count then.
+func (l *Lender) report(ctx context.Context, worker string, kinds []string, all bool) {
+	if l.s.config.Presence == nil || worker == l.s.config.Name {
+		return
+	}
+	kinds, due := l.seen(worker, kinds, all)
+	if !due {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestLook)
+	defer cancel()
+	info, err := json.Marshal(model.Process{Name: worker, Kinds: kinds, At: l.s.base.StoreNow().Time()})
+	if err == nil {
+		err = l.s.config.Presence.Announce(ctx, tagOf(worker), info, base.AnnounceFor)
+	}
+	if err == nil { // for explain, when it is gone
+		err = l.s.config.Presence.Announce(ctx, base.LastTag+tagOf(strings.Join(kinds, " ")), info, base.LastFor)
+	}
+	if err != nil {
+		l.s.config.Logger.DebugContext(ctx, "cannot announce a worker in the store", slog.Any("err", err))
+	}
+}
+
+// sighting is when a worker was last reported, and with which kinds.
+type sighting struct {
+	at    time.Time
+	kinds []string
+}
+
+// seen notes that a worker is there. It returns its kinds, and whether they are to be reported now.
+func (l *Lender) seen(worker string, kinds []string, all bool) ([]string, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.s.config.Clock.Now()
+	maps.DeleteFunc(l.sightings, func(_ string, s sighting) bool { return now.Sub(s.at) >= base.AnnounceFor })
+	last, known := l.sightings[worker]
+	if known && !all {
+		kinds = last.kinds
+	}
+	if known && now.Sub(last.at) < base.LiveEvery {
+		return kinds, false
+	}
+	if l.sightings == nil {
+		l.sightings = map[string]sighting{}
+	}
+	l.sightings[worker] = sighting{now, kinds}
+	return kinds, true
 }

@@ -1,6 +1,6 @@
 package memstore
 
-// Lanes: whose turn it is among tenants, while more is due than one claim may take. See lanes.lua, which keeps as an index what is
+// Whose turn it is: by age, and in lanes among tenants while more is due than one claim may take. See lanes.lua, which keeps as an index what is
 // worked out here at each such claim.
 
 import (
@@ -223,4 +223,72 @@ func (v *visited) mayGive(share int) int {
 	n := min(max(1, l.gives/l.agents), l.free)
 	l.free -= n
 	return n
+}
+
+// calls are the agents that a claim has called on.
+type calls struct {
+	*claiming
+
+	many  []*visited // those that have several tasks
+	turns int
+	kept  int // room for agents with many
+}
+
+// on calls on one, and reports whether either as many agents have had a turn as there is room for tasks, or there is no room any more.
+func (c *calls) on(s *entry, l *lane) (full bool) {
+	turn, several := c.callOn(s)
+	if several {
+		c.many = append(c.many, &visited{agent: s.agent, since: s.agent.entry.visit, got: c.got[s.agent], lane: l})
+	}
+	if turn {
+		c.turns++
+	}
+	if turn && !several && l != nil {
+		l.gives--
+	}
+	return c.full()
+}
+
+func (c *calls) full() bool { return c.turns == c.r.Limit || c.room <= c.kept }
+
+// onTurn calls on those whose tenants have their turn, and returns the lane of each, and the agents whose tasks wait in queues from now on.
+func (c *calls) onTurn() (of map[*entry]*lane, spread map[*agent]bool) {
+	chosen, of := c.choose()
+	spread = map[*agent]bool{}
+	for _, s := range chosen {
+		if c.r.Serial && !s.agent.many && !s.agent.single() {
+			spread[s.agent] = true
+		}
+		if c.on(s, of[s]) {
+			break
+		}
+	}
+	c.kept = keptFor(c.many)
+	// guard: lanes-passed-in-memory
+	if c.picky && c.kept > 0 && c.full() {
+		c.passed = 1 // nothing is for this caller that has its turn: it goes on by age
+	}
+	return of, spread
+}
+
+// callOnAll takes the task of each agent that has one, and returns the agents that have several.
+func (c *claiming) callOnAll() []*visited {
+	all := &calls{claiming: c}
+	entries, more := c.entries()
+	of, spread := all.onTurn()
+	if all.full() {
+		return all.many
+	}
+	for i, s := range entries {
+		since := s.visit
+		// More may be due than was looked at.
+		if of[s] == nil && !spread[s.agent] && all.on(s, nil) || more && i == len(entries)-1 {
+			// Only a picky claim may have passed over work: any other has taken all that it saw.
+			if c.picky {
+				c.passed = since
+			}
+			break
+		}
+	}
+	return all.many
 }

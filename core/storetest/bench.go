@@ -3,6 +3,8 @@ package storetest
 // The bench that a test drives a store with: a clock to set, and calls that must succeed.
 
 import (
+	"fmt"
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -226,4 +228,122 @@ func (b *bench) stand(p place) {
 	}
 	p.put(b, "a", "1")
 	require.Equal(b, p.parked, b.one("a", "1").Parked)
+}
+
+// bench is what a test works with.
+// It is the *testing.T as well, so that its methods can fail the test.
+type bench struct {
+	*testing.T
+
+	clock *Clock
+	open  func(o Options) store.Store
+	store store.Store
+	// nonces counts the claims, each of which needs a nonce of its own.
+	nonces int
+}
+
+// with opens the store. Without options it has one partition, so that order is defined.
+func (b *bench) with(o Options) {
+	b.Helper()
+	if o.Partitions == 0 {
+		o.Partitions = 1
+	}
+	b.store = b.open(o)
+}
+
+// lease is the length of all leases here, unless a test is about it.
+const lease = 30 * time.Second
+
+// task is a submission that is due at once.
+func task(agent, id string) store.Submission {
+	return store.Submission{Agent: agent, ID: id, Kind: "k", Level: store.LevelLow, Body: []byte("body of " + id)}
+}
+
+// submit stores tasks, which must not be refused.
+func (b *bench) submit(tasks ...store.Submission) []store.Submitted {
+	b.Helper()
+	placed, err := b.store.Submit(b.Context(), tasks)
+	require.NoError(b, err)
+	require.Len(b, placed, len(tasks))
+	return placed
+}
+
+// request is a claim of any agent's tasks of kind k.
+func (b *bench) request(limit int) store.ClaimRequest {
+	b.nonces++
+	return store.ClaimRequest{Nonce: fmt.Sprintf("nonce%011d", b.nonces), Kinds: []string{"k"}, Limit: limit, Lease: lease}
+}
+
+// claimWith makes one claim.
+func (b *bench) claimWith(r store.ClaimRequest) store.Claim {
+	b.Helper()
+	claims, err := b.store.Claim(b.Context(), []store.ClaimRequest{r})
+	require.NoError(b, err)
+	require.Len(b, claims, 1)
+	return claims[0]
+}
+
+// claim claims up to a number of due tasks of kind k.
+func (b *bench) claim(limit int) store.Claim {
+	b.Helper()
+	return b.claimWith(b.request(limit))
+}
+
+// settle ends runs; what becomes of each is for the caller to check.
+func (b *bench) settle(runs ...store.Settlement) []store.Settled {
+	b.Helper()
+	out, err := b.store.Settle(b.Context(), runs)
+	require.NoError(b, err)
+	require.Len(b, out, len(runs))
+	return out
+}
+
+// complete settles all tasks of a claim.
+func (b *bench) complete(c store.Claim) {
+	b.Helper()
+	for _, t := range c.Tasks {
+		require.NoError(b, b.settle(complete(t))[0].Err)
+	}
+}
+
+// complete is the settlement of a run that went well.
+func complete(t store.Claimed) store.Settlement {
+	return store.Settlement{Run: t.Run, Kind: t.Kind, Verb: store.VerbComplete, Record: []byte("record of " + t.ID)}
+}
+
+// read is what the store says about tasks of one agent, all of which it is asked for by id.
+func (b *bench) read(agent string, ids ...string) []store.Stored {
+	b.Helper()
+	page, err := b.store.Get(b.Context(), store.Get{Agent: agent, IDs: ids})
+	require.NoError(b, err)
+	require.Len(b, page.Tasks, len(ids))
+	return page.Tasks
+}
+
+// status is the status of one task; empty if it does not exist.
+func (b *bench) status(agent, id string) store.Status {
+	b.Helper()
+	return b.read(agent, id)[0].Status
+}
+
+// stats are the counters without the time, which no test compares.
+func (b *bench) stats() store.Stats {
+	b.Helper()
+	st, err := b.store.Stats(b.Context())
+	require.NoError(b, err)
+	assert.NotZero(b, st.Now) // some ask the machine
+	st.Now = 0
+	return st
+}
+
+// now is the time of the store.
+func (b *bench) now() store.Millis { return store.Millis(b.clock.Now().UnixMilli()) }
+
+// names are agent/id of claimed tasks, in order.
+func names(c store.Claim) []string {
+	out := make([]string, len(c.Tasks))
+	for i, t := range c.Tasks {
+		out[i] = t.Agent + "/" + t.ID
+	}
+	return out
 }

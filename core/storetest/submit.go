@@ -320,3 +320,51 @@ func testSubmitNever(t *testing.T, b *bench) {
 		}
 	}
 }
+
+// testFirstState submits tasks with a state: a new task begins with it,
+// and one that exists keeps its own.
+func testFirstState(t *testing.T, b *bench) {
+	b.with(Options{})
+	with := func(id string, c store.Conflict) store.Submission {
+		s := task("a", id)
+		s.State, s.Conflict = []byte("state of "+id), c
+		return s
+	}
+	b.submit(with("1", store.ConflictKeep))
+	b.submit(with("2", store.ConflictFail), with("3", store.ConflictReplace), task("a", "4"))
+	kept := with("1", store.ConflictKeep)
+	kept.State = []byte("another")
+	b.submit(kept)
+	for i, task := range b.take("a/1", "a/2", "a/3", "a/4").Tasks {
+		want := []byte("state of " + task.ID)
+		if i == 3 {
+			want = nil
+		}
+		assert.Equal(t, want, task.State)
+		assert.Zero(t, task.Crashes)
+	}
+}
+
+// testConflictFail submits tasks that must not exist: waiting, running and
+// finished ones make the whole call fail.
+func testConflictFail(t *testing.T, b *bench) {
+	b.with(Options{Partitions: 4, Retention: time.Hour})
+	assert.True(t, b.submit(failing("a", "1"))[0].Created, "new")
+	b.submit(task("a", "2"))
+	for _, id := range []string{"1", "2"} { // alone, with others of its partition, and of other partitions
+		b.refused(id, failing("a", id))
+		b.refused(id, task("a", "3"), failing("a", id))
+		b.refused(id, failing("b", "1"), failing("c", "1"), failing("a", id), failing("d", "1"), task("e", "1"))
+	}
+	assert.Equal(t, int64(2), b.stats().Submitted, "all or nothing")
+	r := b.request(1)
+	r.Partition = store.PartitionOf("a", 4)
+	c := b.claimWith(r)
+	b.refused("1", failing("a", "1"))
+	b.complete(c)
+	b.refused("1", failing("a", "1"))
+	b.clock.Advance(time.Hour)
+	assert.True(t, b.submit(failing("a", "1"))[0].Created, "what is forgotten is not there")
+	placed := b.submit(failing("a", "4"), failing("b", "1"), task("a", "1"))
+	assert.Equal(t, [3]bool{true, true, false}, [3]bool{placed[0].Created, placed[1].Created, placed[2].Created})
+}
