@@ -67,7 +67,7 @@ func (t *target) suspects(now time.Time) bool {
 func (s *seen) due() store.Millis { return base.Earlier(s.next, s.settled) }
 
 // place is its place among partitions that are due, those first that come first. Where tenants take turns partitions do, too: what is due in one for
-// longest is of whoever has most, so that by age alone a tenant in another one would wait behind all of it.
+// longest is of the tenant that has most, so that by age alone another one, in another partition, would wait behind all of it.
 func (t *target) place(turns bool) store.Millis {
 	// guard: partitions-in-turn
 	if turns {
