@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,8 +48,13 @@ func TestTheFunctionBooksItsNextCall(t *testing.T) {
 	time.Sleep(time.Until(w.task("soon").Due.Add(10 * time.Millisecond)))
 	message(booked)
 	assert.Equal(t, core.StatusCompleted, w.task("soon").Status)
-	assert.Contains(t, <-messages, `{"kind":"tick","at":"`, "a guard before it starts anything")
-	assert.Contains(t, <-messages, "at(", "a schedule for what is due in an hour")
+	guard := <-messages
+	assert.Contains(t, guard, `{"kind":"tick","at":"`, "a guard before it starts anything")
+	last := <-messages
+	for strings.Contains(last, `{"kind":"tick","at":"`) { // where a run takes long, a guard follows the first
+		last = <-messages
+	}
+	assert.Contains(t, last, "at(", "a schedule for what is due in an hour")
 	assert.Empty(t, messages)
 }
 

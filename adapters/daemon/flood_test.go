@@ -93,8 +93,8 @@ func (f *flood) book(t *testing.T, id string, within time.Duration) {
 }
 
 // steps is about how many times a process and Redis wait for one another between the end of a run and the start of the next
-// in its slot: the outcome, a look, a claim, and the goroutines on the way.
-const steps = 5
+// in its slot: the outcome, a look, a claim, and the goroutines on the way; a step of a run takes up to twice as long as a PING.
+const steps = 10
 
 // started checks that as many tasks of strangers have started as there should, 99 in 100 of them within a handler's time
 // and 100 ms, and that the slots were never idle. Each step may be as late as whatever else happens on the machine makes it.

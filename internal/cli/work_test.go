@@ -160,8 +160,8 @@ func TestWorkGivesBack(t *testing.T) {
 	w := at.work(`echo 'duly-progress: 1' >&3; [ "$DULY_TASK_ID" = slow ] && exec sleep 60; sleep 1`, "--concurrency", "2", "--grace", "3s")
 	at.submit("slow")
 	at.submit("quick")
-	for _, id := range []string{"slow", "quick"} {
-		at.becomes(id, func(t *core.TaskInfo) bool { return t.Status == core.StatusInProgress })
+	for _, id := range []string{"slow", "quick"} { // their programs run: a worker that stops before it has an answer gives back what is in it
+		at.becomes(id, func(t *core.TaskInfo) bool { return len(t.Progress) > 0 })
 	}
 	code, took := w.stop(t, syscall.SIGTERM)
 	assert.Equal(t, 0, code, w.log())
