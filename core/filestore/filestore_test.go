@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
+	"github.com/seed-6f6f2c11/duly/core/storetest/equal"
 )
 
 var ctx = context.Background()
@@ -50,9 +51,9 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// equal drives a store in a folder and one in memory with the same calls. Then the calls are made again from the journal, twice, and each state is compared
+// same drives a store in a folder and one in memory with the same calls. Then the calls are made again from the journal, twice, and each state is compared
 // byte by byte, as is that which a snapshot gives.
-func equal(t *testing.T, o storetest.Options, data []byte) int {
+func same(t *testing.T, o storetest.Options, data []byte) int {
 	t.Helper()
 	clock := storetest.NewClock()
 	c := configOf(t.TempDir(), clock, o)
@@ -61,7 +62,7 @@ func equal(t *testing.T, o storetest.Options, data []byte) int {
 	})
 	s, err := filestore.Open(c)
 	require.NoError(t, err)
-	n := storetest.Equal(t, clock, mem, s, data)
+	n := equal.Stores(t, clock, mem, s, data)
 	state := filestore.State(s)
 	filestore.Abandon(s)
 	for range 2 {
@@ -82,5 +83,5 @@ func equal(t *testing.T, o storetest.Options, data []byte) int {
 
 func TestEqualToMemory(t *testing.T) {
 	t.Parallel()
-	storetest.Sequences(t, equal)
+	equal.Sequences(t, same)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
+	"github.com/seed-6f6f2c11/duly/core/storetest/equal"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -442,7 +443,7 @@ func TestRepartitionOfRandomStores(t *testing.T) {
 			o := storetest.Options{Partitions: []int{1, 2, 8}[seed%3], Retention: 20 * 365 * 24 * time.Hour, Kept: []int{0, 4}[seed%2]}
 			mem := memstore.New(memstore.Config{Partitions: o.Partitions, Retention: o.Retention, Kept: o.Kept, Clock: clock})
 			held := still(t, redisstore.Config{URL: srv.URL}, clock, false, o)
-			storetest.Equal(t, clock, mem, held, storetest.Random(seed, 3000))
+			equal.Stores(t, clock, mem, held, equal.Random(seed, 3000))
 			c := srv.Client(t)
 			for _, tag := range redisstore.Tags(o.Partitions) { // from now on time passes
 				require.NoError(t, c.Del(t.Context(), held.Prefix()+"{"+tag+"}:time").Err())

@@ -13,14 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
 
 // agents are all agents, read a page at a time, by name.
 // A page may repeat an agent that an earlier one had, as the store may change
 // while it is read; none may be left out.
-func (b *bench) agents(limit int) []store.AgentStats {
+func (b *sight) agents(limit int) []store.AgentStats {
 	b.Helper()
-	out := allAgents(b.T, b.store, limit)
+	out := whole.Agents(b.T, b.store, limit)
 	slices.SortFunc(out, func(a, b store.AgentStats) int { return strings.Compare(a.Agent, b.Agent) })
 	return slices.Compact(out)
 }

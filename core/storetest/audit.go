@@ -10,35 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
-
-// audit looks at all tasks of a store and returns how many there are. None may be where nothing finds it again.
-// Each partition is audited to its end, with a bound on the pages: a cursor
-// that runs in a circle is a fault too.
-func audit(t *testing.T, s store.Store) int {
-	t.Helper()
-	tasks := 0
-	for p := range s.Partitions() {
-		for cursor, n := "", 0; ; n++ {
-			require.Less(t, n, 1000, "an audit that never ends")
-			pages, err := s.Audit(t.Context(), []store.AuditPage{{Partition: p, Cursor: cursor}})
-			require.NoError(t, err)
-			found := pages[0]
-			require.Empty(t, found.Faults)
-			tasks += found.Tasks
-			if cursor = found.Next; cursor == "" {
-				break
-			}
-		}
-	}
-	return tasks
-}
 
 // testAudit has tasks in every place where they can be.
 // A task can wait, run, be parked for want of a handler, be held, or be lost by a process that died.
 func testAudit(t *testing.T, b *bench) {
 	b.with(Options{})
-	assert.Zero(t, audit(t, b.store))
+	assert.Zero(t, whole.Audit(t, b.store))
 	for _, agent := range []string{"a", "b", "c", "d"} {
 		b.submit(task(agent, "1"))
 	}
@@ -51,13 +30,13 @@ func testAudit(t *testing.T, b *bench) {
 	r := b.request(10)
 	assert.Equal(t, []string{"a/1"}, names(b.claimWith(r)))
 	require.EqualValues(t, [2]int64{5, 3}, [2]int64{b.stats().Parked, b.stats().Held})
-	assert.Equal(t, 8, audit(t, b.store), "they run, wait, and are parked for two reasons")
+	assert.Equal(t, 8, whole.Audit(t, b.store), "they run, wait, and are parked for two reasons")
 
 	b.unhold(store.Target{Agent: "b"})
 	b.hold(store.Target{}, store.When{})
 	b.clock.Advance(2 * time.Minute)
-	assert.Equal(t, 8, audit(t, b.store), "a lease and a hold have run out")
+	assert.Equal(t, 8, whole.Audit(t, b.store), "a lease and a hold have run out")
 	b.unhold(store.Target{})
 	b.take("a/1", "b/1", "d/1")
-	assert.Equal(t, 8, audit(t, b.store))
+	assert.Equal(t, 8, whole.Audit(t, b.store))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
 // within is a task that is due after some time.
@@ -26,55 +27,40 @@ func about(id string) store.Submission { return store.Submission{Agent: "a", ID:
 
 // effect is what the one request of a call did.
 // Most calls of the contract are about one request. Those for several are tested apart.
-func (b *bench) effect(effects []store.Effect, err error) store.Effect {
+func (b *desk) effect(effects []store.Effect, err error) store.Effect {
 	b.Helper()
 	require.NoError(b, err)
 	require.Len(b, effects, 1)
 	return effects[0]
 }
 
-// deletion forgets a task as it was submitted, and replay puts it back.
-// A deletion and a replay name the task as its submission did.
-func deletion(s store.Submission) store.Deletion {
-	return store.Deletion{Agent: s.Agent, ID: s.ID, Group: s.Group}
-}
-
-func replay(s store.Submission) store.Replay {
-	return store.Replay{Agent: s.Agent, ID: s.ID, Kind: s.Kind, Group: s.Group, Key: s.Key, Level: s.Level, Body: s.Body, State: s.State}
-}
-
-// touching notes that something happened for a task as it would be submitted.
-func touching(s store.Submission, p store.Pulse) store.Touch {
-	return store.Touch{Agent: s.Agent, ID: s.ID, Kind: s.Kind, Level: s.Level, Body: s.Body, Pulse: p}
-}
-
 // delete forgets one task.
-func (b *bench) delete(s store.Submission) store.Effect {
+func (b *desk) delete(s store.Submission) store.Effect {
 	b.Helper()
-	return b.effect(b.store.Delete(b.Context(), []store.Deletion{deletion(s)}))
+	return b.effect(b.store.Delete(b.Context(), []store.Deletion{given.Deletion(s)}))
 }
 
 // cancelled sends one order to cancel.
-func (b *bench) cancelled(c store.Cancellation) store.Effect {
+func (b *desk) cancelled(c store.Cancellation) store.Effect {
 	b.Helper()
 	return b.effect(b.store.Cancel(b.Context(), []store.Cancellation{c}))
 }
 
 // held sets one hold, which may be refused.
-func (b *bench) held(h store.Hold) store.Effect {
+func (b *desk) held(h store.Hold) store.Effect {
 	b.Helper()
 	return b.effect(b.store.Hold(b.Context(), []store.Hold{h}))
 }
 
 // hold sets a hold that must take effect.
-func (b *bench) hold(target store.Target, until store.When) {
+func (b *desk) hold(target store.Target, until store.When) {
 	b.Helper()
 	h := store.Hold{Target: target, Note: []byte("why"), Until: until}
 	require.Equal(b, store.Effect{Code: store.EffectDone}, b.held(h))
 }
 
 // unhold ends one hold, and says whether it existed.
-func (b *bench) unhold(target store.Target) store.EffectCode {
+func (b *desk) unhold(target store.Target) store.EffectCode {
 	b.Helper()
 	return b.effect(b.store.Unhold(b.Context(), []store.Target{target})).Code
 }
@@ -90,13 +76,13 @@ func (b *bench) extend(f store.Fence, p ...store.Progress) store.Extended {
 
 // look is when there is work for kind k; zero for never.
 // It is a look at the only partition that the bench has.
-func (b *bench) look() store.Millis {
+func (b *sight) look() store.Millis {
 	b.Helper()
 	return b.lookWith(store.LookRequest{Kinds: []string{"k"}}).NextDue
 }
 
 // lookWith makes one look.
-func (b *bench) lookWith(r store.LookRequest) store.Look {
+func (b *sight) lookWith(r store.LookRequest) store.Look {
 	b.Helper()
 	looks, err := b.store.Look(b.Context(), []store.LookRequest{r})
 	require.NoError(b, err)
@@ -133,7 +119,7 @@ func (b *bench) take(want ...string) store.Claim {
 }
 
 // one is a task, explained.
-func (b *bench) one(agent, id string) store.Stored {
+func (b *sight) one(agent, id string) store.Stored {
 	b.Helper()
 	page, err := b.store.Get(b.Context(), store.Get{Agent: agent, IDs: []string{id}, Explain: true})
 	require.NoError(b, err)
@@ -142,7 +128,7 @@ func (b *bench) one(agent, id string) store.Stored {
 }
 
 // group are the counts of a group of agent a.
-func (b *bench) group(name string) store.GroupCounts {
+func (b *sight) group(name string) store.GroupCounts {
 	b.Helper()
 	counts, err := b.store.Group(b.Context(), "a", name)
 	require.NoError(b, err)
@@ -151,7 +137,7 @@ func (b *bench) group(name string) store.GroupCounts {
 
 // kind are the counters of a kind; empty if there are none.
 // Every counter is zero in it.
-func (b *bench) kind(name string) store.KindStats {
+func (b *sight) kind(name string) store.KindStats {
 	b.Helper()
 	for _, k := range b.stats().Kinds {
 		if k.Kind == name {
@@ -230,14 +216,22 @@ func (b *bench) stand(p place) {
 	require.Equal(b, p.parked, b.one("a", "1").Parked)
 }
 
-// bench is what a test works with.
-// It is the *testing.T as well, so that its methods can fail the test.
-type bench struct {
+// sight is what a test sees of a store, and the time there. It is the *testing.T as well, so that its methods can fail the test.
+type sight struct {
 	*testing.T
 
 	clock *Clock
-	open  func(o Options) store.Store
 	store store.Store
+}
+
+// desk is sight and what operators and senders order: calls that belong to no run.
+type desk struct{ sight }
+
+// bench is what a test works with: a desk, and the calls of a process that submits and runs tasks.
+type bench struct {
+	desk
+
+	open func(o Options) store.Store
 	// nonces counts the claims, each of which needs a nonce of its own.
 	nonces int
 }
@@ -312,7 +306,7 @@ func complete(t store.Claimed) store.Settlement {
 }
 
 // read is what the store says about tasks of one agent, all of which it is asked for by id.
-func (b *bench) read(agent string, ids ...string) []store.Stored {
+func (b *sight) read(agent string, ids ...string) []store.Stored {
 	b.Helper()
 	page, err := b.store.Get(b.Context(), store.Get{Agent: agent, IDs: ids})
 	require.NoError(b, err)
@@ -321,13 +315,13 @@ func (b *bench) read(agent string, ids ...string) []store.Stored {
 }
 
 // status is the status of one task; empty if it does not exist.
-func (b *bench) status(agent, id string) store.Status {
+func (b *sight) status(agent, id string) store.Status {
 	b.Helper()
 	return b.read(agent, id)[0].Status
 }
 
 // stats are the counters without the time, which no test compares.
-func (b *bench) stats() store.Stats {
+func (b *sight) stats() store.Stats {
 	b.Helper()
 	st, err := b.store.Stats(b.Context())
 	require.NoError(b, err)
@@ -337,7 +331,7 @@ func (b *bench) stats() store.Stats {
 }
 
 // now is the time of the store.
-func (b *bench) now() store.Millis { return store.Millis(b.clock.Now().UnixMilli()) }
+func (b *sight) now() store.Millis { return store.Millis(b.clock.Now().UnixMilli()) }
 
 // names are agent/id of claimed tasks, in order.
 func names(c store.Claim) []string {

@@ -14,7 +14,7 @@ import (
 )
 
 // budget sets a budget by the clock of UTC.
-func (b *bench) budget(about store.BudgetTarget, amount float64, then store.Then) store.BudgetUse {
+func (b *desk) budget(about store.BudgetTarget, amount float64, then store.Then) store.BudgetUse {
 	b.Helper()
 	set := store.Budget{About: about, Amount: store.AmountOf(amount), Zone: "UTC", Clock: store.Clock{{}}, Then: then, Note: []byte("a|b")}
 	assert.Equal(b, store.EffectDone, b.effect(b.store.Budget(b.Context(), []store.BudgetChange{{Budget: set}})).Code)
@@ -22,7 +22,7 @@ func (b *bench) budget(about store.BudgetTarget, amount float64, then store.Then
 	return b.used()[0]
 }
 
-func (b *bench) used() []store.BudgetUse {
+func (b *sight) used() []store.BudgetUse {
 	b.Helper()
 	all, err := b.store.Budgets(b.Context())
 	require.NoError(b, err)

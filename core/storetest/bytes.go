@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
 // heavy is a task with a body of some KiB.
@@ -21,14 +22,14 @@ func heavy(agent, id string, kib int) store.Submission {
 }
 
 // tooHeavy demands that a submit is refused, as an agent would have too many bytes.
-func (b *bench) tooHeavy(tasks ...store.Submission) {
+func (b *desk) tooHeavy(tasks ...store.Submission) {
 	b.Helper()
 	_, err := b.store.Submit(b.Context(), tasks)
 	b.isTooHeavy(err)
 }
 
 // isTooHeavy demands that an error is about the bytes of agent a.
-func (b *bench) isTooHeavy(err error) {
+func (b *sight) isTooHeavy(err error) {
 	b.Helper()
 	var limit *store.LimitError
 	require.ErrorAs(b, err, &limit)
@@ -54,7 +55,7 @@ func testMaxBytes(t *testing.T, b *bench) {
 	}
 	b.tooHeavy(heavy("a", "3", 4))
 	// Touch has the same limit as Submit.
-	_, err := b.store.Touch(b.Context(), []store.Touch{touching(heavy("a", "4", 50), store.Pulse{})})
+	_, err := b.store.Touch(b.Context(), []store.Touch{given.Touching(heavy("a", "4", 50), store.Pulse{})})
 	b.isTooHeavy(err)
 }
 

@@ -12,30 +12,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/given"
+	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
 
-// find reads all pages of a query, and returns what they have.
-func find(t *testing.T, s store.Store, q store.Find) []store.Stored {
-	t.Helper()
-	var all []store.Stored
-	everyPage(t, func(after string) (string, error) {
-		q.After = after
-		page, err := s.Find(t.Context(), q)
-		require.LessOrEqual(t, len(page.Tasks), q.Limit)
-		all = append(all, page.Tasks...)
-		return page.Next, err
-	})
-	return all
-}
-
 // found are the tasks at a place as agent/id, however long the pages are.
-func (b *bench) found(q store.Find) []string {
+func (b *sight) found(q store.Find) []string {
 	b.Helper()
 	var first []string
 	for i, limit := range []int{1000, 2, 1} {
 		q.Limit = limit
 		names := []string{}
-		for _, t := range find(b.T, b.store, q) {
+		for _, t := range whole.Find(b.T, b.store, q) {
 			names = append(names, t.Agent+"/"+t.ID)
 		}
 		if i == 0 {
@@ -68,14 +56,14 @@ func testFindFailed(t *testing.T, b *bench) {
 	b.finish("fine", store.VerbComplete)
 	b.finish("ended", store.VerbCancel)
 	assert.Equal(t, []string{"c:d/1", "a/2", "b/1", "a/1"}, failed())
-	whole := find(t, b.store, store.Find{Place: store.PlaceFailed, Limit: 10})
+	whole := whole.Find(t, b.store, store.Find{Place: store.PlaceFailed, Limit: 10})
 	assert.Equal(t, store.StatusFailed, whole[3].Status)
 	assert.Equal(t, begun, whole[3].Finished)
 	assert.Equal(t, "1", string(whole[3].Record))
 	assert.Equal(t, []string{"a/2", "b/1"}, b.found(store.Find{Place: store.PlaceFailed, Since: begun + 1, Until: begun + 3}))
 	assert.Empty(t, b.found(store.Find{Place: store.PlaceFailed, Since: begun + 4}))
 
-	effects, err := b.store.Replay(t.Context(), []store.Replay{replay(task("b", "1"))})
+	effects, err := b.store.Replay(t.Context(), []store.Replay{given.Replay(task("b", "1"))})
 	require.NoError(t, err)
 	require.Equal(t, store.EffectDone, effects[0].Code)
 	assert.Equal(t, []string{"c:d/1", "a/2", "a/1"}, failed(), "what is replayed is none")
@@ -110,21 +98,13 @@ func testFindRunning(t *testing.T, b *bench) {
 	want := append(names(first), names(second)...)
 	slices.Sort(want[:3])
 	assert.Equal(t, want, running(), "those whose lease ends first come first")
-	whole := find(t, b.store, store.Find{Place: store.PlaceRunning, Limit: 2})
-	got := b.explained(whole[3].Agent, whole[3].ID)
+	whole := whole.Find(t, b.store, store.Find{Place: store.PlaceRunning, Limit: 2})
+	got := b.one(whole[3].Agent, whole[3].ID)
 	assert.Equal(t, got.Lease, whole[3].Lease)
 	assert.Equal(t, got.Holder, whole[3].Holder)
 	assert.NotEmpty(t, got.Holder)
 	b.complete(first)
 	assert.Equal(t, names(second), running())
-}
-
-// explained is a task with who holds it.
-func (b *bench) explained(agent, id string) store.Stored {
-	b.Helper()
-	found, err := b.store.Get(b.Context(), store.Get{Agent: agent, IDs: []string{id}, Explain: true})
-	require.NoError(b, err)
-	return found.Tasks[0]
 }
 
 // testFindOverdue asks for what is due and waits: of agents with one, with few and with many tasks.

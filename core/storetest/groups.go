@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 	"github.com/seed-6f6f2c11/duly/internal/race"
 )
 
@@ -138,7 +139,7 @@ func testGroupsRandom(_ *testing.T, b *bench) {
 			b.delete(s)
 		}
 		r.check(round)
-		audit(b.T, b.store)
+		whole.Audit(b.T, b.store)
 		b.clock.Advance(time.Hour)
 	}
 }
@@ -187,7 +188,7 @@ func testGroupMoved(t *testing.T, b *bench) {
 			}
 			assert.Equal(t, store.GroupCounts{}, b.group("g"), "%s to %q", end, to)
 			assert.Equal(t, store.GroupCounts{}, b.group("i"), end)
-			audit(t, b.store)
+			whole.Audit(t, b.store)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
 // finish takes a task of agent a from its submit to its end. Each ends in a millisecond of its own.
@@ -27,7 +28,7 @@ func (b *bench) finish(id string, verb store.Verb) {
 
 // kept are the ids of agent a's tasks that a listing shows.
 // A listing has records only: what was dropped is known by its id alone.
-func (b *bench) kept() []string {
+func (b *sight) kept() []string {
 	b.Helper()
 	page, err := b.store.List(b.Context(), store.List{Agent: "a", Limit: 1000})
 	require.NoError(b, err)
@@ -39,7 +40,7 @@ func (b *bench) kept() []string {
 }
 
 // drop deletes a task of agent a.
-func (b *bench) drop(id string) store.EffectCode {
+func (b *desk) drop(id string) store.EffectCode {
 	b.Helper()
 	return b.delete(task("a", id)).Code
 }
@@ -112,7 +113,7 @@ func testKeptBytesDeleted(t *testing.T, b *bench) {
 		require.Equal(t, store.EffectDone, b.drop(id))
 	}
 	b.finishLarge("again", store.VerbFail, 60)
-	_, err := b.store.Replay(t.Context(), []store.Replay{replay(task("a", "again"))})
+	_, err := b.store.Replay(t.Context(), []store.Replay{given.Replay(task("a", "again"))})
 	require.NoError(t, err)
 	require.NoError(t, b.settle(store.Settlement{Run: b.claim(1).Tasks[0].Run, Verb: store.VerbFail})[0].Err)
 	b.finishLarge("last", store.VerbFail, 60)
@@ -172,7 +173,7 @@ func testDroppedIsKnown(t *testing.T, b *bench) {
 		assert.Empty(t, b.read("b", id)[0].Status, "another agent's is another task")
 	}
 	// A dead letter without its record has no payload to run with.
-	effects, err := b.store.Replay(b.Context(), []store.Replay{replay(task("a", "dead"))})
+	effects, err := b.store.Replay(b.Context(), []store.Replay{given.Replay(task("a", "dead"))})
 	require.NoError(t, err)
 	assert.Zero(t, effects[0].Code, "there is nothing left to replay")
 	assert.Equal(t, store.StatusFailed, b.status("a", "dead"))
@@ -244,7 +245,7 @@ func testDeletedMakesRoom(t *testing.T, b *bench) {
 	for i := range 4 {
 		b.finish(fmt.Sprint("dead", i), store.VerbFail)
 	}
-	effects, err := b.store.Replay(b.Context(), []store.Replay{replay(task("a", "dead0"))})
+	effects, err := b.store.Replay(b.Context(), []store.Replay{given.Replay(task("a", "dead0"))})
 	require.NoError(t, err)
 	require.Equal(t, store.EffectDone, effects[0].Code)
 	b.complete(b.claim(1))

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
 
 // holdable are holds of every kind of scope that task a/1 with the key is in.
@@ -342,7 +343,7 @@ func testHoldBySettlement(t *testing.T, b *bench) {
 // testPauses has holds of all scopes, some of which end.
 func testPauses(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 4})
-	assert.Empty(t, allPauses(t, b.store, 10))
+	assert.Empty(t, whole.Pauses(t, b.store, 10))
 	b.submit(keyed())
 	since := b.now()
 	want := []store.Held{}
@@ -362,10 +363,10 @@ func testPauses(t *testing.T, b *bench) {
 		want = append(want, h)
 	}
 	for _, limit := range []int{1, 7, 1000} {
-		assert.ElementsMatch(t, want, allPauses(t, b.store, limit), limit)
+		assert.ElementsMatch(t, want, whole.Pauses(t, b.store, limit), limit)
 	}
 	b.clock.Advance(time.Minute)
 	b.unhold(store.Target{Kind: "k"})
 	left := slices.DeleteFunc(want, func(h store.Held) bool { return h.Until != 0 || h.Target.Kind != "" })
-	assert.ElementsMatch(t, left, allPauses(t, b.store, 50), "those that have ended are not in force, seen by a claim or not")
+	assert.ElementsMatch(t, left, whole.Pauses(t, b.store, 50), "those that have ended are not in force, seen by a claim or not")
 }

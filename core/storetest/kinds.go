@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
 // counts demands how many tasks of kind k are live, and how many of them run.
 // Both counters of the kind and those of the store have to agree.
-func (b *bench) counts(live, running int64, why string) {
+func (b *sight) counts(live, running int64, why string) {
 	b.Helper()
 	k := b.kind("k")
 	assert.Equal(b, [2]int64{live, running}, [2]int64{k.Live, k.Running}, why)
@@ -50,7 +51,7 @@ func testKindsLive(t *testing.T, b *bench) {
 	}
 	// A replay counts once, however often it is asked for.
 	failed := c.Tasks[2]
-	again := []store.Replay{replay(task(failed.Agent, failed.ID))}
+	again := []store.Replay{given.Replay(task(failed.Agent, failed.ID))}
 	b.effect(b.store.Replay(b.Context(), again))
 	b.counts(1, 0, "replay")
 	b.effect(b.store.Replay(b.Context(), again))

@@ -12,10 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
 
 // limit sets a limit.
-func (b *bench) limit(about store.LimitTarget, runs int, rate ...any) store.EffectCode {
+func (b *desk) limit(about store.LimitTarget, runs int, rate ...any) store.EffectCode {
 	b.Helper()
 	l := store.Limit{About: about, Concurrency: runs}
 	if len(rate) > 0 {
@@ -24,7 +25,7 @@ func (b *bench) limit(about store.LimitTarget, runs int, rate ...any) store.Effe
 	return b.effect(b.store.Limit(b.Context(), []store.LimitChange{{Limit: l}})).Code
 }
 
-func (b *bench) lift(about store.LimitTarget) store.EffectCode {
+func (b *desk) lift(about store.LimitTarget) store.EffectCode {
 	b.Helper()
 	return b.effect(b.store.Limit(b.Context(), []store.LimitChange{{Limit: store.Limit{About: about}, Lift: true}})).Code
 }
@@ -194,7 +195,7 @@ func testLimitOperators(t *testing.T, b *bench) {
 	b.complete(second)
 	c := b.claim(10)
 	assert.Len(t, c.Tasks, 1)
-	assert.Equal(t, 2, audit(t, b.store), "and nothing is wrong")
+	assert.Equal(t, 2, whole.Audit(t, b.store), "and nothing is wrong")
 }
 
 // testLimitsAreBounded refuses one more than each claim can read, and changes one of them.

@@ -13,13 +13,13 @@ import (
 )
 
 // run makes one task due now.
-func (b *bench) run(agent, id string, queue bool) store.Effect {
+func (b *desk) run(agent, id string, queue bool) store.Effect {
 	b.Helper()
 	return b.effect(b.store.RunNow(b.Context(), []store.RunNow{{Agent: agent, ID: id, Queue: queue}}))
 }
 
 // cancel is a command to end task a/1 of group g, at the version that it has now.
-func (b *bench) cancel() store.Cancellation {
+func (b *desk) cancel() store.Cancellation {
 	b.Helper()
 	return store.Cancellation{
 		Agent: "a", ID: "1", Group: "g", Version: b.one("a", "1").Version, Record: []byte("record"), Order: []byte("told"),
@@ -27,7 +27,7 @@ func (b *bench) cancel() store.Cancellation {
 }
 
 // remove deletes a task of agent a.
-func (b *bench) remove(id, group string) store.EffectCode {
+func (b *desk) remove(id, group string) store.EffectCode {
 	b.Helper()
 	s := about(id)
 	s.Group = group

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
 // ofKind is a task of a kind that is due at once.
@@ -211,7 +212,7 @@ func testSerial(_ *testing.T, b *bench) {
 			require.NoError(b, b.settle(s)[0].Err)
 		},
 		"deleted": func(t store.Claimed) {
-			effects, err := b.store.Delete(b.Context(), []store.Deletion{deletion(store.Submission{Agent: t.Agent, ID: t.ID})})
+			effects, err := b.store.Delete(b.Context(), []store.Deletion{given.Deletion(store.Submission{Agent: t.Agent, ID: t.ID})})
 			require.NoError(b, err)
 			require.Equal(b, store.EffectDone, effects[0].Code)
 		},

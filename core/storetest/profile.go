@@ -4,8 +4,6 @@ package storetest
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,33 +11,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
 
 // profile sets the profile of an agent, as one that was seen as it was.
-func (b *bench) profile(agent, was, now string) store.EffectCode {
+func (b *desk) profile(agent, was, now string) store.EffectCode {
 	b.Helper()
 	return b.effect(b.store.Profile(b.Context(), []store.ProfileChange{{Agent: agent, Was: []byte(was), Now: []byte(now)}})).Code
 }
 
 // profileOf is the profile of an agent.
-func (b *bench) profileOf(agent string) string {
+func (b *sight) profileOf(agent string) string {
 	b.Helper()
 	p, err := b.store.ProfileOf(b.Context(), agent)
 	require.NoError(b, err)
 	return string(p)
-}
-
-// allProfiles are the profiles of all pages, sorted by agent, each once.
-func allProfiles(t *testing.T, s store.Store, limit int) []store.Profiled {
-	t.Helper()
-	var out []store.Profiled
-	everyPage(t, func(after string) (string, error) {
-		page, err := s.Profiles(t.Context(), store.PageOf{After: after, Limit: limit})
-		out = append(out, page.Profiles...)
-		return page.Next, err
-	})
-	slices.SortFunc(out, func(a, b store.Profiled) int { return strings.Compare(a.Agent, b.Agent) })
-	return slices.CompactFunc(out, func(a, b store.Profiled) bool { return a.Agent == b.Agent })
 }
 
 // testProfile changes profiles: each only as it was seen.
@@ -62,7 +48,7 @@ func testProfile(t *testing.T, b *bench) {
 		want = append(want, store.Profiled{Agent: agent, Profile: []byte(agent)})
 		require.Equal(t, store.EffectDone, b.profile(agent, "", agent))
 	}
-	assert.Equal(t, want, allProfiles(t, b.store, 3))
+	assert.Equal(t, want, whole.Profiles(t, b.store, 3))
 	_, err := b.store.Profiles(t.Context(), store.PageOf{Limit: 5})
 	require.NoError(t, err)
 }
@@ -213,7 +199,7 @@ func testReplanSooner(t *testing.T, b *bench) {
 	b.hold(store.Target{Agent: "a"}, store.When{})
 	assert.Equal(t, store.EffectDone, b.effect(b.store.RunNow(t.Context(), []store.RunNow{{Agent: "a", ID: "2"}})).Code)
 	assert.Equal(t, store.EffectRunning, replan("2", b.now().Add(time.Hour)), "somebody wants it to run now")
-	assert.Equal(t, 3, audit(t, b.store))
+	assert.Equal(t, 3, whole.Audit(t, b.store))
 }
 
 // testRemains drops the groups of an agent that have no live task, and the ids of its tasks whose records were dropped; those of others
@@ -242,7 +228,7 @@ func testRemains(t *testing.T, b *bench) {
 	require.True(t, b.one("a", "1").Dropped)
 	forget := func(groups ...string) {
 		t.Helper()
-		everyPage(t, func(after string) (string, error) {
+		whole.EachPage(t, func(after string) (string, error) {
 			return b.store.Forget(t.Context(), store.Remains{Agent: "a", Groups: groups, Cursor: after})
 		})
 	}
@@ -257,5 +243,5 @@ func testRemains(t *testing.T, b *bench) {
 	counts, err := b.store.Group(t.Context(), "b:*", "g")
 	require.NoError(t, err)
 	assert.EqualValues(t, 3, counts.Completed)
-	assert.Equal(t, 1, audit(t, b.store))
+	assert.Equal(t, 1, whole.Audit(t, b.store))
 }

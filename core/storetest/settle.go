@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/given"
+	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
 
 // testExtend keeps a lease alive for longer than it lasts, and shortens one. A
@@ -89,8 +91,8 @@ func testProgress(t *testing.T, b *bench) {
 	assert.Equal(t, 2, third.Tasks[0].Crashes, "progress does not hide that its process has died")
 	assert.Equal(t, []byte("more"), third.Tasks[0].State)
 	// A run that is given back has shown nothing.
-	given := store.Settlement{Run: third.Tasks[0].Run, Verb: store.VerbRelease, Due: store.When{At: third.Tasks[0].Due}, State: []byte("back")}
-	require.NoError(t, b.settle(given)[0].Err)
+	gave := store.Settlement{Run: third.Tasks[0].Run, Verb: store.VerbRelease, Due: store.When{At: third.Tasks[0].Due}, State: []byte("back")}
+	require.NoError(t, b.settle(gave)[0].Err)
 	third = b.claim(2)
 	assert.Equal(t, 2, third.Tasks[0].Crashes)
 	assert.Equal(t, []byte("back"), third.Tasks[0].State)
@@ -251,7 +253,7 @@ func testReplay(t *testing.T, b *bench) {
 	again := func(id string) store.Effect {
 		s := task("a", id)
 		s.Group = "g"
-		return b.effect(b.store.Replay(b.Context(), []store.Replay{replay(s)}))
+		return b.effect(b.store.Replay(b.Context(), []store.Replay{given.Replay(s)}))
 	}
 	fail := func(id string) {
 		s := task("a", id)
@@ -280,7 +282,7 @@ func testReplay(t *testing.T, b *bench) {
 
 	// A replayed activity task answers to activity again.
 	fail("3")
-	active := replay(task("a", "3"))
+	active := given.Replay(task("a", "3"))
 	active.Group, active.Activity = "g", true
 	b.effect(b.store.Replay(b.Context(), []store.Replay{active}))
 	assert.Equal(t, store.Touched{Due: b.now(), Reason: store.ReasonWaiting}, b.touch(pulse("a", "3")))
@@ -307,7 +309,7 @@ func testPages(t *testing.T, b *bench) {
 	require.NoError(t, b.settle(store.Settlement{Run: c.Tasks[1].Run, Verb: store.VerbFail})[0].Err)
 	require.NoError(t, b.settle(store.Settlement{Run: c.Tasks[2].Run, Verb: store.VerbCancel})[0].Err)
 	list := func(q store.List) (ids []string) {
-		everyTask(b.T, b.store, q, func(page store.Page) {
+		whole.EachTask(b.T, b.store, q, func(page store.Page) {
 			require.LessOrEqual(t, len(page.Tasks), q.Limit)
 			require.True(t, len(page.Tasks) > 0 || page.Next == "", "only the last page may be empty")
 			for _, s := range page.Tasks {
@@ -357,7 +359,7 @@ func testPageBytes(t *testing.T, b *bench) {
 	// Waiting tasks come first, then the finished ones.
 	var ids []string
 	var sizes []int
-	everyTask(t, b.store, store.List{Agent: "a", Limit: 1000}, func(page store.Page) {
+	whole.EachTask(t, b.store, store.List{Agent: "a", Limit: 1000}, func(page store.Page) {
 		size := 0
 		for _, s := range page.Tasks {
 			ids = append(ids, s.ID)
@@ -372,7 +374,7 @@ func testPageBytes(t *testing.T, b *bench) {
 	require.NoError(t, err)
 	assert.Len(t, all.Tasks, 11, "what is asked for by id is read whole")
 	n := 0
-	everyTask(t, b.store, store.List{Agent: "a", Limit: 6, Brief: true}, func(page store.Page) {
+	whole.EachTask(t, b.store, store.List{Agent: "a", Limit: 6, Brief: true}, func(page store.Page) {
 		for _, s := range page.Tasks {
 			n++
 			assert.Equal(t, store.Stored{Agent: "a", ID: s.ID, Status: s.Status, Cursor: s.Cursor}, s)

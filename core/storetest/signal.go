@@ -14,7 +14,7 @@ import (
 )
 
 // signal tells whoever waits for a key of agent a.
-func (b *bench) signal(key, payload string) store.Signalled {
+func (b *desk) signal(key, payload string) store.Signalled {
 	b.Helper()
 	out, err := b.store.Signal(b.Context(), []store.Signal{{Agent: "a", Key: key, Payload: []byte(payload), Keep: time.Hour}})
 	require.NoError(b, err)
@@ -22,7 +22,7 @@ func (b *bench) signal(key, payload string) store.Signalled {
 }
 
 // told is what a task of agent a was told; "-" for nothing yet.
-func (b *bench) told(id, key string) string {
+func (b *sight) told(id, key string) string {
 	b.Helper()
 	out, err := b.store.Heard(b.Context(), []store.Wait{{Agent: "a", ID: id, Key: key}})
 	require.NoError(b, err)

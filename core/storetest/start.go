@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
 // start claims with a task of the claim's own.
@@ -119,8 +120,8 @@ func ahead(b *bench) store.ClaimRequest {
 	return r
 }
 
-// given gives a run back that has not begun.
-func given(t store.Claimed) store.Settlement {
+// givenBack gives a run back that has not begun.
+func givenBack(t store.Claimed) store.Settlement {
 	return store.Settlement{Run: t.Run, Kind: t.Kind, Verb: store.VerbRelease, Due: store.When{At: t.Due}}
 }
 
@@ -135,7 +136,7 @@ func testAhead(t *testing.T, b *bench) {
 	assert.Equal(t, []store.Millis{begun, begun.Add(700 * time.Millisecond), begun.Add(time.Second)}, []store.Millis{c.Tasks[0].Due, c.Tasks[1].Due, c.Tasks[2].Due})
 	assert.Equal(t, [2]store.Millis{begun.Add(time.Second + time.Millisecond), begun.Add(2 * time.Second)}, [2]store.Millis{c.NextDue, c.NextLease})
 	assert.Empty(t, names(b.claimWith(ahead(b))), "they are leased")
-	b.ended(given(c.Tasks[1]))
+	b.ended(givenBack(c.Tasks[1]))
 	assert.Equal(t, begun.Add(700*time.Millisecond), b.one("b", "2").Due, "what is given back has its time")
 	assert.Empty(t, names(b.claim(10)))
 
@@ -168,7 +169,7 @@ func testAheadLeaves(t *testing.T, b *bench) {
 	b.submit(urgent, other, within(task("held", "1"), soon), within(task("held", "2"), soon), keyed)
 	b.hold(store.Target{Agent: "held"}, store.When{})
 	b.hold(store.Target{Key: "x"}, store.When{})
-	_, err := b.store.Touch(b.Context(), []store.Touch{touching(task("active", "1"), store.Pulse{Delay: soon})})
+	_, err := b.store.Touch(b.Context(), []store.Touch{given.Touching(task("active", "1"), store.Pulse{Delay: soon})})
 	require.NoError(t, err)
 	b.clock.Advance(100 * time.Millisecond)
 	assert.Empty(t, names(b.claimWith(ahead(b))))
@@ -203,7 +204,7 @@ func testAheadWithdrawn(t *testing.T, b *bench) {
 	due := c.Tasks[0].Due
 	assert.Equal(t, store.Effect{Code: store.EffectDone, Due: due}, b.held(store.Hold{Target: store.Target{Kind: "k"}}), "until then it may start")
 	withdrawn()
-	b.ended(given(c.Tasks[0]))
+	b.ended(givenBack(c.Tasks[0]))
 	b.clock.Advance(time.Second)
 	assert.Empty(t, names(b.claim(10)), "it is held")
 	assert.Equal(t, store.Effect{Code: store.EffectDone}, b.held(store.Hold{Target: store.Target{Agent: "a"}}), "no task that was claimed ahead can start any more")
@@ -218,5 +219,5 @@ func testAheadWithdrawn(t *testing.T, b *bench) {
 	assert.Equal(t, store.EffectOrdered, b.cancelled(store.Cancellation{Agent: "a", ID: "1", Version: b.one("a", "1").Version, Order: []byte("why")}).Code)
 	withdrawn()
 	var ending *store.EndingError
-	assert.ErrorAs(t, b.settle(given(c.Tasks[0]))[0].Err, &ending)
+	assert.ErrorAs(t, b.settle(givenBack(c.Tasks[0]))[0].Err, &ending)
 }

@@ -1,73 +1,27 @@
 // Package storetest is the contract of [store.Store] as tests. Every store runs all of them, under a clock that the tests
-// move; [Equal] drives two stores with the same calls and demands the same answers.
+// move. Package equal drives two stores with the same calls and demands the same answers.
 package storetest
 
 import (
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/beside"
+	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
-// Options are the settings of a store that the tests vary. Zero means the store's default.
-// Each test sets only what it is about.
-type Options struct {
-	Partitions int
-	Retention  time.Duration
-	Kept       int
-	KeptBytes  int
-	MaxTasks   int
-	MaxBytes   int
-}
+// Options are the settings of a store that the tests vary.
+type Options = given.Options
+
+// Clock is the clock of a store under test.
+type Clock = given.Clock
+
+// NewClock is a clock at some time in 2026.
+func NewClock() *Clock { return given.NewClock() }
 
 // Factory makes an empty store whose clock is the given one, and that lives as long as the test.
 // The store's own clock must follow the given one in every decision, also inside a script.
 type Factory func(t *testing.T, clock *Clock, o Options) store.Store
-
-// Clock is a store's clock that stands still until it is moved.
-// It never moves by itself, so that "a millisecond before" and "a millisecond after" can be tested.
-type Clock struct {
-	mu  sync.Mutex
-	now time.Time
-	// set are the listeners of OnSet.
-	set []func(now time.Time)
-}
-
-// NewClock is a clock at some time in 2026.
-// Any fixed time would do; one that is not now shows a store that reads another clock.
-func NewClock() *Clock {
-	return &Clock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-}
-
-// Now is the time.
-func (c *Clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-// AfterFunc is the machine's: stores drive no timers.
-func (*Clock) AfterFunc(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
-
-// Advance moves the clock on.
-func (c *Clock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-	// Under the lock, so that no reader sees a time that a store has not got yet.
-	for _, set := range c.set {
-		set(c.now)
-	}
-}
-
-// OnSet calls set with the time, now and whenever it changes: for stores whose clock is elsewhere.
-func (c *Clock) OnSet(set func(now time.Time)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.set = append(c.set, set)
-	set(c.now)
-}
 
 // contract are the tests, by name.
 // They run in parallel, each on a store of its own. docs/guarantees.md names some of
@@ -136,18 +90,11 @@ var contract = []struct {
 	{"look for some agents", testLookAgents},
 	{"a release with a state", testReleaseState},
 	{"processes", testPresence},
-	{"events that are followed", testFeed},
-	{"events that are lost", testFeedLost},
-	{"events that nobody follows any more", testFeedLapse},
 	{"output", testOutput},
 	{"output of several runs", testOutputOfRuns},
 	{"output of what is deleted", testOutputDeleted},
 	{"output of many tasks", testOutputOfMany},
 	{"output that is sent from elsewhere", testOutputSent},
-	{"alarms that are booked", testBooking},
-	{"alarms that are owed", testOwed},
-	{"alarms that are owed by a process without a clock", testOwedByWhoeverHasNoClock},
-	{"alarms that are wanted ever earlier", testGathered},
 	{"a signal", testSignal},
 	{"a signal to one wait", testSignalToOneWait},
 	{"a message sends one signal", testSignalOnce},
@@ -158,9 +105,6 @@ var contract = []struct {
 	{"a signal to many", testSignalMany},
 	{"the rest of a signal", testSignalRest},
 	{"a signal wakes", testSignalWakes},
-	{"messages", testMessages},
-	{"runs of the last day", testWindow},
-	{"hours, and what was measured", testHours},
 	{"a repeated claim", testNonce},
 	{"a repeated claim of what was replaced", testNonceReplaced},
 	{"expired leases", testRecover},
@@ -309,11 +253,12 @@ var contract = []struct {
 // A failure names the rule of the contract that is broken.
 func Run(t *testing.T, factory Factory) {
 	t.Helper()
+	beside.Run(t, factory)
 	for _, c := range contract {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			clock := NewClock()
-			c.test(t, &bench{T: t, clock: clock, open: func(o Options) store.Store { return factory(t, clock, o) }})
+			c.test(t, &bench{desk: desk{sight{T: t, clock: clock}}, open: func(o Options) store.Store { return factory(t, clock, o) }})
 		})
 	}
 }

@@ -133,8 +133,8 @@ func testBack(t *testing.T, b *bench) {
 	r.Agents = []string{"a", "d", "e"}
 	theirs := b.claimWith(r)
 	require.Len(t, theirs.Tasks, 3, "another process has begun these")
-	given := store.Settlement{Run: theirs.Tasks[2].Run, Verb: store.VerbRelease, Due: store.When{At: theirs.Tasks[2].Due}}
-	require.NoError(t, b.settle(given)[0].Err)
+	gave := store.Settlement{Run: theirs.Tasks[2].Run, Verb: store.VerbRelease, Due: store.When{At: theirs.Tasks[2].Due}}
+	require.NoError(t, b.settle(gave)[0].Err)
 	assert.Equal(t, 1, theirs.Tasks[0].Crashes)
 	require.NoError(t, b.settle(complete(theirs.Tasks[1]))[0].Err)
 	assert.Equal(t, store.EffectDone, b.delete(store.Submission{Agent: "c", ID: "1"}).Code)

@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
 // pulse is a touch that is quiet for a minute.
 // It throttles: later touches do not move the run.
 func pulse(agent, id string) store.Touch {
-	return touching(task(agent, id), store.Pulse{Delay: time.Minute})
+	return given.Touching(task(agent, id), store.Pulse{Delay: time.Minute})
 }
 
 // debounced is a touch whose run waits until a minute has passed without
@@ -28,7 +29,7 @@ func debounced(agent string) store.Touch {
 }
 
 // touch sends one touch, which must not be refused.
-func (b *bench) touch(t store.Touch) store.Touched {
+func (b *desk) touch(t store.Touch) store.Touched {
 	b.Helper()
 	out, err := b.store.Touch(b.Context(), []store.Touch{t})
 	require.NoError(b, err)

@@ -9,10 +9,11 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
 
 // changes checks that task a/1 has changed now, in whatever way it is read, and lets a minute pass.
-func (b *bench) changes(why string) {
+func (b *sight) changes(why string) {
 	b.Helper()
 	t := b.one("a", "1")
 	assert.Equal(b, b.now(), t.Updated, why)
@@ -23,7 +24,7 @@ func (b *bench) changes(why string) {
 			assert.Equal(b, t.Updated, page.Tasks[i].Updated, "%s: a list says the same", why)
 		}
 	}
-	for _, listed := range find(b.T, b.store, store.Find{Place: store.PlaceRunning, Limit: 100}) {
+	for _, listed := range whole.Find(b.T, b.store, store.Find{Place: store.PlaceRunning, Limit: 100}) {
 		if listed.ID == "1" {
 			assert.Equal(b, t.Updated, listed.Updated, "%s: a list of all agents says the same", why)
 		}

@@ -207,7 +207,7 @@ var rules = []rule{
 		about:      under("dulytest"),
 		transitive: true,
 		forbids: func(_, imported string) bool {
-			return is("core/storetest")(imported) || under("core/redisstore", "adapters", "handlers", "cmd", "sam", "examples",
+			return (under("core/storetest")(imported) && imported != "core/storetest/spy") || under("core/redisstore", "adapters", "handlers", "cmd", "sam", "examples",
 				"github.com/redis", "github.com/stretchr", "net/http")(imported)
 		},
 	},
@@ -627,7 +627,7 @@ func journals(importer, imported string) bool {
 
 // testSupport is code that is built for tests only, without being in _test files.
 func testSupport(path string) bool {
-	return is("core/storetest", "core/storetest/spy", "dulytest", "adapters/adaptertest", "internal/redistest", "internal/runtimeapi",
+	return is("core/storetest", "core/storetest/spy", "core/storetest/given", "core/storetest/whole", "core/storetest/beside", "core/storetest/equal", "dulytest", "adapters/adaptertest", "internal/redistest", "internal/runtimeapi",
 		"internal/verify", "internal/proof/sim", "internal/proof/sim/world", "internal/proof/sim/mutants")(path)
 }
 

@@ -17,7 +17,7 @@ import (
 func missingTests(t *testing.T, text string) (missing []string, named int) {
 	t.Helper()
 	var tests strings.Builder
-	for _, pattern := range []string{"core/*_test.go", "core/*/*.go", "core/*/*/*_test.go", "adapters/*/*_test.go", "handlers/*/*_test.go", "internal/*/*_test.go", "internal/proof/*/*_test.go"} {
+	for _, pattern := range []string{"core/*_test.go", "core/*/*.go", "core/*/*/*.go", "adapters/*/*_test.go", "handlers/*/*_test.go", "internal/*/*_test.go", "internal/proof/*/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, file := range files {

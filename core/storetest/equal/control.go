@@ -1,17 +1,18 @@
-package storetest
+package equal
 
-// Equal: the commands of operators, and signals.
+// The commands of operators, and signals.
 
 import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/given"
+	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
 
 // touch is about ids of its own, so that most of the tasks it meets are activity tasks.
@@ -25,11 +26,11 @@ func (d *driver) touch() {
 			id = 40 + id%3
 		}
 		s.ID, s.Kind, s.Level = fmt.Sprintf("t%02d", id), "k0", store.LevelLow
-		touches = append(touches, touching(s, store.Pulse{
+		touches = append(touches, given.Touching(s, store.Pulse{
 			Delay: time.Duration(d.pick(100)) * 50 * time.Millisecond, MaxWait: time.Duration(d.pick(100)) * 100 * time.Millisecond,
 			Debounce: d.pick(2) == 0,
 		}))
-		if quoted(d, &s); d.quotas != nil {
+		if d.quoted(&s); d.quotas != nil {
 			touches[len(touches)-1].Bound, touches[len(touches)-1].Mark = s.Bound, s.Mark
 		}
 		if d.pick(4) == 0 {
@@ -64,8 +65,8 @@ func (d *driver) order() {
 		rb, eb := d.b.Cancel(d.Context(), []store.Cancellation{cb})
 		d.same("cancel", ea, eb, ra, rb)
 	case 1:
-		ra, ea := d.a.Delete(d.Context(), []store.Deletion{deletion(s)})
-		rb, eb := d.b.Delete(d.Context(), []store.Deletion{deletion(s)})
+		ra, ea := d.a.Delete(d.Context(), []store.Deletion{given.Deletion(s)})
+		rb, eb := d.b.Delete(d.Context(), []store.Deletion{given.Deletion(s)})
 		d.same("delete", ea, eb, ra, rb)
 	default:
 		runs := []store.RunNow{{Agent: s.Agent, ID: s.ID, Group: s.Group, Queue: d.pick(2) == 0}}
@@ -82,9 +83,9 @@ func (d *driver) hold() {
 	switch d.pick(8) {
 	case 0:
 	case 1:
-		h.Target.Kind = equalKinds[d.pick(len(equalKinds))]
+		h.Target.Kind = kinds[d.pick(len(kinds))]
 	case 2:
-		h.Target.Key = equalKeys[2+d.pick(2)]
+		h.Target.Key = keys[2+d.pick(2)]
 	case 3, 4:
 		h.Target.Agent = d.agent()
 	default:
@@ -114,14 +115,14 @@ func (d *driver) hold() {
 // audit demands that both stores would find every task again, and have the same number.
 // audit fails the test by itself if either store finds a fault.
 func (d *driver) audit() {
-	require.Equal(d, audit(d.T, d.a), audit(d.T, d.b), "audit")
+	require.Equal(d, whole.Audit(d.T, d.a), whole.Audit(d.T, d.b), "audit")
 }
 
 // agents compares all agents, whatever the pages.
 // The order of a page is the store's business.
 func (d *driver) agents() {
 	all := func(s store.Store) []store.AgentStats {
-		out := allAgents(d.T, s, 2)
+		out := whole.Agents(d.T, s, 2)
 		slices.SortFunc(out, func(a, b store.AgentStats) int { return strings.Compare(a.Agent, b.Agent) })
 		return slices.CompactFunc(out, func(a, b store.AgentStats) bool { return a.Agent == b.Agent })
 	}
@@ -130,69 +131,15 @@ func (d *driver) agents() {
 
 // pauses compares all holds in force.
 func (d *driver) pauses() {
-	require.Equal(d, allPauses(d.T, d.a, 2), allPauses(d.T, d.b, 2), "pauses")
+	require.Equal(d, whole.Pauses(d.T, d.a, 2), whole.Pauses(d.T, d.b, 2), "pauses")
 }
 
-// everyPage reads pages until the last one: read is given where one begins, and returns where the next one does.
-// The bound is far beyond any test's number of pages.
-func everyPage(t *testing.T, read func(after string) (next string, err error)) {
-	t.Helper()
-	after := ""
-	for range 10_000 {
-		next, err := read(after)
-		require.NoError(t, err)
-		if after = next; after == "" {
-			return
-		}
-	}
-	require.Fail(t, "the pages have no end")
-}
-
-// everyTask reads all pages of a list.
-func everyTask(t *testing.T, s store.Store, q store.List, add func(store.Page)) {
-	t.Helper()
-	everyPage(t, func(after string) (string, error) {
-		q.After = after
-		page, err := s.List(t.Context(), q)
-		add(page)
-		return page.Next, err
-	})
-}
-
-// allAgents are the agents of all pages, as they come.
-func allAgents(t *testing.T, s store.Store, limit int) []store.AgentStats {
-	t.Helper()
-	var out []store.AgentStats
-	everyPage(t, func(after string) (string, error) {
-		page, err := s.Agents(t.Context(), store.PageOf{After: after, Limit: limit})
-		out = append(out, page.Agents...)
-		return page.Next, err
-	})
-	return out
-}
-
-// allPauses are the holds of all pages, sorted by target, each once.
-func allPauses(t *testing.T, s store.Store, limit int) []store.Held {
-	t.Helper()
-	var out []store.Held
-	everyPage(t, func(after string) (string, error) {
-		page, err := s.Holds(t.Context(), store.PageOf{After: after, Limit: limit})
-		out = append(out, page.Holds...)
-		return page.Next, err
-	})
-	order := func(a, b store.Held) int {
-		return strings.Compare(fmt.Sprintf("%+v", a.Target), fmt.Sprintf("%+v", b.Target))
-	}
-	slices.SortFunc(out, order)
-	return slices.CompactFunc(out, func(a, b store.Held) bool { return a.Target == b.Target })
-}
-
-// equalSignals are the keys that tasks wait for; none of them ends a wait alone.
-var equalSignals = []string{"", "yes", "no:1"}
+// signals are the keys that tasks wait for; none of them ends a wait alone.
+var signals = []string{"", "yes", "no:1"}
 
 // signal tells whoever waits, and asks what some tasks were told.
 func (d *driver) signal() {
-	key := equalSignals[1+d.pick(2)]
+	key := signals[1+d.pick(2)]
 	n := []store.Signal{{Agent: d.agent(), Key: key, Payload: []byte{byte(d.pick(256))}, Keep: time.Duration(1+d.pick(100)) * 20 * time.Millisecond}}
 	n[0].Approval = d.pick(2) == 0
 	if d.pick(3) == 0 {
@@ -212,4 +159,14 @@ func (d *driver) signal() {
 	ha, ea := d.a.Heard(d.Context(), w)
 	hb, eb := d.b.Heard(d.Context(), w)
 	d.same("heard", ea, eb, ha, hb)
+}
+
+// receive notes something about a message, and compares what was known of it.
+func (d *driver) receive() {
+	n := d.clock.Now().UnixMilli() // as good as drawn, and what is drawn for the others stays what it was
+	r := given.Receipt([]string{"m", "n"}[n%2], []string{"a", "b"}[n/2%2], store.ReceiptBegun, time.Duration(1+n/4%20)*50*time.Millisecond)
+	r.State = []store.ReceiptState{store.ReceiptBegun, store.ReceiptBegun, store.ReceiptDone, store.ReceiptDropped}[n/100%4]
+	ra, ea := d.a.Receive(d.Context(), r)
+	rb, eb := d.b.Receive(d.Context(), r)
+	d.same("receive", ea, eb, ra, rb)
 }

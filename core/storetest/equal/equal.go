@@ -1,6 +1,5 @@
-package storetest
-
-// Two stores, the same random calls, the same answers.
+// Package equal drives two stores with the same random calls and demands the same answers.
+package equal
 
 import (
 	"bytes"
@@ -12,18 +11,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
-// Equal drives two stores with the same random calls and demands the same answers. Both must be empty, have the same
+// Stores drives two stores with the same random calls and demands the same answers. Both must be empty, have the same
 // options, and be at the time of clock. The choices come from data, a byte for each; it returns the number of calls.
 //
 // Only what a store may choose freely is not compared: the numbers of fences, and a look's answer, which may be too
 // early but never too late.
 // Every disagreement is a fault in one of the two stores, most often in the one that is not the
 // reference. A failure names the call, and the same data repeats it.
-func Equal(t *testing.T, clock *Clock, a, b store.Store, data []byte) int {
+func Stores(t *testing.T, clock *given.Clock, a, b store.Store, data []byte) int {
 	t.Helper()
-	d := &driver{T: t, clock: clock, a: a, b: b, data: data, fences: map[claimName]store.Fence{}}
+	d := &driver{T: t, draw: draw{clock: clock, data: data, partitions: a.Partitions()}, a: a, b: b, fences: fences{}}
 	if len(data) > 0 {
 		d.tame, d.ids = data[0]%2 == 1, []int{40, 40, 3}[int(data[0])/2%3]
 	}
@@ -36,56 +36,27 @@ func Equal(t *testing.T, clock *Clock, a, b store.Store, data []byte) int {
 	return calls
 }
 
-// claimName names a claim: fences are numbered by partition.
-type claimName struct {
-	partition int
-	fence     store.Fence
-}
-
 // driver has both stores, and what it remembers of them to make sensible calls.
 type driver struct {
 	*testing.T
+	draw
 
-	clock  *Clock
 	a, b   store.Store
-	data   []byte
-	fences map[claimName]store.Fence // of a -> of b
-	claims []store.ClaimRequest      // made so far
-	runs   []store.Claimed           // claimed so far, with the fences of a
+	fences fences
+	claims []store.ClaimRequest // made so far
+	runs   []store.Claimed      // claimed so far, with the fences of a
 	dead   []store.Submission
 	nonces int
-	// tame calls are mostly such as most stores get nothing else of: small tasks of one level an agent, and claims of whatever is due.
-	tame bool
-	ids  int // of tasks, for each agent
-	// quotas are those of agents, by the profile that has them; nil until one was set.
-	quotas map[string]*store.Quota
-	was    map[string]string // the profiles that agents have got
-}
-
-// mostly is false now and then, and more often while calls are not tame.
-func (d *driver) mostly() bool { return d.tame && d.pick(8) > 0 }
-
-// pick is the next choice, below n.
-func (d *driver) pick(n int) int {
-	if len(d.data) == 0 {
-		return 0
-	}
-	c := d.data[0]
-	d.data = d.data[1:]
-	return int(c) % n
 }
 
 // Ids sort the same whether encoded for keys or not, as ties in a store's order may go by either.
 // Few of each, so that calls meet the same tasks again and again.
 var (
-	equalAgents = []string{"a", "b", "c", "d", "e{}", "f:g"}
-	equalKinds  = []string{"k0", "k1", "k2"}
-	equalGroups = []string{"", "", "g", "h:1"}
-	equalKeys   = []string{"", "", "key", "k:{}"}
+	agents = []string{"a", "b", "c", "d", "e{}", "f:g"}
+	kinds  = []string{"k0", "k1", "k2"}
+	groups = []string{"", "", "g", "h:1"}
+	keys   = []string{"", "", "key", "k:{}"}
 )
-
-// groupOf is the group that all tasks with an id are submitted with; what replaces one may be of another.
-func groupOf(id string) string { return equalGroups[int(id[len(id)-1])%len(equalGroups)] }
 
 // step makes one call. The numbers are weights: most calls submit, claim and settle.
 func (d *driver) step() {
@@ -126,55 +97,15 @@ func (d *driver) step() {
 			return
 		}
 		if d.pick(3) == 0 {
-			crowd(d)
+			d.crowd()
 			return
 		}
 		d.receive()
-		printing(d)
+		d.printing()
 		d.hold()
 	default:
 		d.advance()
 	}
-}
-
-func (d *driver) agent() string { return equalAgents[d.pick(len(equalAgents))] }
-
-// submission is a random task that is new or exists.
-func (d *driver) submission() store.Submission {
-	id := d.pick(d.ids)
-	s := store.Submission{
-		Agent: d.agent(), ID: fmt.Sprintf("t%02d", id), Kind: equalKinds[d.pick(len(equalKinds))],
-		Level: store.Level(1 + d.pick(3)), Group: groupOf(fmt.Sprintf("t%02d", id)), Key: equalKeys[d.pick(len(equalKeys))],
-	}
-	s.Body = []byte("body " + s.ID)
-	if d.mostly() {
-		s.Level, s.Group = store.Level(1+len(s.Agent)%3), ""
-		if d.pick(3) == 0 {
-			s.Due.After = time.Duration(d.pick(256)) * 10 * time.Millisecond
-		}
-		return s
-	}
-	switch d.pick(8) {
-	case 0:
-		s.Body = bytes.Repeat(s.Body, 500+d.pick(256)*4)
-	case 1: // a few of these are as much as one claim looks at
-		s.Body = bytes.Repeat(s.Body, (40+d.pick(256)/4)<<8)
-	default:
-	}
-	if d.pick(8) == 0 {
-		s.State = []byte("first")
-	}
-	if n := len(d.data); n%5 == 0 { // little room, so that some are refused; hours go by now and then
-		s.Root = &store.Root{Agent: "root:{}", ID: equalKeys[2+n/5%2], Most: 3 + n/10%6}
-	}
-	switch d.pick(4) {
-	case 0:
-		s.Due.After = time.Duration(d.pick(256)) * 10 * time.Millisecond
-	case 1:
-		s.Due.At = store.Millis(d.clock.Now().UnixMilli()) + store.Millis(d.pick(256)*10-1000)
-	default:
-	}
-	return s
 }
 
 // submit submits a few tasks, some with a rule for those that exist.
@@ -203,11 +134,11 @@ func (d *driver) submit() {
 			}
 			s.OldGroup = s.Group
 			if d.pick(2) == 0 {
-				s.Group = equalGroups[d.pick(len(equalGroups))]
+				s.Group = groups[d.pick(len(groups))]
 			}
 		default:
 		}
-		quoted(d, &s)
+		d.quoted(&s)
 		if !seen[s.Agent+"/"+s.ID] {
 			seen[s.Agent+"/"+s.ID] = true
 			subs = append(subs, s)
@@ -265,19 +196,10 @@ func (d *driver) extend() {
 	}
 	ra, ea := d.a.Extend(d.Context(), []store.Extension{e})
 	e.Fence = d.fences[claimName{e.Partition, e.Fence}]
-	e.Back = d.asB(e.Back)
+	e.Back = d.fences.ofB(e.Back)
 	rb, eb := d.b.Extend(d.Context(), []store.Extension{e})
 	d.cameBack(ra, rb)
 	d.same("extend", ea, eb, ra, rb)
-}
-
-// asB are runs with the fences of b.
-func (d *driver) asB(runs []store.Run) []store.Run {
-	runs = slices.Clone(runs)
-	for i := range runs {
-		runs[i].Fence = d.fences[claimName{runs[i].Partition, runs[i].Fence}]
-	}
-	return runs
 }
 
 // cameBack notes runs that were leased again, and takes their fences out of the comparison.
@@ -302,7 +224,7 @@ func (d *driver) replay() {
 	if len(d.dead) == 0 {
 		return
 	}
-	tasks := []store.Replay{replay(d.dead[d.pick(len(d.dead))])}
+	tasks := []store.Replay{given.Replay(d.dead[d.pick(len(d.dead))])}
 	if d.quotas != nil {
 		tasks[0].Recurs, tasks[0].Bound = d.pick(3) == 0, d.pick(2) == 0
 	}
@@ -340,9 +262,9 @@ func (d *driver) advance() {
 
 // finish compares everything that is left.
 func (d *driver) finish() {
-	for _, agent := range equalAgents {
+	for _, agent := range agents {
 		d.list(store.List{Agent: agent, Limit: 1000})
-		for _, group := range equalGroups[2:] {
+		for _, group := range groups[2:] {
 			d.group(agent, group)
 		}
 	}

@@ -1,4 +1,4 @@
-package storetest
+package beside
 
 // Events of all processes: kept while somebody listens, in order, and read by their ids.
 
@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
 // feed is the feed of a store: it is optional, and both have it.
@@ -58,7 +59,7 @@ func told(p store.FeedPage) []string {
 
 // Whoever listens gets what is published from then on, each event once and in order, from any of its ids on.
 func testFeed(_ *testing.T, b *bench) {
-	b.with(Options{Partitions: 4})
+	b.with(given.Options{Partitions: 4})
 	f := b.feed()
 	assert.False(b, f.publish(0, "nobody listens"), "nobody does")
 	start := f.follow("", 10)
@@ -88,7 +89,7 @@ func testFeed(_ *testing.T, b *bench) {
 
 // Events that were lost are said to be, where they were: by a process that could not keep up, or as too many came.
 func testFeedLost(_ *testing.T, b *bench) {
-	b.with(Options{})
+	b.with(given.Options{})
 	f := b.feed()
 	start := f.follow("", 10)
 	f.publish(0, "a")
@@ -116,7 +117,7 @@ func testFeedLost(_ *testing.T, b *bench) {
 
 // Once nobody has listened for a while nothing is kept, and whoever comes back is told so; what was kept before is still there.
 func testFeedLapse(_ *testing.T, b *bench) {
-	b.with(Options{Partitions: 2})
+	b.with(given.Options{Partitions: 2})
 	f := b.feed()
 	start := f.follow("", 10)
 	f.publish(0, "a", "b")

@@ -1,6 +1,6 @@
-package storetest
+package equal
 
-// Equal: limits.
+// Limits.
 
 import (
 	"time"
@@ -27,13 +27,13 @@ func (d *driver) limit() {
 }
 
 // someLimit is one of any sort.
-func (d *driver) someLimit() (c store.Limit) {
+func (d *draw) someLimit() (c store.Limit) {
 	if d.pick(2) == 0 {
-		c.About.Kind = equalKinds[d.pick(len(equalKinds))]
+		c.About.Kind = kinds[d.pick(len(kinds))]
 	}
 	c.About.Key = []string{"", "", "key", "k*"}[d.pick(4)]
 	c.About.Each = []store.Each{"", "", store.EachAgent, store.EachKey}[d.pick(4)]
-	if d.a.Partitions() > 1 { // no store in memory has others then
+	if d.partitions > 1 { // no store in memory has others then
 		c.About.Each = store.EachAgent
 	}
 	if d.pick(3) > 0 {
@@ -66,13 +66,13 @@ func (d *driver) budget() {
 }
 
 // someBudget is one of any sort, whose period ends soon.
-func (d *driver) someBudget() (c store.Budget) {
+func (d *draw) someBudget() (c store.Budget) {
 	if d.pick(3) == 0 {
-		c.About.Kind = equalKinds[d.pick(len(equalKinds))]
+		c.About.Kind = kinds[d.pick(len(kinds))]
 	}
 	c.About.Key = []string{"", "", "key", "k*"}[d.pick(4)]
 	c.About.Each = []store.Each{"", store.EachTask, store.EachAgent, store.EachKey}[d.pick(4)]
-	if d.a.Partitions() > 1 {
+	if d.partitions > 1 {
 		c.About.Each = []store.Each{store.EachTask, store.EachAgent}[d.pick(2)]
 	}
 	c.About.Unit = []string{store.UnitRuns, "tokens", "tokens", "usd"}[d.pick(4)]

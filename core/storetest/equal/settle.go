@@ -1,6 +1,6 @@
-package storetest
+package equal
 
-// Equal: settlements, of all sorts.
+// Settlements, of all sorts.
 
 import (
 	"bytes"
@@ -64,10 +64,10 @@ func (d *driver) settlements() (sa, sb []store.Settlement) {
 }
 
 // extras are the statistics and the hold of some settlements.
-func (d *driver) extras(s *store.Settlement) {
+func (d *draw) extras(s *store.Settlement) {
 	if d.pick(2) == 0 {
 		s.Tally = &store.RunStat{
-			Kind: s.Kind, Schedule: equalSchedules[d.pick(4)], Duration: time.Duration(d.pick(256)) * 333 * time.Millisecond,
+			Kind: s.Kind, Schedule: schedules[d.pick(4)], Duration: time.Duration(d.pick(256)) * 333 * time.Millisecond,
 			Lag: time.Duration(d.pick(256)) * time.Millisecond,
 		}
 		if d.pick(3) == 0 {
@@ -81,7 +81,7 @@ func (d *driver) extras(s *store.Settlement) {
 		s.Spent = &store.Spent{Busy: time.Duration(d.pick(100)) * 50 * time.Millisecond, Idle: d.pick(2) == 0}
 	}
 	if d.pick(8) == 0 {
-		s.Await = &store.Await{Key: equalSignals[d.pick(len(equalSignals))], Heard: d.pick(2) == 0, Wait: store.Fence(d.pick(3)), Approval: d.pick(2) == 0}
+		s.Await = &store.Await{Key: signals[d.pick(len(signals))], Heard: d.pick(2) == 0, Wait: store.Fence(d.pick(3)), Approval: d.pick(2) == 0}
 	}
 	if d.pick(16) == 0 {
 		s.Hold = []byte("too many failures")
@@ -89,7 +89,7 @@ func (d *driver) extras(s *store.Settlement) {
 }
 
 // rest makes a settlement one of an activity task, which it may not be.
-func (d *driver) rest(s *store.Settlement) {
+func (d *draw) rest(s *store.Settlement) {
 	choice := d.pick(4)
 	if choice == 0 {
 		return
@@ -107,11 +107,11 @@ func (d *driver) rest(s *store.Settlement) {
 }
 
 // record is what is kept of a task; now and then it is so large that it is weighed.
-func (d *driver) record(text string) []byte {
+func (d *draw) record(text string) []byte {
 	if d.pick(6) > 0 {
 		return []byte(text)
 	}
 	return bytes.Repeat([]byte(text), 700+d.pick(3000))
 }
 
-var equalSchedules = []store.ScheduleType{store.ScheduleAt, store.ScheduleEvery, store.ScheduleCron, store.ScheduleActivity}
+var schedules = []store.ScheduleType{store.ScheduleAt, store.ScheduleEvery, store.ScheduleCron, store.ScheduleActivity}

@@ -1,6 +1,6 @@
-package storetest
+package equal
 
-// Equal: profiles, and tasks that get other due times.
+// Profiles, and tasks that get other due times.
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
 
 // profile changes the profile of an agent, or the due time of a task of it.
@@ -36,11 +37,11 @@ func (d *driver) profile() {
 		budget.About.LimitTarget = store.LimitTarget{Agent: agent, Kind: budget.About.Kind}
 		c.Budgets = []store.Budget{budget}
 		if d.pick(2) == 0 {
-			c.Quota = someQuota(d)
+			c.Quota = d.quota()
 		}
 	}
 	if len(c.Now) > 0 {
-		c.Tenant = equalTenants[d.pick(len(equalTenants))]
+		c.Tenant = tenants[d.pick(len(tenants))]
 		c.Now = append(c.Now, c.Tenant...)
 	}
 	if len(c.Was) > 0 && d.pick(3) == 0 { // tasks that recur are counted
@@ -52,7 +53,7 @@ func (d *driver) profile() {
 	ra, ea := d.a.Profile(d.Context(), []store.ProfileChange{c})
 	rb, eb := d.b.Profile(d.Context(), []store.ProfileChange{c})
 	d.same("profile", ea, eb, ra, rb)
-	noteQuota(d, &c, ra)
+	d.note(&c, ra)
 }
 
 // replan gives a task another due time; each store gets the version that it has given.
@@ -75,23 +76,23 @@ func (d *driver) replan(r store.Replan) {
 
 // profiles compares all profiles, whatever the pages.
 func (d *driver) profiles() {
-	require.Equal(d, allProfiles(d.T, d.a, 2), allProfiles(d.T, d.b, 2), "profiles")
+	require.Equal(d, whole.Profiles(d.T, d.a, 2), whole.Profiles(d.T, d.b, 2), "profiles")
 }
 
-// equalTenants are those of agents; few, so that some agents share one, and some have none.
-var equalTenants = []string{"", "acme", "zeta", "b:{}"}
+// tenants are those of agents; few, so that some agents share one, and some have none.
+var tenants = []string{"", "acme", "zeta", "b:{}"}
 
 // crowd gives agents tenants and many tasks, and claims few of them at a time while more come.
-func crowd(d *driver) {
-	for _, agent := range equalAgents {
+func (d *driver) crowd() {
+	for _, agent := range agents {
 		was, err := d.a.ProfileOf(d.Context(), agent)
 		require.NoError(d, err)
-		c := store.ProfileChange{Agent: agent, Was: was, Now: []byte("crowd"), Tenant: equalTenants[d.pick(len(equalTenants))]}
+		c := store.ProfileChange{Agent: agent, Was: was, Now: []byte("crowd"), Tenant: tenants[d.pick(len(tenants))]}
 		c.Now = append(c.Now, c.Tenant...)
 		ra, ea := d.a.Profile(d.Context(), []store.ProfileChange{c})
 		rb, eb := d.b.Profile(d.Context(), []store.ProfileChange{c})
 		d.same("profile", ea, eb, ra, rb)
-		noteQuota(d, &c, ra)
+		d.note(&c, ra)
 	}
 	for range 6 {
 		d.submit()

@@ -1,4 +1,4 @@
-package storetest
+package beside
 
 // The wake-ups that are booked outside.
 
@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
 // booking is a test of what is booked, at its beginning.
@@ -21,7 +22,7 @@ type booking struct {
 }
 
 func testsBooking(b *bench) *booking {
-	b.with(Options{})
+	b.with(given.Options{})
 	// A whole second, as alarms are.
 	b.clock.Advance(time.Second - time.Duration(b.clock.Now().UnixMilli()%1000)*time.Millisecond)
 	return &booking{bench: b, begun: b.clock.Now()}

@@ -1,6 +1,6 @@
-package storetest
+package equal
 
-// Equal: walks through tasks and agents.
+// Walks through tasks and agents.
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
 
 // list compares walks through all of an agent's tasks: the pages, and the order of most places, are the store's business.
@@ -20,14 +21,14 @@ import (
 func (d *driver) list(q store.List) {
 	q.Brief = d.pick(4) == 0
 	if d.pick(3) == 0 {
-		q.Statuses = equalStatuses[d.pick(len(equalStatuses)):]
+		q.Statuses = statuses[d.pick(len(statuses)):]
 	}
 	require.Equal(d, d.walk(d.a, q), d.walk(d.b, q), "walk")
 }
 
 // find compares walks through the tasks of all agents at a place: the order of what comes there together is a store's business.
 func (d *driver) find() {
-	q := store.Find{Place: equalPlaces[d.pick(len(equalPlaces))], Limit: 1 + d.pick(50)}
+	q := store.Find{Place: places[d.pick(len(places))], Limit: 1 + d.pick(50)}
 	if d.pick(4) == 0 {
 		q.Since = store.Millis(d.clock.Now().UnixMilli()) - store.Millis(d.pick(100_000))
 	}
@@ -45,13 +46,13 @@ func refs(tasks []store.Stored) []string {
 	return all
 }
 
-// equalPlaces are all places.
-var equalPlaces = []store.Place{store.PlaceFailed, store.PlaceRunning, store.PlaceOverdue, store.PlaceAwaiting}
+// places are all places.
+var places = []store.Place{store.PlaceFailed, store.PlaceRunning, store.PlaceOverdue, store.PlaceAwaiting}
 
 // findAll is what all pages of a place have, by agent and id.
 func (d *driver) findAll(s store.Store, q store.Find) []store.Stored {
 	d.Helper()
-	all := find(d.T, s, q)
+	all := whole.Find(d.T, s, q)
 	if q.Place == store.PlaceFailed {
 		require.True(d, slices.IsSortedFunc(all, func(a, b store.Stored) int { return cmp.Compare(b.Finished, a.Finished) }), "the last ones come first")
 	}
@@ -99,7 +100,7 @@ func shorten(t *store.Stored) {
 }
 
 // A status filter is the list from one of these on, which makes every length of filter.
-var equalStatuses = []store.Status{
+var statuses = []store.Status{
 	store.StatusCompleted, store.StatusWaiting, store.StatusFailed, store.StatusInProgress, store.StatusCancelled,
 }
 
@@ -107,7 +108,7 @@ var equalStatuses = []store.Status{
 func (d *driver) walk(s store.Store, q store.List) store.Page {
 	d.Helper()
 	var all store.Page
-	everyTask(d.T, s, q, func(page store.Page) {
+	whole.EachTask(d.T, s, q, func(page store.Page) {
 		require.LessOrEqual(d, len(page.Tasks), q.Limit)
 		require.True(d, len(page.Tasks) > 0 || page.Next == "", "only the last page may be empty")
 		all.Now, all.Tasks = page.Now, append(all.Tasks, page.Tasks...)

@@ -1,4 +1,4 @@
-package storetest
+package beside
 
 // Runs of the last days.
 
@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
 // of is what ran of a kind.
@@ -25,7 +26,7 @@ func of(kind string, runs, failures int64, lags ...time.Duration) store.KindWind
 // Tallies of processes add up, each once, in slots that are forgotten after a day. It is optional for a
 // store; those that have it say so to the compiler.
 func testWindow(_ *testing.T, b *bench) {
-	b.with(Options{})
+	b.with(given.Options{})
 	st, ok := b.store.(store.Recent)
 	if !ok {
 		return
@@ -83,7 +84,7 @@ func testWindow(_ *testing.T, b *bench) {
 
 // What was measured is that of the last process that did so; counters are kept for an hour each, too, for some days.
 func testHours(_ *testing.T, b *bench) {
-	b.with(Options{})
+	b.with(given.Options{})
 	st, ok := b.store.(store.Recent)
 	if !ok {
 		return

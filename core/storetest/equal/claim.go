@@ -1,6 +1,6 @@
-package storetest
+package equal
 
-// Equal: claims and looks, of all sorts.
+// Claims and looks, of all sorts.
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
 // claim makes a claim, or repeats the last one.
@@ -20,12 +21,12 @@ func (d *driver) claim() {
 	d.nonces++
 	r := store.ClaimRequest{
 		Tell:      d.pick(2) == 0,
-		Partition: d.pick(d.a.Partitions()), Nonce: fmt.Sprintf("nonce%011d", d.nonces), Limit: 1 + d.pick(12),
+		Partition: d.pick(d.partitions), Nonce: fmt.Sprintf("nonce%011d", d.nonces), Limit: 1 + d.pick(12),
 		Lease: time.Duration(1+d.pick(4)) * time.Second, PerAgent: d.pick(4), Stamp: d.stamp(), Expect: d.expect(),
 	}
 	d.bound(&r)
 	if d.mostly() {
-		r.Kinds, r.PerAgent = equalKinds, 0
+		r.Kinds, r.PerAgent = kinds, 0
 		if d.pick(3) == 0 {
 			d.name(&r)
 		} else if n := d.pick(8); n > 0 {
@@ -36,7 +37,7 @@ func (d *driver) claim() {
 		d.claimOne(r)
 		return
 	}
-	for i, kind := range equalKinds {
+	for i, kind := range kinds {
 		switch c := d.pick(8); {
 		case i == 0 || c < 5:
 			r.Kinds = append(r.Kinds, kind)
@@ -55,7 +56,7 @@ func (d *driver) claim() {
 }
 
 // bound gives notice of leases that are over, bounds suspects, and gives kinds leases of their own.
-func (d *driver) bound(r *store.ClaimRequest) {
+func (d *draw) bound(r *store.ClaimRequest) {
 	if d.pick(2) == 0 {
 		r.Notice = time.Duration(1+d.pick(20)) * 100 * time.Millisecond
 	}
@@ -63,7 +64,7 @@ func (d *driver) bound(r *store.ClaimRequest) {
 		r.Suspects, r.MaxCrashes = &[store.SuspectSorts]int{d.pick(4), d.pick(3), d.pick(2)}, d.pick(4)
 	}
 	if d.pick(4) == 0 {
-		r.Leases = map[string]time.Duration{equalKinds[d.pick(2)]: time.Duration(1+d.pick(4)) * time.Second}
+		r.Leases = map[string]time.Duration{kinds[d.pick(2)]: time.Duration(1+d.pick(4)) * time.Second}
 	}
 }
 
@@ -78,7 +79,7 @@ func (d *driver) start() {
 		s.Conflict = store.ConflictFail
 	}
 	r := store.ClaimRequest{
-		Partition: store.PartitionOf(s.Agent, d.a.Partitions()), Nonce: fmt.Sprintf("nonce%011d", d.nonces), Limit: 1,
+		Partition: store.PartitionOf(s.Agent, d.partitions), Nonce: fmt.Sprintf("nonce%011d", d.nonces), Limit: 1,
 		Lease: time.Duration(1+d.pick(4)) * time.Second, Kinds: []string{s.Kind}, New: &s, Stamp: d.stamp(),
 	}
 	d.claims = append(d.claims, r)
@@ -86,48 +87,48 @@ func (d *driver) start() {
 }
 
 // expect is what some claims expect runs to use.
-func (d *driver) expect() []store.Expected {
+func (d *draw) expect() []store.Expected {
 	n := len(d.data)
 	if n%3 > 0 {
 		return nil
 	}
 	return []store.Expected{
-		{Kind: equalKinds[n/3%3], Used: store.Used{Unit: "tokens", Amount: store.Amount(1+n/9%8) * store.AmountOne / 2}},
-		{Kind: equalKinds[(n/3+1)%3], Used: store.Used{Unit: "usd", Amount: store.AmountOne}},
+		{Kind: kinds[n/3%3], Used: store.Used{Unit: "tokens", Amount: store.Amount(1+n/9%8) * store.AmountOne / 2}},
+		{Kind: kinds[(n/3+1)%3], Used: store.Used{Unit: "usd", Amount: store.AmountOne}},
 	}
 }
 
 // stamp is mostly none, and else one that a partition may know or not.
-func (d *driver) stamp() string {
+func (d *draw) stamp() string {
 	if n := len(d.data); n%6 == 0 {
-		return stampOf(n / 6 % 4)
+		return given.Stamp(n / 6 % 4)
 	}
 	return ""
 }
 
 // stamps gives a stamp to both stores.
 func (d *driver) stamps() {
-	stamp := stampOf(d.pick(3))
+	stamp := given.Stamp(d.pick(3))
 	d.same("stamp", d.a.Stamp(d.Context(), stamp), d.b.Stamp(d.Context(), stamp), nil, nil)
 }
 
 // name asks for some agents of the partition.
-func (d *driver) name(r *store.ClaimRequest) {
-	for _, agent := range equalAgents {
-		if store.PartitionOf(agent, d.a.Partitions()) == r.Partition && d.pick(2) == 0 {
+func (d *draw) name(r *store.ClaimRequest) {
+	for _, agent := range agents {
+		if store.PartitionOf(agent, d.partitions) == r.Partition && d.pick(2) == 0 {
 			r.Agents = append(r.Agents, agent)
 		}
 	}
 }
 
 // picky makes some requests pass over tasks.
-func (d *driver) picky(r *store.ClaimRequest) {
+func (d *draw) picky(r *store.ClaimRequest) {
 	r.Serial = d.pick(5) == 0
 	switch d.pick(6) {
 	case 0:
 		r.Urgent = true
 	case 1:
-		r.Most = map[string]int{equalKinds[d.pick(len(equalKinds))]: d.pick(3)}
+		r.Most = map[string]int{kinds[d.pick(len(kinds))]: d.pick(3)}
 	case 2: // it has seen a fence of a store whose clock was ahead
 		r.Fence = store.Fence(d.clock.Now().Add(5*time.Second).UnixMilli() * 1024)
 		return

@@ -1,6 +1,6 @@
-package storetest
+package equal
 
-// Equal: the sequences of calls that each store is compared by.
+// The sequences of calls that each store is compared by.
 
 import (
 	"math/rand/v2"
@@ -12,11 +12,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 	"github.com/seed-6f6f2c11/duly/internal/race"
 )
 
-// EqualOptions are the settings under which sequences of calls are compared.
-var EqualOptions = []Options{
+// Options are the settings under which sequences of calls are compared.
+var Options = []given.Options{
 	{Partitions: 1},
 	{Partitions: 2, Retention: 2 * time.Minute},
 	{Partitions: 1, Kept: 2, MaxTasks: 5},
@@ -27,7 +28,7 @@ var EqualOptions = []Options{
 
 // Sequences has sequences of calls compared, each by compare, which returns how many calls it was: at least 333 in each, and the same ones in each run.
 // DULY_TEST_EQUAL_SEEDS sets how many; CI makes 72 without the race detector.
-func Sequences(t *testing.T, compare func(t *testing.T, o Options, data []byte) int) {
+func Sequences(t *testing.T, compare func(t *testing.T, o given.Options, data []byte) int) {
 	t.Helper()
 	const choices = 17_000
 	seeds := 12
@@ -45,7 +46,7 @@ func Sequences(t *testing.T, compare func(t *testing.T, o Options, data []byte) 
 		for seed := range seeds {
 			t.Run(strconv.Itoa(seed), func(t *testing.T) {
 				t.Parallel()
-				total.Add(int64(compare(t, EqualOptions[seed%len(EqualOptions)], Random(uint64(seed), choices))))
+				total.Add(int64(compare(t, Options[seed%len(Options)], Random(uint64(seed), choices))))
 			})
 		}
 	})
