@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -84,9 +85,9 @@ func (s *Store) pageOf(ctx context.Context, c call) ([][]any, string, error) {
 	}
 	reply, fields := replies[0], pageFields[c.script.name]
 	if len(reply) < 2 || (len(reply)-2)%fields != 0 {
-		return nil, "", wrap("read", errMalformed)
+		return nil, "", wrap("read", layout.ErrMalformed)
 	}
-	return slices.Collect(slices.Chunk(reply[2:], fields)), text(reply[1]), nil
+	return slices.Collect(slices.Chunk(reply[2:], fields)), layout.Text(reply[1]), nil
 }
 
 // pageFields is how many fields the scripts that answer with pages have for each thing.
@@ -95,12 +96,12 @@ var pageFields = map[string]int{"agents": 4, "pauses": 2}
 // parseAgent reads one agent of a page: its encoded id, its number of live tasks, its
 // earliest due time, and whether a hold is on it.
 func parseAgent(fields []any) (store.AgentStats, error) {
-	name, err := decode(text(fields[0]))
+	name, err := layout.Decode(layout.Text(fields[0]))
 	if err != nil {
 		return store.AgentStats{}, err
 	}
-	due, err := millis(fields[2])
-	return store.AgentStats{Agent: name, Live: number(fields[1]), Due: due, Held: number(fields[3]) == 1}, err
+	due, err := layout.Millis(fields[2])
+	return store.AgentStats{Agent: name, Live: layout.Number(fields[1]), Due: due, Held: layout.Number(fields[3]) == 1}, err
 }
 
 // parseCursor reads where a page of agents ended: a partition, and a cursor in it.

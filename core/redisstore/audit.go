@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -71,17 +72,17 @@ const (
 func parseAudited(reply []any) (store.Audited, error) {
 	const head, fields = 3, 3
 	if len(reply) < head || (len(reply)-head)%fields != 0 {
-		return store.Audited{}, errMalformed
+		return store.Audited{}, layout.ErrMalformed
 	}
-	a := store.Audited{Next: text(reply[1]), Tasks: int(number(reply[2]))}
+	a := store.Audited{Next: layout.Text(reply[1]), Tasks: int(layout.Number(reply[2]))}
 	for i := head; i < len(reply); i += fields {
-		agent, err := decode(text(reply[i]))
+		agent, err := layout.Decode(layout.Text(reply[i]))
 		if err != nil {
 			// The audit exists for damage, so a name that decode refuses is no reason to
 			// fail the page: it is reported undecoded.
-			agent = text(reply[i])
+			agent = layout.Text(reply[i])
 		}
-		a.Faults = append(a.Faults, store.Fault{Agent: agent, ID: text(reply[i+1]), Code: store.FaultCode(text(reply[i+2]))})
+		a.Faults = append(a.Faults, store.Fault{Agent: agent, ID: layout.Text(reply[i+1]), Code: store.FaultCode(layout.Text(reply[i+2]))})
 	}
 	return a, nil
 }

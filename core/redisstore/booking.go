@@ -5,6 +5,7 @@ package redisstore
 import (
 	"context"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -18,8 +19,8 @@ func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error)
 		return store.Booked{}, err
 	}
 	return store.Booked{
-		Now: store.Millis(number(reply[0])), Next: store.Millis(number(reply[1])), By: store.Millis(number(reply[2])),
-		Owed: store.Millis(number(reply[3])), Set: store.Millis(number(reply[4])), Fleet: number(reply[5]) == 1,
+		Now: store.Millis(layout.Number(reply[0])), Next: store.Millis(layout.Number(reply[1])), By: store.Millis(layout.Number(reply[2])),
+		Owed: store.Millis(layout.Number(reply[3])), Set: store.Millis(layout.Number(reply[4])), Fleet: layout.Number(reply[5]) == 1,
 	}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -30,7 +31,7 @@ func budgetName(t store.BudgetTarget) string {
 func parseBudgetName(name string) (store.BudgetTarget, error) {
 	parts := strings.Split(name, "$")
 	if len(parts) != 3 {
-		return store.BudgetTarget{}, errMalformed
+		return store.BudgetTarget{}, layout.ErrMalformed
 	}
 	about, err := parseLimitName(parts[0])
 	t := store.BudgetTarget{LimitTarget: about, Unit: parts[1]}
@@ -64,7 +65,7 @@ func parseBudget(name, text string) (store.Budget, error) {
 	}
 	parts := strings.SplitN(text, "|", 5)
 	if len(parts) != 5 {
-		return b, errMalformed
+		return b, layout.ErrMalformed
 	}
 	for then, letter := range thenOf {
 		if letter == strings.ToLower(parts[1]) {
@@ -72,7 +73,7 @@ func parseBudget(name, text string) (store.Budget, error) {
 		}
 	}
 	amount, errAmount := strconv.ParseInt(parts[0], 10, 64)
-	b.Amount, b.Zone, b.Note = store.Amount(amount), parts[3], data(parts[4])
+	b.Amount, b.Zone, b.Note = store.Amount(amount), parts[3], layout.Data(parts[4])
 	var errClock error
 	b.Clock, errClock = store.ParseClock(parts[2])
 	return b, errors.Join(err, errAmount, errClock)
@@ -103,11 +104,11 @@ func (s *Store) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
 	var lines, spent []string
 	for _, reply := range replies {
 		if len(reply) != 4 {
-			return nil, wrap("read", errMalformed)
+			return nil, wrap("read", layout.ErrMalformed)
 		}
 		lines, spent = append(lines, pairsOf(reply[2])...), append(spent, pairsOf(reply[3])...)
 	}
-	at, limits := store.Millis(number(replies[0][0])), pairsOf(replies[0][1])
+	at, limits := store.Millis(layout.Number(replies[0][0])), pairsOf(replies[0][1])
 	waiting, used := countsOf(lines), sharesOf(spent)
 	var out []store.BudgetUse
 	for i := 0; i+1 < len(limits); i += 2 {
@@ -117,7 +118,7 @@ func (s *Store) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
 		}
 		b, err := parseBudget(name, limits[i+1])
 		if err != nil {
-			return nil, wrap("read", errMalformed)
+			return nil, wrap("read", layout.ErrMalformed)
 		}
 		use := store.BudgetUse{Budget: b, Waiting: waiting[name], Ends: b.Clock.End(b.About.Per, at)}
 		if s.isSpanning(&b.About.LimitTarget) {
@@ -135,7 +136,7 @@ func pairsOf(v any) []string {
 	fields, _ := v.([]any)
 	out := make([]string, len(fields))
 	for i := range fields {
-		out[i] = text(fields[i])
+		out[i] = layout.Text(fields[i])
 	}
 	return out
 }
@@ -149,7 +150,7 @@ func sharesOf(spent []string) map[string][]store.BudgetShare {
 			continue
 		}
 		if of, err := ofBucket(spent[i][at+1:]); err == nil {
-			out[spent[i][:at]] = append(out[spent[i][:at]], store.BudgetShare{Of: of, Used: store.Amount(toInt(spent[i+1]))})
+			out[spent[i][:at]] = append(out[spent[i][:at]], store.BudgetShare{Of: of, Used: store.Amount(layout.Int(spent[i+1]))})
 		}
 	}
 	return out
@@ -158,7 +159,7 @@ func sharesOf(spent []string) map[string][]store.BudgetShare {
 // ofBucket is the agent, key or task, as agent:id, that a bucket counts.
 func ofBucket(name string) (string, error) {
 	agent, id, isTask := strings.Cut(name, ":")
-	who, err := decode(agent)
+	who, err := layout.Decode(agent)
 	if isTask {
 		who += ":" + id
 	}
@@ -169,33 +170,33 @@ func ofBucket(name string) (string, error) {
 func parseBudgetLine(name, of string, fields lineFields) (store.Line, error) {
 	b, err := parseBudget(name, fields[1])
 	if err != nil {
-		return store.Line{}, errMalformed
+		return store.Line{}, layout.ErrMalformed
 	}
 	who, err := ofBucket(of)
 	if ofOne(name) {
 		b.About.Agent = who
 	}
-	use := &store.BudgetUse{Budget: b, Used: store.Amount(toInt(fields[5])), Waiting: toInt(fields[3]), Ends: store.Millis(toInt(fields[6]))}
+	use := &store.BudgetUse{Budget: b, Used: store.Amount(layout.Int(fields[5])), Waiting: layout.Int(fields[3]), Ends: store.Millis(layout.Int(fields[6]))}
 	reserved, untried, _ := strings.Cut(fields[8], "|")
-	use.Reserved = store.Amount(toInt(reserved) + toInt(untried))
+	use.Reserved = store.Amount(layout.Int(reserved) + layout.Int(untried))
 	return store.Line{Budget: use, Of: who, StartAt: use.Ends}, err
 }
 
 // parseCrossing reads a bucket that is used up, and when its period ends.
 func parseCrossing(bucket, ends any) (store.Crossing, error) {
-	name := text(bucket)
+	name := layout.Text(bucket)
 	at := strings.LastIndexByte(name, '|')
 	if at < 0 {
-		return store.Crossing{}, errMalformed
+		return store.Crossing{}, layout.ErrMalformed
 	}
 	about, err := parseBudgetName(name[:at])
 	if err != nil {
 		return store.Crossing{}, err
 	}
 	agent, id, _ := strings.Cut(name[at+1:], ":")
-	of, err := decode(agent)
+	of, err := layout.Decode(agent)
 	if ofOne(name[:at]) {
 		about.Agent = of
 	}
-	return store.Crossing{About: about, Of: of, Task: id, Ends: store.Millis(number(ends))}, err
+	return store.Crossing{About: about, Of: of, Task: id, Ends: store.Millis(layout.Number(ends))}, err
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -188,7 +189,7 @@ func (e *evaluation) send(ctx context.Context, node redis.UniversalClient, todo 
 		// The node's own pipeline, not the cluster's: that one repeats scripts that have run.
 		pipe := node.Pipeline()
 		send(pipe)
-		sendAll(ctx, pipe) // each command holds its own error
+		layout.SendAll(ctx, pipe) // each command holds its own error
 	}
 	var failed []int
 	var unknown bool

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -38,7 +39,7 @@ func allMillis(v any) ([]store.Millis, error) {
 	out := make([]store.Millis, len(list))
 	for i := range list {
 		var err error
-		if out[i], err = millis(list[i]); err != nil {
+		if out[i], err = layout.Millis(list[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -101,7 +102,7 @@ func claimArgs(r *store.ClaimRequest, brought string) []any {
 		args = append(args, fmt.Sprintf("=%d|%s", lease.Milliseconds(), kind))
 	}
 	for _, agent := range r.Agents {
-		args = append(args, encode(agent))
+		args = append(args, layout.Encode(agent))
 	}
 	return args
 }
@@ -138,7 +139,7 @@ const (
 func parseClaim(partition int, reply []any) (store.Claim, error) {
 	c := store.Claim{Look: store.Look{Partition: partition}}
 	if len(reply) < claimHead || (len(reply)-claimHead)%claimFields != 0 {
-		return c, errMalformed
+		return c, layout.ErrMalformed
 	}
 	if err := parseClaimHead(&c, reply); err != nil {
 		return c, err
@@ -146,19 +147,19 @@ func parseClaim(partition int, reply []any) (store.Claim, error) {
 	ended, _ := reply[6].([]any) // pairs of a task's place, from 1, and the note of its cancel
 	orders := make(map[int64][]byte, len(ended)/2)
 	for i := 0; i+1 < len(ended); i += 2 {
-		orders[number(ended[i])] = []byte(text(ended[i+1]))
+		orders[layout.Number(ended[i])] = []byte(layout.Text(ended[i+1]))
 	}
 	for i := claimHead; i < len(reply); i += claimFields {
-		if text(reply[i+1]) == "" {
+		if layout.Text(reply[i+1]) == "" {
 			continue // a repeated claim: this task has ended
 		}
 		var t store.Claimed
-		if err := readClaimed(&t, text(reply[i]), text(reply[i+1]), reply[i+2], text(reply[i+3])); err != nil {
+		if err := readClaimed(&t, layout.Text(reply[i]), layout.Text(reply[i+1]), reply[i+2], layout.Text(reply[i+3])); err != nil {
 			return c, err
 		}
 		t.Partition, t.Fence, t.Index = partition, c.Fence, (i-claimHead)/claimFields
 		if order, ok := orders[int64(t.Index)+1]; ok {
-			t.Cancelled, t.Order = true, data(string(order))
+			t.Cancelled, t.Order = true, layout.Data(string(order))
 		}
 		c.Tasks = append(c.Tasks, t)
 	}
@@ -173,32 +174,32 @@ func parseClaim(partition int, reply []any) (store.Claim, error) {
 
 // parseClaimHead reads what a claim reports about its partition.
 func parseClaimHead(c *store.Claim, reply []any) error {
-	c.Now = store.Millis(number(reply[0]))
-	c.Recovered, c.Left, c.Suspects = int(number(reply[4])), int(number(reply[7])), int(number(reply[13]))
-	c.Noticed = int(number(reply[claimNoticed]))
+	c.Now = store.Millis(layout.Number(reply[0]))
+	c.Recovered, c.Left, c.Suspects = int(layout.Number(reply[4])), int(layout.Number(reply[7])), int(layout.Number(reply[13]))
+	c.Noticed = int(layout.Number(reply[claimNoticed]))
 	from, _ := reply[claimFrom].([]any)
 	for _, tag := range from {
 		if c.From == nil {
 			c.From = map[string]int{}
 		}
-		c.From[text(tag)]++
+		c.From[layout.Text(tag)]++
 	}
 	if !parseAside(c, parkedIn(reply[5])) {
-		return errMalformed
+		return layout.ErrMalformed
 	}
 	var errs [5]error
-	c.NextDue, errs[0] = millis(reply[1])
-	c.NextLease, errs[1] = millis(reply[2])
-	c.Passed, errs[2] = millis(reply[8])
+	c.NextDue, errs[0] = layout.Millis(reply[1])
+	c.NextLease, errs[1] = layout.Millis(reply[2])
+	c.Passed, errs[2] = layout.Millis(reply[8])
 	c.AgentsDue, errs[3] = allMillis(reply[9])
-	if fence := text(reply[3]); fence == unstamped {
+	if fence := layout.Text(reply[3]); fence == unstamped {
 		c.Unstamped = true
 	} else if fence != "" {
 		errs[4] = parseFence(c, fence)
 	}
 	for _, err := range errs {
 		if err != nil {
-			return errMalformed
+			return layout.ErrMalformed
 		}
 	}
 	return nil
@@ -218,7 +219,7 @@ func parseFence(c *store.Claim, text string) error {
 // bothParked is how many tasks two claims have parked, and which if they return them.
 func bothParked(a, b any) any {
 	x, y := parkedIn(a), parkedIn(b)
-	return append(append([]any{number(x[0]) + number(y[0])}, x[1:]...), y[1:]...)
+	return append(append([]any{layout.Number(x[0]) + layout.Number(y[0])}, x[1:]...), y[1:]...)
 }
 
 // parkedIn is how many tasks a claim has parked, and which.
@@ -234,35 +235,35 @@ func parseAside(c *store.Claim, told []any) bool {
 	if len(told)%3 != 1 {
 		return false
 	}
-	c.Parked = int(number(told[0]))
+	c.Parked = int(layout.Number(told[0]))
 	for i := 1; i < len(told); i += 3 {
-		agent, err := decode(text(told[i]))
-		why := text(told[i+2])
+		agent, err := layout.Decode(layout.Text(told[i]))
+		why := layout.Text(told[i+2])
 		if err != nil || len(why) != 1 {
 			return false
 		}
-		c.Aside = append(c.Aside, store.Aside{Agent: agent, ID: text(told[i+1]), Why: store.Why(why[0])})
+		c.Aside = append(c.Aside, store.Aside{Agent: agent, ID: layout.Text(told[i+1]), Why: store.Why(why[0])})
 	}
 	return true
 }
 
 // readClaimed reads a task as a claim returns it: the agent as its name in keys, the task, when it was due, and its state.
 func readClaimed(t *store.Claimed, agent, task string, due any, state string) error {
-	l, err := parseLive(task)
+	l, err := layout.ParseLive(task)
 	if err != nil {
 		return err
 	}
-	if t.Agent, err = decode(agent); err != nil {
+	if t.Agent, err = layout.Decode(agent); err != nil {
 		return err
 	}
 	if text, is := due.(string); is {
 		due, t.Lined = strings.CutPrefix(text, "l")
 	}
-	if t.Due, err = millis(due); err != nil {
+	if t.Due, err = layout.Millis(due); err != nil {
 		return err
 	}
-	t.Ref = runRef(agent, task)
-	t.ID, t.Kind, t.Level, t.Submitted, t.Body = l.id, l.kind, l.level, l.submitted, l.body
-	t.Crashes, _, t.State = parseState(state)
+	t.Ref = layout.RunRef(agent, task)
+	t.ID, t.Kind, t.Level, t.Submitted, t.Body = l.ID, l.Kind, l.Level, l.Submitted, l.Body
+	t.Crashes, _, t.State = layout.ParseState(state)
 	return nil
 }

@@ -40,10 +40,10 @@ const nothing = "nothing"
 // keysOf are the keys that a call is given.
 func (s *Store) keysOf(c *call) []string {
 	p := s.parts[c.partition]
-	keys := p.keys(c.script.keys)
+	keys := p.Keys(c.script.keys)
 	// On a single server slots do not move, and a key fewer saves each call its argument.
 	if s.cluster != nil {
-		keys = append(keys, p.key(nothing))
+		keys = append(keys, p.Key(nothing))
 	}
 	return keys
 }
@@ -106,7 +106,7 @@ func (s *Store) byNode(ctx context.Context, n int, partition func(i int) int) []
 		node := s.client // whose error reports it if no known node can be asked
 		// Every key of a partition has the same hash tag, so any of them finds the node.
 		// agenda is one that every partition has.
-		if master, err := s.cluster.client.MasterForKey(ctx, s.parts[partition(i)].key("agenda")); err == nil {
+		if master, err := s.cluster.client.MasterForKey(ctx, s.parts[partition(i)].Key("agenda")); err == nil {
 			node = master
 		}
 		g, known := at[node]

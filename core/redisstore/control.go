@@ -6,6 +6,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -22,17 +23,17 @@ func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effec
 			activity = "1"
 		}
 		calls[i] = call{script: &s.scripts.replay, partition: s.partitionOf(t.Agent), args: []any{
-			s.config.Retention.Milliseconds(), s.few, encode(t.Agent), t.ID, record(t.Level, t.ID, t.Kind, t.Key, t.Body), groupKey(t.Agent, t.Group),
-			storedState(t.State), activity, counts,
+			s.config.Retention.Milliseconds(), s.few, layout.Encode(t.Agent), t.ID, layout.Record(t.Level, t.ID, t.Kind, t.Key, t.Body), layout.GroupKey(t.Agent, t.Group),
+			layout.StoredState(t.State), activity, counts,
 		}}
 	}
 	at := -1 // replies come in the order of the calls
 	return s.effects(ctx, calls, func(reply []any) (store.Effect, error) {
 		at++
-		if says, refused := strings.CutPrefix(text(reply[1]), "!"); refused {
+		if says, refused := strings.CutPrefix(layout.Text(reply[1]), "!"); refused {
 			return store.Effect{Refused: quotaRefusal(tasks[at].Agent, says)}, nil
 		}
-		due := number(reply[1])
+		due := layout.Number(reply[1])
 		// 0 is the script's answer for a task in any state but dead:
 		// nothing has changed.
 		if due <= 0 {
@@ -89,7 +90,7 @@ func (s *Store) Delete(ctx context.Context, tasks []store.Deletion) ([]store.Eff
 // that an order does not need are empty.
 func (s *Store) order(name, agent, id, group, how string, rec, note []byte) call {
 	return call{script: &s.scripts.order, partition: s.partitionOf(agent), args: []any{
-		name, encode(agent), id, groupKey(agent, group), s.config.Retention.Milliseconds(), s.config.kept(), how, rec, note,
+		name, layout.Encode(agent), id, layout.GroupKey(agent, group), s.config.Retention.Milliseconds(), s.config.kept(), how, rec, note,
 	}}
 }
 
@@ -103,7 +104,7 @@ func (s *Store) effects(ctx context.Context, calls []call, parse func(reply []an
 	}
 	out := make([]store.Effect, len(calls))
 	for i, reply := range replies {
-		err = errMalformed
+		err = layout.ErrMalformed
 		if len(reply) >= 2 {
 			out[i], err = parse(reply)
 		}
@@ -122,13 +123,13 @@ var effects = []store.EffectCode{
 
 // parseEffect reads a code and, where the script knows it, when the task is due.
 func parseEffect(reply []any) (store.Effect, error) {
-	code := number(reply[1])
+	code := layout.Number(reply[1])
 	if code < 0 || code >= int64(len(effects)) {
-		return store.Effect{}, errMalformed
+		return store.Effect{}, layout.ErrMalformed
 	}
 	effect := store.Effect{Code: effects[code]}
 	if len(reply) > 2 {
-		effect.Due = store.Millis(number(reply[2]))
+		effect.Due = store.Millis(layout.Number(reply[2]))
 	}
 	return effect, nil
 }
@@ -150,14 +151,14 @@ func (s *Store) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, e
 		if h.Prolong {
 			name = holdProlong
 		}
-		return h.Target, []any{name, scopeArg(h.Target), dueArg(h.Until), h.Note}
+		return h.Target, []any{name, scopeArg(h.Target), layout.DueArg(h.Until), h.Note}
 	})
 }
 
 // Unhold ends holds; see [store.Operator].
 func (s *Store) Unhold(ctx context.Context, targets []store.Target) ([]store.Effect, error) {
 	return s.inScopes(ctx, len(targets), func(i int) (store.Target, []any) {
-		return targets[i], []any{holdEnd, scopeArg(targets[i]), dueArg(store.When{}), nil}
+		return targets[i], []any{holdEnd, scopeArg(targets[i]), layout.DueArg(store.When{}), nil}
 	})
 }
 
@@ -203,13 +204,13 @@ func (s *Store) inScopes(ctx context.Context, n int, ask func(i int) (store.Targ
 func scopeArg(s store.Target) string {
 	switch {
 	case s.ID != "":
-		return "t:" + encode(s.Agent) + ":" + s.ID
+		return "t:" + layout.Encode(s.Agent) + ":" + s.ID
 	case s.Agent != "":
-		return "a:" + encode(s.Agent)
+		return "a:" + layout.Encode(s.Agent)
 	case s.Kind != "":
 		return "k:" + s.Kind
 	case s.Key != "":
-		return "s:" + encode(s.Key)
+		return "s:" + layout.Encode(s.Key)
 	default:
 		return "*"
 	}
@@ -221,15 +222,15 @@ func parseScope(name string) (store.Target, error) {
 	switch letter {
 	case "t":
 		agent, id, _ := strings.Cut(rest, ":")
-		agent, err := decode(agent)
+		agent, err := layout.Decode(agent)
 		return store.Target{Agent: agent, ID: id}, err
 	case "a":
-		agent, err := decode(rest)
+		agent, err := layout.Decode(rest)
 		return store.Target{Agent: agent}, err
 	case "k":
 		return store.Target{Kind: rest}, nil
 	case "s":
-		key, err := decode(rest)
+		key, err := layout.Decode(rest)
 		return store.Target{Key: key}, err
 	default:
 		return store.Target{}, nil

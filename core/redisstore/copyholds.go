@@ -8,19 +8,21 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 )
 
 // ofHolds are the streams of held and parked tasks.
-func (m *mover) ofHolds(p partition) []*stream {
+func (m *mover) ofHolds(p layout.Partition) []*stream {
 	return []*stream{
-		{form: 'h', key: p.key("holds"), each: func(b batch, scope, value string) { m.hold(b, p, scope, value) }},
-		{form: 'z', key: p.key("open"), each: func(b batch, scope, since string) {
+		{form: 'h', key: p.Key("holds"), each: func(b batch, scope, value string) { m.hold(b, p, scope, value) }},
+		{form: 'z', key: p.Key("open"), each: func(b batch, scope, since string) {
 			for _, base := range m.homes(scope) {
 				b.add("ZADD", base+"open", since, scope)
 			}
 			m.bay(p, "@"+scope)
 		}},
-		{form: 'h', key: p.key("parked"), each: func(_ batch, kind, _ string) {
+		{form: 'h', key: p.Key("parked"), each: func(_ batch, kind, _ string) {
 			if kind == "@" { // how many are held: the holds record where they are
 				m.bay(p, "@t")
 			} else {
@@ -37,7 +39,7 @@ func (m *mover) homes(scope string) []string {
 	}
 	all := make([]string, len(m.copies.parts))
 	for i, p := range m.copies.parts {
-		all[i] = p.base
+		all[i] = p.Base
 	}
 	return all
 }
@@ -52,7 +54,7 @@ func heldAgent(scope string) (agent string, of bool) {
 }
 
 // hold copies a hold, with its end; one of every partition is written when all have been read.
-func (m *mover) hold(b batch, p partition, scope, value string) {
+func (m *mover) hold(b batch, p layout.Partition, scope, value string) {
 	if agent, of := heldAgent(scope); of {
 		putHold(b, m.home(agent), scope, value)
 	} else {
@@ -77,7 +79,7 @@ func putHold(b batch, base, scope, value string) {
 const timeLen = 13
 
 // bay follows a place to the tasks that are parked there, and counts them. A place may be named twice.
-func (m *mover) bay(p partition, name string) {
+func (m *mover) bay(p layout.Partition, name string) {
 	if m.bays[name] {
 		return
 	}
@@ -123,14 +125,14 @@ func (m *mover) writeShared(ctx context.Context) error {
 func (m *mover) copyGroups(ctx context.Context) error {
 	return m.scan(ctx, func(found map[string][]string) error {
 		for _, p := range m.old.parts {
-			streams, err := m.groupsAmong(p, found[p.base])
+			streams, err := m.groupsAmong(p, found[p.Base])
 			if err != nil {
 				return err
 			}
 			if err := m.pour(ctx, streams...); err != nil {
 				return err
 			}
-			if err := m.keepTTL(ctx, p, found[p.base]); err != nil {
+			if err := m.keepTTL(ctx, p, found[p.Base]); err != nil {
 				return err
 			}
 		}
@@ -139,7 +141,7 @@ func (m *mover) copyGroups(ctx context.Context) error {
 }
 
 // groupsAmong are the streams of those keys that are groups. It refuses a key that this version does not know.
-func (m *mover) groupsAmong(p partition, names []string) ([]*stream, error) {
+func (m *mover) groupsAmong(p layout.Partition, names []string) ([]*stream, error) {
 	var streams []*stream
 	for _, name := range names {
 		if err := known(p, name); err != nil {
@@ -153,11 +155,11 @@ func (m *mover) groupsAmong(p partition, names []string) ([]*stream, error) {
 }
 
 // keepTTL gives the copies of groups the time to live that these have.
-func (m *mover) keepTTL(ctx context.Context, p partition, names []string) error {
+func (m *mover) keepTTL(ctx context.Context, p layout.Partition, names []string) error {
 	pipe, left := m.old.client.Pipeline(), map[string]*redis.Cmd{}
 	for _, name := range names {
 		if group, is := strings.CutPrefix(name, "group:"); is {
-			left[m.home(agentOf(group))+name] = pipe.Do(ctx, "PTTL", p.key(name))
+			left[m.home(agentOf(group))+name] = pipe.Do(ctx, "PTTL", p.Key(name))
 		}
 	}
 	if len(left) == 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -54,13 +55,13 @@ func (st *stream) take(answer *redis.Cmd, b batch) (bool, error) {
 	n := 0
 	switch st.form {
 	case 'z':
-		for _, z := range scoresOf(answer) {
-			st.each(b, z.member, formatMillis(z.score))
+		for _, z := range layout.ScoresOf(answer) {
+			st.each(b, z.Member, formatMillis(z.Score))
 			n++
 		}
 	case 'l':
 		for _, v := range reply {
-			st.each(b, text(v), "")
+			st.each(b, layout.Text(v), "")
 			n++
 		}
 	default:
@@ -73,19 +74,19 @@ func (st *stream) take(answer *redis.Cmd, b batch) (bool, error) {
 // takeFields handles a page of a hash, and sets how many entries the next one is to have.
 func (st *stream) takeFields(reply []any, b batch) (bool, error) {
 	if len(reply) != 2 {
-		return false, wrap(verbRepartition, errMalformed)
+		return false, wrap(verbRepartition, layout.ErrMalformed)
 	}
 	fields, _ := reply[1].([]any)
 	size := 0
 	for i := 0; i+1 < len(fields); i += 2 {
-		name, value := text(fields[i]), text(fields[i+1])
+		name, value := layout.Text(fields[i]), layout.Text(fields[i+1])
 		size += len(name) + len(value)
 		st.each(b, name, value)
 	}
 	if len(fields) > 0 {
 		st.page = min(max(pageBytes*len(fields)/2/max(size, 1), 1), pageEntries)
 	}
-	st.cursor = text(reply[0])
+	st.cursor = layout.Text(reply[0])
 	return st.cursor == "0", nil
 }
 
@@ -155,11 +156,11 @@ func (m *mover) pages(ctx context.Context, some []*stream) ([]*stream, error) {
 
 // home is the base of the copies that an agent belongs to, by its name in keys.
 func (m *mover) home(name string) string {
-	agent, err := decode(name)
+	agent, err := layout.Decode(name)
 	if err != nil {
 		agent = name // not ours: the audit of the copy reports it
 	}
-	return m.copies.parts[store.PartitionOf(agent, len(m.copies.parts))].base
+	return m.copies.parts[store.PartitionOf(agent, len(m.copies.parts))].Base
 }
 
 // agentOf is the agent in front of an id, as most keys name a task; '@' may be in front of it.
@@ -169,9 +170,9 @@ func agentOf(ref string) string {
 }
 
 // whole copies a key of one agent.
-func (m *mover) whole(from partition, form byte, name, agent string) *stream {
+func (m *mover) whole(from layout.Partition, form byte, name, agent string) *stream {
 	to := m.home(agent) + name
-	st := &stream{form: form, key: from.key(name)}
+	st := &stream{form: form, key: from.Key(name)}
 	switch form {
 	case 'z':
 		st.each = func(b batch, member, score string) { b.add("ZADD", to, score, member) }
@@ -184,8 +185,8 @@ func (m *mover) whole(from partition, form byte, name, agent string) *stream {
 }
 
 // split copies a key of many agents; also, if not nil, is called for each entry.
-func (m *mover) split(from partition, form byte, name string, of func(entry string) string, also func(agent, entry, value string)) *stream {
-	st := &stream{form: form, key: from.key(name)}
+func (m *mover) split(from layout.Partition, form byte, name string, of func(entry string) string, also func(agent, entry, value string)) *stream {
+	st := &stream{form: form, key: from.Key(name)}
 	st.each = func(b batch, entry, value string) {
 		agent := of(entry)
 		if form == 'z' {
@@ -201,7 +202,7 @@ func (m *mover) split(from partition, form byte, name string, of func(entry stri
 }
 
 // ofBudgets are the streams of the use of profiles' budgets; budgets of all agents were lifted.
-func (m *mover) ofBudgets(p partition) []*stream {
+func (m *mover) ofBudgets(p layout.Partition) []*stream {
 	var out []*stream
 	for name, form := range map[string]byte{"spent": 'h', "periods": 'z'} {
 		st := m.split(p, form, name, func(bucket string) string { return bucket[strings.LastIndexByte(bucket, '|')+1:] }, nil)
@@ -237,8 +238,8 @@ func (m *mover) copyPartitions(ctx context.Context) error {
 
 // first copies a key of the first partition that belongs to no agent.
 func (m *mover) first(form byte, name string) *stream {
-	to, command := m.copies.parts[0].base+name, map[byte]string{'h': "HSET", 'z': "ZADD"}[form]
-	st := &stream{form: form, key: m.old.parts[0].key(name)}
+	to, command := m.copies.parts[0].Base+name, map[byte]string{'h': "HSET", 'z': "ZADD"}[form]
+	st := &stream{form: form, key: m.old.parts[0].Key(name)}
 	st.each = func(b batch, entry, value string) {
 		if form == 'z' {
 			entry, value = value, entry
@@ -249,7 +250,7 @@ func (m *mover) first(form byte, name string) *stream {
 }
 
 // ofAgents are the streams of agents and their tasks.
-func (m *mover) ofAgents(p partition) []*stream {
+func (m *mover) ofAgents(p layout.Partition) []*stream {
 	byName := func(agent string) string { return agent }
 	byList := func(line string) string { return line[strings.LastIndexByte(line, ':')+1:] } // of 'ends:' A, 'dead:' A, and A
 	return []*stream{
@@ -277,7 +278,7 @@ func (m *mover) ofAgents(p partition) []*stream {
 }
 
 // agent follows an agent to its queues, and counts its tasks there.
-func (m *mover) agent(p partition, agent, value string) {
+func (m *mover) agent(p layout.Partition, agent, value string) {
 	m.done++
 	switch {
 	case strings.HasPrefix(value, "M"):
@@ -290,7 +291,7 @@ func (m *mover) agent(p partition, agent, value string) {
 }
 
 // history follows an agent to its records, if these are in a hash of their own.
-func (m *mover) history(p partition, agent, value string) {
+func (m *mover) history(p layout.Partition, agent, value string) {
 	if value != "*" {
 		m.done++
 		return

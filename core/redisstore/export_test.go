@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -47,7 +48,7 @@ func OpenAt(ctx context.Context, config Config, strict, still bool) (s *Store, s
 	return s, func(now time.Time) error {
 		pipe := s.client.Pipeline()
 		for _, p := range s.parts {
-			pipe.Set(ctx, p.key("time"), now.UnixMilli(), 0)
+			pipe.Set(ctx, p.Key("time"), now.UnixMilli(), 0)
 		}
 		_, err := pipe.Exec(ctx)
 		return err
@@ -56,8 +57,8 @@ func OpenAt(ctx context.Context, config Config, strict, still bool) (s *Store, s
 
 // Encode and Decode are the encoder of ids.
 var (
-	Encode = encode
-	Decode = decode
+	Encode = layout.Encode
+	Decode = layout.Decode
 )
 
 // ScriptFile is a script as the Go side knows it.
@@ -145,7 +146,7 @@ func (s *Store) Sweep() {
 func Tags(n int) []string {
 	out := make([]string, n)
 	for i := range out {
-		out[i] = tag(i, n)
+		out[i] = layout.Tag(i, n)
 	}
 	return out
 }
@@ -175,4 +176,4 @@ func RepartitionWith(ctx context.Context, config Config, r Repartitioning, hook 
 }
 
 // KnownKey reports whether a repartition knows a key of a partition, by its name.
-func KnownKey(name string) bool { return known(partition{}, name) == nil }
+func KnownKey(name string) bool { return known(layout.Partition{}, name) == nil }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -26,7 +27,7 @@ func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.E
 			parse = parseBack
 		}
 		if reply != nil && !parse(out, reply, order[c], calls[c].partition) {
-			reply, why = nil, wrap(verbExtend, errMalformed)
+			reply, why = nil, wrap(verbExtend, layout.ErrMalformed)
 		}
 		if reply != nil {
 			continue
@@ -58,7 +59,7 @@ func charge(ctx context.Context, s *Store, leases []store.Extension, out []store
 		for _, pr := range leases[i].Progress {
 			if len(pr.Used) > 0 && out[i].Held {
 				used, _ := spentArgs(&store.Spent{Used: pr.Used})
-				args = append(args, formatFence(leases[i].Fence), pr.Index, agentRef(&pr.Run)+":"+pr.ID, used)
+				args = append(args, formatFence(leases[i].Fence), pr.Index, layout.AgentRef(&pr.Run)+":"+pr.ID, used)
 				of = append(of, charged{i, pr.Index})
 			}
 		}
@@ -78,7 +79,7 @@ func charge(ctx context.Context, s *Store, leases []store.Extension, out []store
 		}
 		why := errs[c]
 		if why == nil {
-			why = wrap(verbExtend, errMalformed)
+			why = wrap(verbExtend, layout.ErrMalformed)
 		}
 		*e = store.Extended{Err: why}
 	}
@@ -94,7 +95,7 @@ func parseCharged(e *store.Extended, reply []any, runs []charged) {
 	}
 	over, _ := reply[2].([]any)
 	for _, at := range over {
-		if n := int(number(at)) - 1; n >= 0 && n < len(runs) {
+		if n := int(layout.Number(at)) - 1; n >= 0 && n < len(runs) {
 			e.Ended = append(e.Ended, store.Ended{Index: runs[n].index, Spent: true})
 		}
 	}
@@ -130,25 +131,25 @@ func parseExtended(out []store.Extended, reply []any, members []int, _ int) bool
 		return false
 	}
 	for k, i := range members {
-		out[i].Held = number(reply[k+1]) == 1
+		out[i].Held = layout.Number(reply[k+1]) == 1
 	}
 	// The last field has runs whose tasks an operator has cancelled or
 	// deleted since the last heartbeat.
 	ended, _ := reply[n+1].([]any) // triples: place of the claim, index, and how it ends
 	for k := 0; k+2 < len(ended); k += 3 {
-		at := int(number(ended[k]))
+		at := int(layout.Number(ended[k]))
 		if at < 0 || at >= n {
 			return false
 		}
 		// "x" is a cancel, with its operator's note, "+" what runs of the claim; anything else means
 		// that the task no longer exists.
-		if holder, runs := strings.CutPrefix(text(ended[k+2]), "+"); runs {
-			out[members[at]].Running, out[members[at]].Holder = int(number(ended[k+1])), holder
+		if holder, runs := strings.CutPrefix(layout.Text(ended[k+2]), "+"); runs {
+			out[members[at]].Running, out[members[at]].Holder = int(layout.Number(ended[k+1])), holder
 			continue
 		}
-		said, cancelled := strings.CutPrefix(text(ended[k+2]), "x")
+		said, cancelled := strings.CutPrefix(layout.Text(ended[k+2]), "x")
 		e := &out[members[at]].Ended
-		*e = append(*e, store.Ended{Index: int(number(ended[k+1])), Deleted: !cancelled, Order: data(said)})
+		*e = append(*e, store.Ended{Index: int(layout.Number(ended[k+1])), Deleted: !cancelled, Order: layout.Data(said)})
 	}
 	// Scripts list them as they find them. The order by index is what memstore
 	// answers with, and tests compare both.
@@ -172,7 +173,7 @@ func extendArgs(leases []store.Extension, members []int) []any {
 	}
 	for _, i := range members {
 		for _, pr := range leases[i].Progress {
-			args = append(args, formatFence(leases[i].Fence), pr.Index, agentRef(&pr.Run)+":"+pr.ID, pr.State, pr.Number)
+			args = append(args, formatFence(leases[i].Fence), pr.Index, layout.AgentRef(&pr.Run)+":"+pr.ID, pr.State, pr.Number)
 		}
 	}
 	return args
@@ -182,7 +183,7 @@ func extendArgs(leases []store.Extension, members []int) []any {
 func backArgs(e *store.Extension) []any {
 	args := []any{e.Nonce, e.Lease.Milliseconds(), formatFence(e.Fence)}
 	for i := range e.Back {
-		args = append(args, agentRef(&e.Back[i]), e.Back[i].ID)
+		args = append(args, layout.AgentRef(&e.Back[i]), e.Back[i].ID)
 	}
 	return args
 }
@@ -192,14 +193,14 @@ func parseBack(out []store.Extended, reply []any, members []int, partition int) 
 	if len(reply)%3 != 2 {
 		return false
 	}
-	fence, _ := strconv.ParseInt(text(reply[1]), 10, 64)
+	fence, _ := strconv.ParseInt(layout.Text(reply[1]), 10, 64)
 	e := &out[members[0]]
 	for i := 2; i < len(reply); i += 3 {
-		agent, err := decode(text(reply[i+1]))
+		agent, err := layout.Decode(layout.Text(reply[i+1]))
 		if err != nil || fence == 0 {
 			return false
 		}
-		e.Back = append(e.Back, store.Run{Partition: partition, Fence: store.Fence(fence), Index: int(number(reply[i])), Agent: agent, ID: text(reply[i+2])})
+		e.Back = append(e.Back, store.Run{Partition: partition, Fence: store.Fence(fence), Index: int(layout.Number(reply[i])), Agent: agent, ID: layout.Text(reply[i+2])})
 	}
 	return true
 }

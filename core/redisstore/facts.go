@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -69,7 +70,7 @@ func factsOf(ctx context.Context, server redis.UniversalClient, name string) (Fa
 		Memory:     number("used_memory"), MaxMemory: number("maxmemory"), Commands: number("total_commands_processed"), Up: time.Duration(number("uptime_in_seconds")) * time.Second,
 	}
 	asked := server.Do(ctx, "CONFIG", "GET", "save") // managed services refuse it
-	if save := fieldsOf(asked); asked.Err() == nil && len(save) > 0 {
+	if save := layout.FieldsOf(asked); asked.Err() == nil && len(save) > 0 {
 		f.Save, f.SaveKnown = save["save"], true
 	}
 	return f, nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -28,8 +29,8 @@ type feed struct {
 
 // heard is the answer of a script, whose time is negative if events have subscribers.
 func (s *Store) heard(reply []any) []any {
-	if len(reply) > 0 && number(reply[0]) < 0 {
-		reply[0] = -number(reply[0])
+	if len(reply) > 0 && layout.Number(reply[0]) < 0 {
+		reply[0] = -layout.Number(reply[0])
 		s.feed.listened.Store(1)
 	}
 	return reply
@@ -50,9 +51,9 @@ func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, e
 		return false, err
 	}
 	if len(replies[0]) != 2 {
-		return false, wrap("publish", errMalformed)
+		return false, wrap("publish", layout.ErrMalformed)
 	}
-	listened := number(replies[0][1])
+	listened := layout.Number(replies[0][1])
 	s.feed.listened.Store(listened)
 	return listened == 1, nil
 }
@@ -90,7 +91,7 @@ func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, err
 func (s *Store) FeedSecret(ctx context.Context) ([]byte, error) {
 	secret := make([]byte, store.FeedSecretLen)
 	_, _ = rand.Read(secret) // it never fails
-	key := s.parts[0].key("seal")
+	key := s.parts[0].Key("seal")
 	if err := s.client.Do(ctx, "SET", key, secret, "NX").Err(); err != nil && !errors.Is(err, redis.Nil) {
 		return nil, lacking(wrap("follow", err))
 	}
@@ -112,19 +113,19 @@ func lacking(err error) error {
 // followed reads the answer of follow.lua.
 func followed(f store.Follow, reply []any) (store.FeedPage, error) {
 	if len(reply) < 3 || len(reply)%2 == 0 {
-		return store.FeedPage{}, wrap("follow", errMalformed)
+		return store.FeedPage{}, wrap("follow", layout.ErrMalformed)
 	}
-	epoch, err := strconv.ParseInt(text(reply[1]), 10, 64)
+	epoch, err := strconv.ParseInt(layout.Text(reply[1]), 10, 64)
 	if err != nil {
-		return store.FeedPage{}, wrap("follow", errMalformed)
+		return store.FeedPage{}, wrap("follow", layout.ErrMalformed)
 	}
 	var entries []store.FeedItem
 	for i := 3; i < len(reply); i += 2 {
-		entries = append(entries, store.FeedItem{ID: text(reply[i]), Data: []byte(text(reply[i+1]))})
+		entries = append(entries, store.FeedItem{ID: layout.Text(reply[i]), Data: []byte(layout.Text(reply[i+1]))})
 	}
-	page, err := store.NewFeedPage(f, epoch, text(reply[2]), entries)
+	page, err := store.NewFeedPage(f, epoch, layout.Text(reply[2]), entries)
 	if err != nil {
-		return page, wrap("follow", errMalformed)
+		return page, wrap("follow", layout.ErrMalformed)
 	}
 	return page, nil
 }

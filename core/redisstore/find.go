@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -113,7 +114,7 @@ func (f *finding) ask(ctx context.Context) error {
 		if f.lines[i], err = f.parse(i, reply); err != nil {
 			return wrap("read", err)
 		}
-		f.page.Now = max(f.page.Now, store.Millis(number(reply[0])))
+		f.page.Now = max(f.page.Now, store.Millis(layout.Number(reply[0])))
 	}
 	return nil
 }
@@ -142,20 +143,20 @@ func (f *finding) down() bool { return f.q.Place == store.PlaceFailed }
 func (f *finding) parse(partition int, reply []any) (findLine, error) {
 	const head, fields = 4, 6
 	if len(reply) < head || (len(reply)-head)%fields != 0 {
-		return findLine{}, errMalformed
+		return findLine{}, layout.ErrMalformed
 	}
-	end, err := millis(reply[2])
+	end, err := layout.Millis(reply[2])
 	if err != nil {
 		return findLine{}, err
 	}
-	line := findLine{over: number(reply[1]) == 1, end: findMark{score: int64(end), partition: partition, member: text(reply[3])}}
+	line := findLine{over: layout.Number(reply[1]) == 1, end: findMark{score: int64(end), partition: partition, member: layout.Text(reply[3])}}
 	for e := range slices.Chunk(reply[head:], fields) {
-		agent, err := decode(text(e[0]))
+		agent, err := layout.Decode(layout.Text(e[0]))
 		if err != nil {
 			return line, err
 		}
-		t := found{agent: agent, id: text(e[1]), holder: text(e[5]), mark: findMark{partition: partition, member: text(e[3])}}
-		score, err := millis(e[2])
+		t := found{agent: agent, id: layout.Text(e[1]), holder: layout.Text(e[5]), mark: findMark{partition: partition, member: layout.Text(e[3])}}
+		score, err := layout.Millis(e[2])
 		if err != nil {
 			return line, err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -126,7 +127,7 @@ func (f *finding) add(t *store.Stored, at *found) {
 		there = t.Status == store.StatusInProgress
 		t.Lease, t.Holder = at.lease, at.holder
 		fence, _ := strconv.ParseInt(at.mark.member, 10, 64) // the search found it, so it is a number
-		t.Updated = max(t.Updated, claimedAt(store.Fence(fence)))
+		t.Updated = max(t.Updated, layout.ClaimedAt(store.Fence(fence)))
 	case store.PlaceOverdue:
 		there = t.Status == store.StatusWaiting && !t.Parked && t.Due <= f.page.Now
 	case store.PlaceAwaiting:
@@ -247,7 +248,7 @@ func (f *finding) scan(ctx context.Context, at *findMark) ([]scanStep, error) {
 			steps[i].from = at.inner
 		}
 		cursor, _ := strconv.ParseUint(steps[i].from, 10, 64) // it was read before
-		steps[i].cmd = pipe.HScan(ctx, f.s.parts[at.partition+i].key("awaits"), cursor, "", mostFound)
+		steps[i].cmd = pipe.HScan(ctx, f.s.parts[at.partition+i].Key("awaits"), cursor, "", mostFound)
 	}
 	_, err := pipe.Exec(ctx)
 	return steps, err
@@ -266,7 +267,7 @@ func (s *scanStep) waits(partition int) ([]awaiter, string, error) {
 			continue // an audit says what has damaged it
 		}
 		w := awaiter{key: pair[1], found: found{id: id, mark: findMark{partition: partition, member: pair[0], inner: s.from}}}
-		if w.agent, err = decode(agent); err != nil {
+		if w.agent, err = layout.Decode(agent); err != nil {
 			return nil, "", err
 		}
 		all = append(all, w)
@@ -284,7 +285,7 @@ func (f *finding) untold(ctx context.Context, all []awaiter) ([]found, error) {
 	marks := make([]*redis.StringCmd, len(all))
 	for i := range all {
 		w := &all[i]
-		marks[i] = pipe.HGet(ctx, f.s.parts[w.mark.partition].key("awaits:"+encode(w.agent)+":"+w.key), w.id)
+		marks[i] = pipe.HGet(ctx, f.s.parts[w.mark.partition].Key("awaits:"+layout.Encode(w.agent)+":"+w.key), w.id)
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return nil, wrap("read", err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -20,14 +21,14 @@ func (s *Store) counters(ctx context.Context) ([]map[string]string, error) {
 	pipe := s.client.Pipeline()
 	asked := make([]*redis.Cmd, len(s.parts))
 	for i, p := range s.parts {
-		asked[i] = pipe.Do(ctx, "HGETALL", p.key("counters"))
+		asked[i] = pipe.Do(ctx, "HGETALL", p.Key("counters"))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, wrap(verbRepartition, err)
 	}
 	all := make([]map[string]string, len(asked))
 	for i, a := range asked {
-		all[i] = fieldsOf(a)
+		all[i] = layout.FieldsOf(a)
 	}
 	return all, nil
 }
@@ -37,7 +38,7 @@ func folded(counters []map[string]string) map[string]int64 {
 	sum := map[string]int64{}
 	for _, of := range counters {
 		for name, value := range of {
-			switch n := toInt(value); name {
+			switch n := layout.Int(value); name {
 			case "live", "running", "stamps": // definitions are stored and stamped by the next process
 			case "clock", "trimmed_at", "ordered":
 				sum[name] = max(sum[name], n)
@@ -55,10 +56,10 @@ func (m *mover) fold(ctx context.Context, counters []map[string]string, st *stor
 	b, first := batch{}, m.copies.parts[0]
 	sums := folded(counters)
 	for name, n := range sums {
-		b.add("HSET", first.key("counters"), name, n)
+		b.add("HSET", first.Key("counters"), name, n)
 	}
 	for _, p := range m.copies.parts {
-		b.add("HSET", p.key("counters"), "clock", sums["clock"], "ordered", sums["ordered"])
+		b.add("HSET", p.Key("counters"), "clock", sums["clock"], "ordered", sums["ordered"])
 	}
 	for i := range st.Kinds {
 		foldKind(b, first, &st.Kinds[i])
@@ -73,13 +74,13 @@ func (m *mover) fold(ctx context.Context, counters []map[string]string, st *stor
 }
 
 // foldKind writes the statistics of a kind. One that nothing is known of any more keeps its name.
-func foldKind(b batch, p partition, k *store.KindStats) {
-	b.add("HSET", p.key("kinds"), "l"+k.Kind, 0)
+func foldKind(b batch, p layout.Partition, k *store.KindStats) {
+	b.add("HSET", p.Key("kinds"), "l"+k.Kind, 0)
 	if k.Runs > 0 {
-		b.add("HSET", p.key("kinds"), "s"+k.Kind, packRuns(k))
+		b.add("HSET", p.Key("kinds"), "s"+k.Kind, packRuns(k))
 	}
 	for _, f := range k.Failed {
-		b.add("RPUSH", p.key("failures:"+k.Kind), fmt.Sprintf("%013d", f.At)+string(f.Note))
+		b.add("RPUSH", p.Key("failures:"+k.Kind), fmt.Sprintf("%013d", f.At)+string(f.Note))
 	}
 }
 
@@ -111,8 +112,8 @@ func (s *Store) count(ctx context.Context) (counted, error) {
 	}
 	var moved counted
 	for i, p := range s.parts {
-		moved.Tasks += toInt(counters[i]["live"])
-		agents, err := s.client.Do(ctx, "HLEN", p.key("agents")).Int64()
+		moved.Tasks += layout.Int(counters[i]["live"])
+		agents, err := s.client.Do(ctx, "HLEN", p.Key("agents")).Int64()
 		if err != nil {
 			return counted{}, wrap(verbRepartition, err)
 		}
@@ -125,16 +126,16 @@ func (s *Store) count(ctx context.Context) (counted, error) {
 }
 
 // countRecords adds the records of a partition.
-func (s *Store) countRecords(ctx context.Context, p partition, moved *counted) error {
+func (s *Store) countRecords(ctx context.Context, p layout.Partition, moved *counted) error {
 	var pipe redis.Pipeliner
 	var records, lists []*redis.Cmd
-	st := &stream{form: 'h', key: p.key("finished"), each: func(_ batch, agent, value string) {
+	st := &stream{form: 'h', key: p.Key("finished"), each: func(_ batch, agent, value string) {
 		if value != "*" {
 			moved.Records++
 			return
 		}
-		records = append(records, pipe.Do(ctx, "HLEN", p.key("history:"+agent)))
-		lists = append(lists, pipe.Do(ctx, "LLEN", p.key("ends:"+agent)), pipe.Do(ctx, "LLEN", p.key("dead:"+agent)))
+		records = append(records, pipe.Do(ctx, "HLEN", p.Key("history:"+agent)))
+		lists = append(lists, pipe.Do(ctx, "LLEN", p.Key("ends:"+agent)), pipe.Do(ctx, "LLEN", p.Key("dead:"+agent)))
 	}}
 	for last := false; !last; {
 		pipe, records, lists = s.client.Pipeline(), nil, nil

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 )
 
 // linesAtHome puts the homes' state into the lines of a reply of read.lua: how much of a bucket is in use, and when there is room, is known there
@@ -21,14 +23,14 @@ func (s *Store) linesAtHome(ctx context.Context, reply []any) {
 		if len(line) != len(lineFields{}) {
 			continue
 		}
-		bucket := text(line[0])
-		if !strings.HasSuffix(text(line[1]), spans) && !spanningBudget(bucket, text(line[1])) {
+		bucket := layout.Text(line[0])
+		if !strings.HasSuffix(layout.Text(line[1]), spans) && !spanningBudget(bucket, layout.Text(line[1])) {
 			continue
 		}
 		pipe, p := s.client.Pipeline(), s.parts[s.partitionOf(bucket)]
 		for _, what := range []string{"HGET flight", "HGET learned", "HGET spent", "ZSCORE rates", "ZSCORE periods"} {
 			command, key, _ := strings.Cut(what, " ")
-			pipe.Do(ctx, command, p.key(key), atHome+bucket)
+			pipe.Do(ctx, command, p.Key(key), atHome+bucket)
 		}
 		cmds, _ := pipe.Exec(ctx)
 		var v [5]any
@@ -55,5 +57,5 @@ func scoreText(score any) string {
 	if n, ok := score.(float64); ok {
 		return strconv.FormatFloat(n, 'f', -1, 64)
 	}
-	return text(score)
+	return layout.Text(score)
 }

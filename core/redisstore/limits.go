@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -25,7 +26,7 @@ const ofProfile = "o"
 // limitName is the name of a limit in the scripts: kind|key|each. A star at the end of a key is not encoded: it is not part of the key.
 func limitName(t store.LimitTarget) string {
 	key, star := strings.CutSuffix(t.Key, "*")
-	name := t.Kind + "|" + encode(key)
+	name := t.Kind + "|" + layout.Encode(key)
 	if star {
 		name += "*"
 	}
@@ -39,10 +40,10 @@ func limitName(t store.LimitTarget) string {
 func parseLimitName(name string) (store.LimitTarget, error) {
 	parts := strings.Split(name, "|")
 	if len(parts) != 3 {
-		return store.LimitTarget{}, errMalformed
+		return store.LimitTarget{}, layout.ErrMalformed
 	}
 	encoded, star := strings.CutSuffix(parts[1], "*")
-	key, err := decode(encoded)
+	key, err := layout.Decode(encoded)
 	if star {
 		key += "*"
 	}
@@ -94,7 +95,7 @@ func parseLimit(name, text string) (store.Limit, error) {
 		l.Adaptive, parts = strings.Contains(parts[4], adapts), parts[:4]
 	}
 	if len(parts) != 4 {
-		return l, errMalformed
+		return l, layout.ErrMalformed
 	}
 	var n [4]int
 	for i, part := range parts {
@@ -148,14 +149,14 @@ func (s *Store) limit(ctx context.Context, partition int, c bound) (changed bool
 			return changed, err
 		}
 		if len(replies[0]) != 3 {
-			return changed, wrap(verbControl, errMalformed)
+			return changed, wrap(verbControl, layout.ErrMalformed)
 		}
-		code := number(replies[0][1])
+		code := layout.Number(replies[0][1])
 		if code < 0 {
 			return changed, &store.InvalidError{Field: "limits", Reason: "and budgets are " + strconv.Itoa(store.MostLimits) + " already: lift one before another is set"}
 		}
 		changed = changed || code == 1
-		if cursor = text(replies[0][2]); cursor == "0" {
+		if cursor = layout.Text(replies[0][2]); cursor == "0" {
 			return changed, nil
 		}
 	}
@@ -167,11 +168,11 @@ const mostCounted = 1000
 // Limits are the limits in force; see [store.Bounds].
 func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
 	pipe := s.client.Pipeline()
-	limits := pipe.Do(ctx, "HGETALL", s.parts[0].key("limits"))
+	limits := pipe.Do(ctx, "HGETALL", s.parts[0].Key("limits"))
 	scans := map[string][]*redis.ScanCmd{}
 	for _, p := range s.parts {
 		for _, name := range []string{"flight", "lines", "learned"} {
-			scans[name] = append(scans[name], pipe.HScan(ctx, p.key(name), 0, "", mostCounted))
+			scans[name] = append(scans[name], pipe.HScan(ctx, p.Key(name), 0, "", mostCounted))
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -179,13 +180,13 @@ func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
 	}
 	running, waiting := countsOf(scanned(scans["flight"])), countsOf(scanned(scans["lines"]))
 	var out []store.LimitUse
-	for name, text := range fieldsOf(limits) {
+	for name, text := range layout.FieldsOf(limits) {
 		if isBudget(name) {
 			continue
 		}
 		l, err := parseLimit(name, text)
 		if err != nil {
-			return nil, wrap("read", errMalformed)
+			return nil, wrap("read", layout.ErrMalformed)
 		}
 		use := store.LimitUse{Limit: l, Running: running[name], Waiting: waiting[name]}
 		if l.Adaptive {
@@ -217,11 +218,11 @@ func parseLearned(of, said string) (store.Learned, bool) {
 	}
 	allow, err1 := strconv.ParseFloat(parts[0], 64)
 	gap, err2 := strconv.ParseFloat(parts[1], 64)
-	name, err3 := decode(of)
+	name, err3 := layout.Decode(of)
 	if errors.Join(err1, err2, err3) != nil {
 		return store.Learned{}, false
 	}
-	l := store.LearnedOf(allow, gap, store.Millis(toInt(parts[4])), parts[5] != "0")
+	l := store.LearnedOf(allow, gap, store.Millis(layout.Int(parts[4])), parts[5] != "0")
 	l.Of = name
 	return l, true
 }
@@ -243,7 +244,7 @@ func countsOf(fields []string) map[string]int64 {
 	out := map[string]int64{}
 	for i := 0; i+1 < len(fields); i += 2 {
 		if at := strings.LastIndexByte(fields[i], '|'); at > 0 {
-			out[fields[i][:at]] += toInt(fields[i+1])
+			out[fields[i][:at]] += layout.Int(fields[i+1])
 		}
 	}
 	return out
@@ -260,27 +261,27 @@ func parseLine(v any) (store.Line, error) {
 	}
 	var of lineFields
 	if len(fields) != len(of) {
-		return store.Line{}, errMalformed
+		return store.Line{}, layout.ErrMalformed
 	}
 	for i := range fields {
-		of[i] = text(fields[i])
+		of[i] = layout.Text(fields[i])
 	}
 	at := strings.LastIndexByte(of[0], '|')
 	if at < 0 {
-		return store.Line{}, errMalformed
+		return store.Line{}, layout.ErrMalformed
 	}
 	if isBudget(of[0][:at]) {
 		return parseBudgetLine(of[0][:at], of[0][at+1:], of)
 	}
-	who, err := decode(of[0][at+1:])
+	who, err := layout.Decode(of[0][at+1:])
 	if err != nil {
-		return store.Line{}, errMalformed
+		return store.Line{}, layout.ErrMalformed
 	}
 	l, err := parseLimit(of[0][:at], of[1])
 	if strings.HasSuffix(of[0][:at], "|"+ofProfile) {
 		l.About.Agent = who
 	}
-	line := store.Line{Limit: store.LimitUse{Limit: l, Running: toInt(of[2]), Waiting: toInt(of[3])}, Of: who}
+	line := store.Line{Limit: store.LimitUse{Limit: l, Running: layout.Int(of[2]), Waiting: layout.Int(of[3])}, Of: who}
 	line.StartAt = nextStart(&line, of[4], of[7])
 	return line, err
 }

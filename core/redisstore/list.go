@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -88,21 +89,21 @@ func (w *walking) list(ctx context.Context) ([]listed, error) {
 	// A step lists what the page still lacks, and no more than is good for Redis.
 	most := max(min(w.q.Limit-len(w.page.Tasks), mostListed), 0)
 	replies, err := w.s.eval(ctx, "read", []call{{script: &w.s.scripts.list, partition: w.s.partitionOf(w.q.Agent), args: []any{
-		encode(w.q.Agent), w.s.config.Retention.Milliseconds(), "", most, wanted(w.q.Statuses), w.at,
+		layout.Encode(w.q.Agent), w.s.config.Retention.Milliseconds(), "", most, wanted(w.q.Statuses), w.at,
 	}}})
 	if err != nil {
 		return nil, err
 	}
 	reply := replies[0]
 	if len(reply) < head || len(reply)%fields != head%fields {
-		return nil, wrap("read", errMalformed)
+		return nil, wrap("read", layout.ErrMalformed)
 	}
-	w.page.Now = store.Millis(number(reply[0]))
+	w.page.Now = store.Millis(layout.Number(reply[0]))
 	// Set before the tasks are read: if they fit, this is where the next page begins.
-	w.at = text(reply[2])
+	w.at = layout.Text(reply[2])
 	var out []listed
 	for f := range slices.Chunk(reply[head:], fields) {
-		out = append(out, listed{id: text(f[0]), place: text(f[1]), mark: text(f[2])})
+		out = append(out, listed{id: layout.Text(f[0]), place: layout.Text(f[1]), mark: layout.Text(f[2])})
 	}
 	return out, nil
 }
@@ -113,13 +114,13 @@ func (w *walking) list(ctx context.Context) ([]listed, error) {
 func (s *Store) Group(ctx context.Context, agent, group string) (store.GroupCounts, error) {
 	replies, err := s.eval(ctx, "read", []call{{script: &s.scripts.list, partition: s.partitionOf(agent), args: []any{
 		// list.lua with a group and no limit counts and lists nothing.
-		encode(agent), s.config.Retention.Milliseconds(), groupKey(agent, group), 0, "", "",
+		layout.Encode(agent), s.config.Retention.Milliseconds(), layout.GroupKey(agent, group), 0, "", "",
 	}}})
 	if err != nil {
 		return store.GroupCounts{}, err
 	}
 	if len(replies[0]) < 2 {
-		return store.GroupCounts{}, wrap("read", errMalformed)
+		return store.GroupCounts{}, wrap("read", layout.ErrMalformed)
 	}
 	counts, ok := replies[0][1].([]any)
 	// No such group: zero of everything, as for one whose tasks have been deleted.
@@ -127,7 +128,7 @@ func (s *Store) Group(ctx context.Context, agent, group string) (store.GroupCoun
 		return store.GroupCounts{}, nil
 	}
 	return store.GroupCounts{
-		Live: number(counts[0]), Completed: number(counts[1]), Failed: number(counts[2]), Cancelled: number(counts[3]),
+		Live: layout.Number(counts[0]), Completed: layout.Number(counts[1]), Failed: layout.Number(counts[2]), Cancelled: layout.Number(counts[3]),
 	}, nil
 }
 

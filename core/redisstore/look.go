@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -60,7 +61,7 @@ func (s *Store) nexts(ctx context.Context, requests []store.LookRequest, which [
 			args = append(args, kind)
 		}
 		for _, agent := range r.Agents {
-			args = append(args, encode(agent))
+			args = append(args, layout.Encode(agent))
 		}
 		calls[k] = call{script: &s.scripts.next, partition: r.Partition, args: args}
 	}
@@ -78,14 +79,14 @@ func nextOf(partition int, reply []any, err error) store.Look {
 		return c
 	}
 	// It stays the answer unless everything below can be read.
-	c.Err = wrap(verbLook, errMalformed)
+	c.Err = wrap(verbLook, layout.ErrMalformed)
 	if len(reply) != 4 {
 		return c
 	}
 	var err1, err2, err3 error
-	c.Now = store.Millis(number(reply[0]))
-	c.NextDue, err1 = millis(reply[1])
-	c.NextLease, err2 = millis(reply[2])
+	c.Now = store.Millis(layout.Number(reply[0]))
+	c.NextDue, err1 = layout.Millis(reply[1])
+	c.NextLease, err2 = layout.Millis(reply[2])
 	c.AgentsDue, err3 = allMillis(reply[3])
 	if err1 == nil && err2 == nil && err3 == nil {
 		c.Err = nil
@@ -116,7 +117,7 @@ func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, request
 	for attempt := 1; len(which) > 0; attempt++ {
 		keys := make([]string, len(which))
 		for k, i := range which {
-			keys[k] = s.parts[requests[i].Partition].key("due")
+			keys[k] = s.parts[requests[i].Partition].Key("due")
 		}
 		now, hints, errs := s.readDue(ctx, node, keys)
 		s.askForKinds(ctx, node, requests, which, hints, errs)
@@ -130,7 +131,7 @@ func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, request
 				failed, first = append(failed, i), cmp.Or(first, errs[k])
 				continue
 			}
-			out[i] = hint(requests[i], now, text(hints[k]))
+			out[i] = hint(requests[i], now, layout.Text(hints[k]))
 		}
 		s.cluster.learn(ctx, first)
 		if len(failed) == 0 || attempt == attempts || !passing(first) || !wait(ctx, attempt) {
@@ -155,7 +156,7 @@ func (s *Store) readDue(ctx context.Context, node redis.UniversalClient, keys []
 			args = append(args, key)
 		}
 		all := pipe.Do(ctx, args...)
-		sendAll(ctx, pipe) // each command holds its own error
+		layout.SendAll(ctx, pipe) // each command holds its own error
 		if err := all.Err(); err != nil {
 			return s.timeOf(now), make([]any, len(keys)), slices.Repeat([]error{err}, len(keys))
 		}
@@ -168,7 +169,7 @@ func (s *Store) readDue(ctx context.Context, node redis.UniversalClient, keys []
 	for i, key := range keys {
 		single[i] = pipe.Do(ctx, "GET", key)
 	}
-	sendAll(ctx, pipe) // as above
+	layout.SendAll(ctx, pipe) // as above
 	hints, errs := make([]any, len(keys)), make([]error, len(keys))
 	for i, get := range single {
 		if redis.HasErrorPrefix(get.Err(), "MOVED") || redis.HasErrorPrefix(get.Err(), "ASK") {
@@ -196,8 +197,8 @@ func (s *Store) askForKinds(
 	// By the place in which, as not every partition is asked.
 	asked := map[int]*redis.Cmd{}
 	for k, i := range which {
-		if errs[k] == nil && strings.HasSuffix(text(hints[k]), manyKinds) && len(requests[i].Kinds) > 0 {
-			args := []any{"HMGET", s.parts[requests[i].Partition].key("parked")}
+		if errs[k] == nil && strings.HasSuffix(layout.Text(hints[k]), manyKinds) && len(requests[i].Kinds) > 0 {
+			args := []any{"HMGET", s.parts[requests[i].Partition].Key("parked")}
 			for _, kind := range requests[i].Kinds {
 				args = append(args, kind)
 			}
@@ -207,13 +208,13 @@ func (s *Store) askForKinds(
 	if len(asked) == 0 {
 		return
 	}
-	sendAll(ctx, pipe) // each command holds its own error
+	layout.SendAll(ctx, pipe) // each command holds its own error
 	for k, cmd := range asked {
 		var counts []any
 		if counts, errs[k] = cmd.Slice(); errs[k] == nil {
 			// The hint is now as it would be if it listed the kinds that matter to this
 			// process, and hint reads both alike.
-			hints[k] = named(text(hints[k]), requests[which[k]].Kinds, counts)
+			hints[k] = named(layout.Text(hints[k]), requests[which[k]].Kinds, counts)
 		}
 	}
 }
@@ -229,21 +230,6 @@ func named(hint string, kinds []string, counts []any) string {
 	return strings.Join(parts, "|")
 }
 
-// parseTime is the answer to TIME, seconds and microseconds; zero if it is invalid.
-func parseTime(answer *redis.Cmd) store.Millis {
-	parts, err := answer.StringSlice()
-	if err != nil || len(parts) != 2 {
-		return 0
-	}
-	seconds, err1 := strconv.ParseInt(parts[0], 10, 64)
-	micros, err2 := strconv.ParseInt(parts[1], 10, 64)
-	if err1 != nil || err2 != nil {
-		return 0
-	}
-	// Whole milliseconds, rounded down, as the scripts do it: a look must not be ahead of them.
-	return store.Millis(seconds*1000 + micros/1000)
-}
-
 // timeOf is the server's time. In a cluster the node that was asked for it may be away while others are not: then it is
 // worked out from the last answer.
 func (s *Store) timeOf(now *redis.Cmd) store.Millis {
@@ -253,7 +239,7 @@ func (s *Store) timeOf(now *redis.Cmd) store.Millis {
 		// time has passed since the last answer.
 		return store.Millis(local.UnixMilli() + s.ahead.Load())
 	}
-	at := int64(parseTime(now))
+	at := int64(layout.ParseTime(now))
 	s.ahead.Store(at - local.UnixMilli())
 	return store.Millis(at)
 }

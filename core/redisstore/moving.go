@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 )
 
 // The phases of a move. Until the copies are whole nothing of the partitions is touched; from then on nothing but the copies counts.
@@ -39,8 +41,8 @@ type Moved struct {
 }
 
 // movingOf reads the state of a move from a layout key; false if there is none.
-func movingOf(layout map[string]string) (m *moving, moves bool, err error) {
-	text := layout["moving"]
+func movingOf(fields map[string]string) (m *moving, moves bool, err error) {
+	text := fields["moving"]
 	if text == "" {
 		return nil, false, nil
 	}
@@ -69,7 +71,7 @@ func (s *Store) duringAMove(key string, m *moving, err error) error {
 		return fmt.Errorf("the prefix %q has layout version %q, but this binary reads versions %d to %d: use a binary of that version",
 			s.config.Prefix, m.Version, oldestLayout, layoutVersion)
 	}
-	s.parts = partitionsOf(s.config.Prefix, m.From)
+	s.parts = layout.PartitionsOf(s.config.Prefix, m.From)
 	return nil
 }
 

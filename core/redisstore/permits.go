@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -100,14 +101,14 @@ func (p *permits) claimed(partition int, said []any, reports []report, brought b
 	p.forget()
 	waits := false
 	for i := 0; i+spannedFields <= len(said); i += spannedFields {
-		in := bucketIn{partition, text(said[i])}
+		in := bucketIn{partition, layout.Text(said[i])}
 		l := p.line(in)
-		l.wants, l.number, l.back = number(said[i+1]), max(l.number, toInt(text(said[i+2]))), max(l.back, toInt(text(said[i+3])))
+		l.wants, l.number, l.back = layout.Number(said[i+1]), max(l.number, layout.Int(layout.Text(said[i+2]))), max(l.back, layout.Int(layout.Text(said[i+3])))
 		if l.wants > 0 && !brought {
 			l.after = time.Time{}
 		}
 		waits = waits || l.wants > 0
-		unused := text(said[i+4])
+		unused := layout.Text(said[i+4])
 		if l.back > l.reported || unused != l.unused {
 			l.reported, l.unused = max(l.reported, l.back), unused
 			reports = append(reports, report{bucketIn: in, number: l.number, back: l.back, unused: unused})
@@ -130,8 +131,8 @@ func (p *permits) settled(partition int, said []any, reports []report) []report 
 	p.forget()
 	for i := 0; i+settledFields <= len(said); i += settledFields {
 		r := report{
-			bucketIn: bucketIn{partition, text(said[i])}, number: toInt(text(said[i+1])), back: toInt(text(said[i+2])),
-			answer: text(said[i+3]), used: text(said[i+4]),
+			bucketIn: bucketIn{partition, layout.Text(said[i])}, number: layout.Int(layout.Text(said[i+1])), back: layout.Int(layout.Text(said[i+2])),
+			answer: layout.Text(said[i+3]), used: layout.Text(said[i+4]),
 		}
 		l := p.line(r.bucketIn)
 		l.number, l.back, l.reported = max(l.number, r.number), max(l.back, r.back), max(l.reported, r.back)

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 )
 
 // scanPage is about how many keys one step of a scan looks at, and mostChanged how many one script drops or renames.
@@ -35,7 +37,7 @@ func (s *Store) change(ctx context.Context, state *moving, what string, names []
 		return err
 	}
 	for _, reply := range replies {
-		if len(reply) != 2 || number(reply[1]) != 1 {
+		if len(reply) != 2 || layout.Number(reply[1]) != 1 {
 			return errOvertaken
 		}
 	}
@@ -62,13 +64,13 @@ func (m *mover) scan(ctx context.Context, page func(found map[string][]string) e
 				return wrap(verbRepartition, err)
 			}
 			if len(reply) != 2 {
-				return wrap(verbRepartition, errMalformed)
+				return wrap(verbRepartition, layout.ErrMalformed)
 			}
 			keys, _ := reply[1].([]any)
 			mu.Lock()
 			err = page(m.byBase(keys))
 			mu.Unlock()
-			if cursor = text(reply[0]); err != nil || cursor == "0" {
+			if cursor = layout.Text(reply[0]); err != nil || cursor == "0" {
 				return err
 			}
 		}
@@ -88,10 +90,10 @@ func quoted(prefix string) string {
 func (m *mover) byBase(keys []any) map[string][]string {
 	found := map[string][]string{}
 	for _, p := range m.slots.parts {
-		found[p.base] = nil
+		found[p.Base] = nil
 	}
 	for _, key := range keys {
-		name := text(key)
+		name := layout.Text(key)
 		end := strings.Index(name, "}:") + len("}:")
 		base := name[:end]
 		if _, ours := found[base]; ours && name[end:] != "mover" {
@@ -139,7 +141,7 @@ func (m *mover) untilNone(ctx context.Context, what string, chosen func(name str
 func (m *mover) choose(found map[string][]string, chosen func(name string) (string, bool)) (names [][]string, some bool) {
 	names = make([][]string, len(m.slots.parts))
 	for i, p := range m.slots.parts {
-		for _, name := range found[p.base] {
+		for _, name := range found[p.Base] {
 			if of, is := chosen(name); is {
 				names[i], some = append(names[i], of), true
 			}
@@ -150,7 +152,7 @@ func (m *mover) choose(found map[string][]string, chosen func(name string) (stri
 
 // trial tries the rarer commands on a key of its own: a user who lacks one is refused before anything is closed.
 func (m *mover) trial(ctx context.Context) error {
-	key := m.old.probePartition(newNonce()).key("trial")
+	key := m.old.probePartition(newNonce()).Key("trial")
 	for _, command := range [][]any{
 		{"RPUSH", key, ""},
 		{"PEXPIRE", key, undoIn.Milliseconds()},
@@ -187,11 +189,11 @@ func namesIn(list string) map[string]bool {
 }
 
 // known refuses a key that this version knows nothing of.
-func known(p partition, name string) error {
+func known(p layout.Partition, name string) error {
 	line, _, is := strings.Cut(name, ":")
 	if is && knownLines[line] || !is && knownNames[line] {
 		return nil
 	}
 	return fmt.Errorf("the key %q is none that this version of duly makes: if a later version has made it, use that one; otherwise delete it",
-		p.key(name))
+		p.Key(name))
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -21,23 +22,23 @@ func (s *Store) claimCall(r *store.ClaimRequest) call {
 }
 
 func plainClaimArgs(r *store.ClaimRequest) []any {
-	args := append(make(arguments, 0, 8+len(r.Kinds)+len(r.Agents)), r.Nonce).number(int64(r.Limit))
+	args := append(make(layout.Arguments, 0, 8+len(r.Kinds)+len(r.Agents)), r.Nonce).Number(int64(r.Limit))
 	if len(r.Leases) == 0 {
-		args = args.number(r.Lease.Milliseconds())
+		args = args.Number(r.Lease.Milliseconds())
 	} else {
 		args = append(args, ownLeases(r))
 	}
 	// guard: plain-fence-seen
-	args = args.stamped(r.Fence, r.Stamp)
+	args = args.Stamped(r.Fence, r.Stamp)
 	if ahead(r) {
-		args = append(args.number(-int64(len(r.Kinds))), r.Kinds...)
-		return args.number(r.Ahead.Milliseconds()).number(int64(r.AheadMost)).number(r.AheadLease.Milliseconds()).pointers()
+		args = append(args.Number(-int64(len(r.Kinds))), r.Kinds...)
+		return args.Number(r.Ahead.Milliseconds()).Number(int64(r.AheadMost)).Number(r.AheadLease.Milliseconds()).Pointers()
 	}
-	args = append(args.number(int64(len(r.Kinds))), r.Kinds...)
+	args = append(args.Number(int64(len(r.Kinds))), r.Kinds...)
 	for _, agent := range r.Agents {
-		args = append(args, encode(agent))
+		args = append(args, layout.Encode(agent))
 	}
-	return args.pointers()
+	return args.Pointers()
 }
 
 // ahead reports whether a claim takes tasks before they are due. One that names agents does not: it has no look at what comes next.
@@ -64,42 +65,42 @@ const inline = "S"
 func parsePlainClaim(partition int, reply []any) (store.Claim, error) {
 	c := store.Claim{Look: store.Look{Partition: partition}}
 	if len(reply) != 10 {
-		return c, errMalformed
+		return c, layout.ErrMalformed
 	}
-	c.Now = store.Millis(number(reply[0]))
+	c.Now = store.Millis(layout.Number(reply[0]))
 	var err error
-	if c.NextDue, err = millis(reply[1]); err != nil {
+	if c.NextDue, err = layout.Millis(reply[1]); err != nil {
 		return c, err
 	}
-	if c.NextLease, err = millis(reply[2]); err != nil {
+	if c.NextLease, err = layout.Millis(reply[2]); err != nil {
 		return c, err
 	}
 	if c.AgentsDue, err = allMillis(reply[8]); err != nil {
 		return c, err
 	}
-	fence := text(reply[3])
+	fence := layout.Text(reply[3])
 	if fence == "" {
 		return c, nil
 	}
 	if parseFence(&c, fence) != nil {
-		return c, errMalformed
+		return c, layout.ErrMalformed
 	}
 	agents, _ := reply[4].([]any)
 	dues, _ := reply[5].([]any)
 	lives, _ := reply[6].([]any)
 	states, _ := reply[7].([]any) // none if no task of the partition has one
 	if len(agents) != len(lives) || len(dues) != len(lives) || len(states) > 0 && len(states) != len(lives) {
-		return c, errMalformed
+		return c, layout.ErrMalformed
 	}
 	c.Tasks = make([]store.Claimed, len(lives))
 	for i := range lives {
 		state := ""
 		if len(states) > 0 {
-			state = text(states[i])
+			state = layout.Text(states[i])
 		}
 		t := &c.Tasks[i]
-		live := strings.TrimPrefix(text(lives[i]), inline)
-		if err := readClaimed(t, text(agents[i]), live, dues[i], state); err != nil {
+		live := strings.TrimPrefix(layout.Text(lives[i]), inline)
+		if err := readClaimed(t, layout.Text(agents[i]), live, dues[i], state); err != nil {
 			return c, err
 		}
 		t.Partition, t.Fence, t.Index = partition, c.Fence, i

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -19,7 +20,7 @@ func plainSettlement(r *store.Settlement) bool {
 		return false
 	}
 	return r.Group == "" && !r.Recurs && r.Await == nil && r.Hold == nil && r.Floor == nil && !r.Renewed && !r.Unrun &&
-		weight(r.BodyLen) == 0 && weight(len(r.Record)) == 0 && r.Index < store.MaxClaim && r.Ref != ""
+		layout.Weight(r.BodyLen) == 0 && layout.Weight(len(r.Record)) == 0 && r.Index < store.MaxClaim && r.Ref != ""
 }
 
 // claimRuns are the runs of one claim.
@@ -59,7 +60,7 @@ func (k *kindSums) add(r *store.Settlement) {
 	k.types[scheduleIndex(t.Schedule)]++
 	if t.Failed {
 		k.failed++
-		k.failures = lengthened(k.failures, string(t.Failure))
+		k.failures = layout.Lengthened(k.failures, string(t.Failure))
 	}
 }
 
@@ -107,48 +108,48 @@ func (s *Store) plainSettleCall(runs []store.Settlement, members []int) call {
 		claims = addRun(claims, &r.Run)
 		kinds = addKind(kinds, r)
 	}
-	args := make(arguments, 0, 7+2*len(claims)+5*len(kinds)+5*len(members)).number(int64(again))
+	args := make(layout.Arguments, 0, 7+2*len(claims)+5*len(kinds)+5*len(members)).Number(int64(again))
 	args = append(args,
 		strconv.Itoa(verbs[store.VerbComplete])+"|"+strconv.Itoa(verbs[store.VerbFail])+"|"+strconv.Itoa(verbs[store.VerbCancel]))
-	args = append(args.number(s.config.Retention.Milliseconds()), s.config.kept(), quietArg(runs, members))
-	args = args.number(int64(len(claims))).number(int64(len(kinds)))
+	args = append(args.Number(s.config.Retention.Milliseconds()), s.config.kept(), quietArg(runs, members))
+	args = args.Number(int64(len(claims))).Number(int64(len(kinds)))
 	for i := range claims {
 		args = append(args, formatFence(claims[i].fence), string(claims[i].indexes))
 	}
 	for i := range kinds {
 		k := &kinds[i]
-		args = append(args, k.kind).number(int64(k.runs)).number(int64(k.ended))
+		args = append(args, k.kind).Number(int64(k.runs)).Number(int64(k.ended))
 		args = append(args, string(k.tally()), string(k.failures))
 	}
 	args = appendOutcomes(args, runs, members)
-	return call{script: &s.scripts.plainSettle, args: args.pointers()}
+	return call{script: &s.scripts.plainSettle, args: args.Pointers()}
 }
 
 // appendOutcomes appends the outcome of each run. The texts are made in one piece: each by itself would be an allocation or two.
-func appendOutcomes(args arguments, runs []store.Settlement, members []int) arguments {
+func appendOutcomes(args layout.Arguments, runs []store.Settlement, members []int) layout.Arguments {
 	size := 0
 	for _, i := range members {
 		r := &runs[i]
 		size += len(r.Ref) + len(r.ID) + 1 + max(len(r.State)+1, recordHeadLen+len(r.ID)+len(r.Record))
 	}
-	made := texts{bytes: make([]byte, 0, size), ends: make([]int, 0, 3*len(members))}
+	made := layout.Texts{Bytes: make([]byte, 0, size), Ends: make([]int, 0, 3*len(members))}
 	for _, i := range members {
 		r := &runs[i]
-		made.bytes = append(append(append(made.bytes, agentRef(&r.Run)...), ':'), r.ID...)
-		made.end()
+		made.Bytes = append(append(append(made.Bytes, layout.AgentRef(&r.Run)...), ':'), r.ID...)
+		made.End()
 		if r.Verb == store.VerbAgain {
-			made.bytes = appendState(made.bytes, r.State)
+			made.Bytes = layout.AppendState(made.Bytes, r.State)
 		} else {
-			made.bytes = appendRecordHead(made.bytes, r.ID, r.Verb)
-			made.end()
-			made.bytes = append(made.bytes, r.Record...)
+			made.Bytes = appendRecordHead(made.Bytes, r.ID, r.Verb)
+			made.End()
+			made.Bytes = append(made.Bytes, r.Record...)
 		}
-		made.end()
+		made.End()
 	}
-	next := made.reader()
+	next := made.Reader()
 	for _, i := range members {
 		r := &runs[i]
-		args = append(args, agentRef(&r.Run), next(), placeOf(&r.Run))
+		args = append(args, layout.AgentRef(&r.Run), next(), layout.PlaceOf(&r.Run))
 		if r.Verb == store.VerbAgain {
 			args = append(args, againArg(r.Due), next())
 		} else {
@@ -160,7 +161,7 @@ func appendOutcomes(args arguments, runs []store.Settlement, members []int) argu
 
 // againArg is dueArg for plainsettle.lua, which knows a delay by its minus.
 func againArg(w store.When) string {
-	if due := dueArg(w); due != "0" {
+	if due := layout.DueArg(w); due != "0" {
 		return due
 	}
 	return "-0"

@@ -2,12 +2,15 @@ package redisstore
 
 // Submits that the plain script can carry out.
 
-import "github.com/seed-6f6f2c11/duly/core/store"
+import (
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
 
 // plainSubmission reports whether the plain script can store a task, as far as the task itself shows.
 func plainSubmission(t *store.Submission) bool {
 	// guard: breaker-plain
-	return t.Mark == "" && t.Conflict == store.ConflictKeep && t.State == nil && t.Hold == nil && t.Group == "" && t.Root == nil && !t.Owed && weight(len(t.Body)) == 0
+	return t.Mark == "" && t.Conflict == store.ConflictKeep && t.State == nil && t.Hold == nil && t.Group == "" && t.Root == nil && !t.Owed && layout.Weight(len(t.Body)) == 0
 }
 
 // plainSubmitArgs are the arguments of plainsubmit.lua for some tasks, given by their places.
@@ -28,22 +31,22 @@ func (s *Store) plainSubmitArgs(tasks []store.Submission, members []int) []any {
 	for _, i := range members {
 		size += 6 + len(tasks[i].ID) + len(tasks[i].Kind) + len(tasks[i].Key) + len(tasks[i].Body)
 	}
-	records := texts{bytes: make([]byte, 0, size), ends: make([]int, 0, len(members))}
+	records := layout.Texts{Bytes: make([]byte, 0, size), Ends: make([]int, 0, len(members))}
 	for _, i := range members {
 		t := &tasks[i]
-		records.bytes = appendRecord(records.bytes, t.Level, t.ID, t.Kind, t.Key, t.Body)
-		records.end()
+		records.Bytes = layout.AppendRecord(records.Bytes, t.Level, t.ID, t.Kind, t.Key, t.Body)
+		records.End()
 	}
-	args := make(arguments, 0, 3+2*len(kinds)+4*len(members))
-	args = args.number(int64(s.config.MaxTasks)).number(int64(s.few)).number(int64(len(kinds)))
+	args := make(layout.Arguments, 0, 3+2*len(kinds)+4*len(members))
+	args = args.Number(int64(s.config.MaxTasks)).Number(int64(s.few)).Number(int64(len(kinds)))
 	for i := range kinds {
-		args = append(args, kinds[i]).number(int64(counts[i]))
+		args = append(args, kinds[i]).Number(int64(counts[i]))
 	}
-	next := records.reader()
+	next := records.Reader()
 	for _, i := range members {
-		args = append(args, encode(tasks[i].Agent), tasks[i].ID, dueArg(tasks[i].Due), next())
+		args = append(args, layout.Encode(tasks[i].Agent), tasks[i].ID, layout.DueArg(tasks[i].Due), next())
 	}
-	return args.pointers()
+	return args.Pointers()
 }
 
 // plainBatch reports whether all tasks of a batch are plain.

@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 )
 
 // layoutVersion is the version of the layout that a new prefix gets, and oldestLayout that of the oldest one that this package
@@ -117,7 +119,7 @@ func checkPersistence(ctx context.Context, log *slog.Logger, server redis.Univer
 		return
 	}
 	asked := server.Do(ctx, "CONFIG", "GET", "save")
-	save, err := fieldsOf(asked), asked.Err()
+	save, err := layout.FieldsOf(asked), asked.Err()
 	switch {
 	// Managed services hide both settings; a warning that the operator cannot act on would
 	// only train people to ignore warnings.
@@ -215,7 +217,7 @@ func (s *Store) storedLayout(ctx context.Context, key string) (map[string]string
 	if err := all.Err(); err != nil {
 		return nil, wrap("open", err)
 	}
-	return fieldsOf(all), nil
+	return layout.FieldsOf(all), nil
 }
 
 // useLayout is checkLayout for a layout that is stored under a prefix.
@@ -241,6 +243,6 @@ func (s *Store) useLayout(ctx context.Context, key string, stored map[string]str
 		return fmt.Errorf("the prefix %q was created with %d partitions, not %d: leave Partitions unset, or use another prefix",
 			s.config.Prefix, n, s.config.Partitions)
 	}
-	s.parts = partitionsOf(s.config.Prefix, n)
+	s.parts = layout.PartitionsOf(s.config.Prefix, n)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -27,7 +28,7 @@ func (s *Store) Processes(ctx context.Context) (map[string][]byte, error) {
 	}
 	said := make(map[string][]byte, len(reply)/2)
 	for i := 1; i+1 < len(reply); i += 2 {
-		said[text(reply[i])] = []byte(text(reply[i+1]))
+		said[layout.Text(reply[i])] = []byte(layout.Text(reply[i+1]))
 	}
 	return said, nil
 }

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -98,11 +99,11 @@ func (s *Store) lookForProbes(ctx context.Context) (probes, error) {
 	if err != nil {
 		return probes{}, err
 	}
-	found := probes{passed: known == 1, now: int64(parseTime(clock))}
+	found := probes{passed: known == 1, now: int64(layout.ParseTime(clock))}
 	// By the clock of Redis alone, as the entries were written by other machines.
-	for _, z := range scoresOf(list) {
-		if int64(z.score) < found.now-probeAlive.Milliseconds() {
-			found.dead = append(found.dead, z.member)
+	for _, z := range layout.ScoresOf(list) {
+		if int64(z.Score) < found.now-probeAlive.Milliseconds() {
+			found.dead = append(found.dead, z.Member)
 		}
 	}
 	return found, nil
@@ -111,7 +112,7 @@ func (s *Store) lookForProbes(ctx context.Context) (probes, error) {
 // endProbe removes the keys of a probe, and then the probe from the list.
 func (s *Store) endProbe(ctx context.Context, nonce string) error {
 	args := []any{"UNLINK"}
-	for _, key := range s.probePartition(nonce).keys(probeKeys) {
+	for _, key := range s.probePartition(nonce).Keys(probeKeys) {
 		// All keys are in the slot of the probe's partition, so one UNLINK serves a cluster as well.
 		args = append(args, key)
 	}
@@ -137,8 +138,8 @@ func (s *Store) probeMark() string {
 
 // probePartition has braces around a name of its own: its keys share a slot, which
 // is not that of a real partition's tag.
-func (s *Store) probePartition(nonce string) partition {
-	return partition{base: s.config.Prefix + "{probe." + nonce + "}:"}
+func (s *Store) probePartition(nonce string) layout.Partition {
+	return layout.Partition{Base: s.config.Prefix + "{probe." + nonce + "}:"}
 }
 
 // probeError explains the failure of a probe.
@@ -167,7 +168,7 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 	p := *s
 	p.config.MaxTasks = DefaultMaxTasks // it makes more tasks than a user may allow an agent
 	// One partition, so that every agent is in the probe's own.
-	p.parts = []partition{s.probePartition(nonce)}
+	p.parts = []layout.Partition{s.probePartition(nonce)}
 	p.plain, p.swept = []plainPartition{{}}, make([]atomic.Pointer[sweep], 1)
 	if err := p.plainLife(ctx); err != nil {
 		return err

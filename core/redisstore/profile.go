@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -18,7 +19,7 @@ func (s *Store) Profile(ctx context.Context, changes []store.ProfileChange) ([]s
 	calls := make([]call, len(changes))
 	for i, c := range changes {
 		calls[i] = call{script: &s.scripts.profile, partition: s.partitionOf(c.Agent), args: []any{
-			encode(c.Agent), c.Was, c.Now, s.boundsText(&c), quotaText(c.Quota), readText(c.Recurring), tenantText(c.Tenant),
+			layout.Encode(c.Agent), c.Was, c.Now, s.boundsText(&c), quotaText(c.Quota), readText(c.Recurring), tenantText(c.Tenant),
 		}}
 	}
 	return s.effects(ctx, calls, parseEffect)
@@ -29,7 +30,7 @@ func tenantText(name string) string {
 	if name == "" {
 		return ""
 	}
-	return encode(name)
+	return layout.Encode(name)
 }
 
 // boundsText is the bounds of a profile, as bounded.lua reads them.
@@ -51,7 +52,7 @@ func (s *Store) Replan(ctx context.Context, tasks []store.Replan) ([]store.Effec
 	for i := range tasks {
 		t := &tasks[i]
 		calls[i] = call{script: &s.scripts.replan, partition: s.partitionOf(t.Agent), args: []any{
-			encode(t.Agent), t.ID, t.Version, int64(t.Was), int64(t.Due), t.State,
+			layout.Encode(t.Agent), t.ID, t.Version, int64(t.Was), int64(t.Due), t.State,
 		}}
 	}
 	return s.effects(ctx, calls, parseEffect)
@@ -61,14 +62,14 @@ func (s *Store) Replan(ctx context.Context, tasks []store.Replan) ([]store.Effec
 func (s *Store) ProfileOf(ctx context.Context, agent string) ([]byte, error) {
 	ctx, cancel := s.patience(ctx, "read")
 	defer cancel()
-	reply, err := s.client.Do(ctx, "HMGET", s.parts[s.partitionOf(agent)].key("profiles"), encode(agent)).Slice()
+	reply, err := s.client.Do(ctx, "HMGET", s.parts[s.partitionOf(agent)].Key("profiles"), layout.Encode(agent)).Slice()
 	if err != nil {
 		return nil, wrap("read", err)
 	}
 	if len(reply) != 1 {
-		return nil, wrap("read", errMalformed)
+		return nil, wrap("read", layout.ErrMalformed)
 	}
-	return data(text(reply[0])), nil
+	return layout.Data(layout.Text(reply[0])), nil
 }
 
 // Profiles returns a page of profiles; see [store.Tenants]. A cursor is that of [Store.Agents]; a page ends where one of HSCAN does.
@@ -84,12 +85,12 @@ func (s *Store) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage
 		return profileAlone(ctx, s, q.Agent)
 	}
 	for at < len(s.parts) && len(page.Profiles) < max(q.Limit, 1) {
-		reply, err := s.client.Do(ctx, "HSCAN", s.parts[at].key("profiles"), cursor, "COUNT", min(max(q.Limit-len(page.Profiles), 1), mostPaged)).Slice()
+		reply, err := s.client.Do(ctx, "HSCAN", s.parts[at].Key("profiles"), cursor, "COUNT", min(max(q.Limit-len(page.Profiles), 1), mostPaged)).Slice()
 		if err != nil {
 			return store.ProfilePage{}, wrap("read", err)
 		}
 		if len(reply) != 2 {
-			return store.ProfilePage{}, wrap("read", errMalformed)
+			return store.ProfilePage{}, wrap("read", layout.ErrMalformed)
 		}
 		fields, _ := reply[1].([]any)
 		found, err := profilesIn(fields)
@@ -99,7 +100,7 @@ func (s *Store) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage
 		for agent, profile := range found {
 			page.Profiles = append(page.Profiles, store.Profiled{Agent: agent, Profile: profile})
 		}
-		if cursor = text(reply[0]); cursor == "0" {
+		if cursor = layout.Text(reply[0]); cursor == "0" {
 			at++
 		}
 	}
@@ -136,29 +137,29 @@ func profilesIn(list any) (map[string][]byte, error) {
 		out = make(map[string][]byte, len(fields)/2)
 	}
 	for i := 0; i+1 < len(fields); i += 2 {
-		agent, err := decode(text(fields[i]))
+		agent, err := layout.Decode(layout.Text(fields[i]))
 		if err != nil {
 			return nil, err
 		}
-		out[agent] = data(text(fields[i+1]))
+		out[agent] = layout.Data(layout.Text(fields[i+1]))
 	}
 	return out, nil
 }
 
 // Forget drops a page of an agent's remains; see [store.Tenants].
 func (s *Store) Forget(ctx context.Context, r store.Remains) (string, error) {
-	args := []any{encode(r.Agent), cmp.Or(r.Cursor, "0")}
+	args := []any{layout.Encode(r.Agent), cmp.Or(r.Cursor, "0")}
 	for _, group := range r.Groups {
-		args = append(args, groupKey(r.Agent, group))
+		args = append(args, layout.GroupKey(r.Agent, group))
 	}
 	replies, err := s.eval(ctx, verbControl, []call{{script: &s.scripts.forget, partition: s.partitionOf(r.Agent), args: args}})
 	if err != nil {
 		return "", err
 	}
 	if len(replies[0]) != 2 {
-		return "", wrap(verbControl, errMalformed)
+		return "", wrap(verbControl, layout.ErrMalformed)
 	}
-	if next := text(replies[0][1]); next != "0" {
+	if next := layout.Text(replies[0][1]); next != "0" {
 		return next, nil
 	}
 	return "", nil
@@ -169,7 +170,7 @@ func readText(tasks []store.Stored) string {
 	var b strings.Builder
 	for i := range tasks {
 		t := &tasks[i]
-		sum := sha1.Sum(record(t.Level, t.ID, t.Kind, t.Key, t.Body)) //nolint:gosec // it compares what two reads have seen
+		sum := sha1.Sum(layout.Record(t.Level, t.ID, t.Kind, t.Key, t.Body)) //nolint:gosec // it compares what two reads have seen
 		fmt.Fprintf(&b, "%x %s\n", sum, t.ID)
 	}
 	return b.String()
@@ -224,14 +225,14 @@ var quotaParts = map[string]string{"l": "live", "r": "recurring", "b": "bytes", 
 func quotaRefusal(agent, says string) error {
 	fields := strings.Split(says, "|")
 	if len(says) == 0 || len(fields) != 3 {
-		return wrap(verbSubmit, errMalformed)
+		return wrap(verbSubmit, layout.ErrMalformed)
 	}
 	e := &store.LimitError{Agent: agent, Quota: quotaParts[says[:1]]}
 	var numbers [3]int64
 	for i, field := range fields {
 		n, err := strconv.ParseInt(strings.TrimPrefix(field, says[:1]), 10, 64)
 		if err != nil || e.Quota == "" {
-			return wrap(verbSubmit, errMalformed)
+			return wrap(verbSubmit, layout.ErrMalformed)
 		}
 		numbers[i] = n
 	}
@@ -251,8 +252,8 @@ func addUse(ctx context.Context, s *Store, profiles []store.Profiled) error {
 			calls = append(calls, call{script: &s.scripts.quotas, partition: p})
 		}
 		c := &calls[members[p]]
-		c.args = append(c.args, encode(profiles[i].Agent))
-		at[encode(profiles[i].Agent)] = &profiles[i]
+		c.args = append(c.args, layout.Encode(profiles[i].Agent))
+		at[layout.Encode(profiles[i].Agent)] = &profiles[i]
 	}
 	if len(calls) == 0 {
 		return nil
@@ -263,8 +264,8 @@ func addUse(ctx context.Context, s *Store, profiles []store.Profiled) error {
 	}
 	for _, reply := range replies {
 		for i := 1; i+4 < len(reply); i += 5 {
-			if p := at[text(reply[i])]; p != nil {
-				n := func(k int) int { return int(number(reply[i+k])) }
+			if p := at[layout.Text(reply[i])]; p != nil {
+				n := func(k int) int { return int(layout.Number(reply[i+k])) }
 				p.Use = &store.QuotaUse{Live: n(1), Recurring: n(2), Bytes: int64(n(3)) << 10, Submits: n(4)}
 			}
 		}

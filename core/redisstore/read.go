@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -81,12 +82,12 @@ func (s *Store) read(ctx context.Context, agent string, ids []string, how readin
 	tasks, size, err := parseRead(agent, ids, replies[0], how.explain)
 	// Fewer than requested is fine: the step was full. None at all would make Get ask for ever.
 	if err == nil && how.first && len(tasks) == 0 && len(ids) > 0 {
-		err = errMalformed
+		err = layout.ErrMalformed
 	}
 	if err != nil {
 		return 0, nil, 0, wrap("read", err)
 	}
-	return store.Millis(number(replies[0][0])), tasks, size, nil
+	return store.Millis(layout.Number(replies[0][0])), tasks, size, nil
 }
 
 // readCall asks for tasks of an agent.
@@ -103,7 +104,7 @@ func (s *Store) readCall(agent string, ids []string, how reading) call {
 	case how.claimed:
 		look = "-"
 	}
-	args := []any{encode(agent), s.config.Retention.Milliseconds(), look, room}
+	args := []any{layout.Encode(agent), s.config.Retention.Milliseconds(), look, room}
 	for _, id := range ids {
 		args = append(args, id)
 	}
@@ -115,7 +116,7 @@ func parseRead(agent string, ids []string, reply []any, explain bool) ([]store.S
 	const fields = readFields
 	n := (len(reply) - 1) / fields
 	if len(reply) != 1+fields*n || n > len(ids) {
-		return nil, 0, errMalformed
+		return nil, 0, layout.ErrMalformed
 	}
 	tasks, size := make([]store.Stored, n), 0
 	for i := range tasks {
@@ -136,47 +137,47 @@ func parseRead(agent string, ids []string, reply []any, explain bool) ([]store.S
 // depends on the first: where the task is.
 func parseStored(agent, id string, fields []any) (store.Stored, error) {
 	t := store.Stored{Agent: agent, ID: id}
-	switch place := text(fields[0]); place {
+	switch place := layout.Text(fields[0]); place {
 	case "":
 		return t, nil
 	// g is a task whose record had to make room for newer ones: its status is known, its record is not.
 	case "d", "g":
-		verb, at, rec, err := parseFinished(text(fields[1]))
+		verb, at, rec, err := layout.ParseFinished(layout.Text(fields[1]))
 		t.Status, t.Finished, t.Record, t.Dropped = statusOf(string(verb)), at, rec, place == "g"
 		t.Version, t.Updated = strconv.FormatInt(int64(at), 10), at
 		return t, err
 	default:
-		l, err := parseLive(text(fields[1]))
+		l, err := layout.ParseLive(layout.Text(fields[1]))
 		if err != nil {
 			return t, err
 		}
 		t.Status, t.Parked = statusOf(place), place == "p"
-		t.Kind, t.Key, t.Level, t.Submitted, t.Body = l.kind, l.key, l.level, l.submitted, l.body
-		t.Crashes, t.Updated, t.State = parseState(text(fields[3]))
-		t.Version = version(text(fields[1]), text(fields[3]))
+		t.Kind, t.Key, t.Level, t.Submitted, t.Body = l.Kind, l.Key, l.Level, l.Submitted, l.Body
+		t.Crashes, t.Updated, t.State = layout.ParseState(layout.Text(fields[3]))
+		t.Version = layout.Version(layout.Text(fields[1]), layout.Text(fields[3]))
 		// Only an order to cancel has a note for readers of the task; the
 		// others are the scripts' own business.
-		if order, ok := strings.CutPrefix(text(fields[5]), "x"); ok {
-			t.Order = data(order)
+		if order, ok := strings.CutPrefix(layout.Text(fields[5]), "x"); ok {
+			t.Order = layout.Data(order)
 		}
-		t.Resting, t.Ahead = number(fields[6]) == 1, number(fields[10])
-		fence, _ := strconv.ParseInt(text(fields[8]), 10, 64) // empty unless requested
-		t.Fence, t.Holder = store.Fence(fence), text(fields[9])
-		t.LastActivity = store.Millis(number(fields[11]))
+		t.Resting, t.Ahead = layout.Number(fields[6]) == 1, layout.Number(fields[10])
+		fence, _ := strconv.ParseInt(layout.Text(fields[8]), 10, 64) // empty unless requested
+		t.Fence, t.Holder = store.Fence(fence), layout.Text(fields[9])
+		t.LastActivity = store.Millis(layout.Number(fields[11]))
 		t.Updated = max(t.Updated, t.Submitted, t.LastActivity)
 		if t.Status == store.StatusInProgress {
-			t.Updated = max(t.Updated, claimedAt(t.Fence))
+			t.Updated = max(t.Updated, layout.ClaimedAt(t.Fence))
 		}
 		if t.Holds, err = parseHolds(fields[4]); err != nil {
 			return t, err
 		}
-		if t.Lease, err = millis(fields[7]); err != nil {
+		if t.Lease, err = layout.Millis(fields[7]); err != nil {
 			return t, err
 		}
 		if t.Line, err = parseLine(fields[12]); err != nil {
 			return t, err
 		}
-		t.Due, err = millis(fields[2])
+		t.Due, err = layout.Millis(fields[2])
 		return t, err
 	}
 }
@@ -199,15 +200,15 @@ func parseHolds(v any) ([]store.Held, error) {
 func parseHeld(pair []any) (store.Held, error) {
 	// Two times of 13 digits each: what follows is opaque to the store.
 	const head = 26 // until and since
-	if len(pair) != 2 || len(text(pair[1])) < head {
-		return store.Held{}, errMalformed
+	if len(pair) != 2 || len(layout.Text(pair[1])) < head {
+		return store.Held{}, layout.ErrMalformed
 	}
-	value := text(pair[1])
+	value := layout.Text(pair[1])
 	until, err1 := strconv.ParseInt(value[:13], 10, 64)
 	since, err2 := strconv.ParseInt(value[13:head], 10, 64)
-	scope, err3 := parseScope(text(pair[0]))
+	scope, err3 := parseScope(layout.Text(pair[0]))
 	if errors.Join(err1, err2, err3) != nil {
-		return store.Held{}, errMalformed
+		return store.Held{}, layout.ErrMalformed
 	}
-	return store.Held{Target: scope, Since: store.Millis(since), Until: store.Millis(until), Note: data(value[head:])}, nil
+	return store.Held{Target: scope, Since: store.Millis(since), Until: store.Millis(until), Note: layout.Data(value[head:])}, nil
 }

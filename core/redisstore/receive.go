@@ -5,6 +5,7 @@ package redisstore
 import (
 	"context"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -15,9 +16,9 @@ func (s *Store) Receive(ctx context.Context, r store.Receipt) (store.Received, e
 	if err != nil || len(replies[0]) < 3 {
 		return store.Received{}, err
 	}
-	state := text(replies[0][1])
+	state := layout.Text(replies[0][1])
 	if len(state) != 1 {
-		return store.Received{}, wrap("receive", errMalformed)
+		return store.Received{}, wrap("receive", layout.ErrMalformed)
 	}
-	return store.Received{State: store.ReceiptState(state[0]), Content: text(replies[0][2])}, nil
+	return store.Received{State: store.ReceiptState(state[0]), Content: layout.Text(replies[0][2])}, nil
 }

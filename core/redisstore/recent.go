@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -64,7 +65,7 @@ func (s *Store) recent(ctx context.Context, each time.Duration, slots int) ([][]
 	if err != nil {
 		return nil, 0, err
 	}
-	now, err := millis(first[0][0])
+	now, err := layout.Millis(first[0][0])
 	if err != nil {
 		return nil, 0, wrap("stats", err)
 	}
@@ -79,6 +80,6 @@ func (s *Store) recent(ctx context.Context, each time.Duration, slots int) ([][]
 // addSlot adds the counters of a reply to a table.
 func addSlot(to *store.WindowTable, reply []any) {
 	for i := 1; i+1 < len(reply); i += 2 {
-		to.Add(text(reply[i]), toInt(text(reply[i+1])))
+		to.Add(layout.Text(reply[i]), layout.Int(layout.Text(reply[i+1])))
 	}
 }

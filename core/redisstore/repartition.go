@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -76,7 +77,7 @@ type mover struct {
 }
 
 // over is the same store with other partitions.
-func (s *Store) over(parts []partition) *Store {
+func (s *Store) over(parts []layout.Partition) *Store {
 	v := *s
 	v.parts = parts
 	return &v
@@ -84,16 +85,16 @@ func (s *Store) over(parts []partition) *Store {
 
 // aim sets which partitions a mover is about; its state is known.
 func (m *mover) aim(s *Store) {
-	m.old = s.over(partitionsOf(s.config.Prefix, m.state.From))
-	m.fresh = s.over(partitionsOf(s.config.Prefix, m.state.To))
+	m.old = s.over(layout.PartitionsOf(s.config.Prefix, m.state.From))
+	m.fresh = s.over(layout.PartitionsOf(s.config.Prefix, m.state.To))
 	m.copies = s.over(nil)
 	slots := m.old.parts
-	was := map[partition]bool{}
+	was := map[layout.Partition]bool{}
 	for _, p := range slots {
 		was[p] = true
 	}
 	for _, p := range m.fresh.parts {
-		m.copies.parts = append(m.copies.parts, partition{base: p.base + copyOf(m.state.Copy)})
+		m.copies.parts = append(m.copies.parts, layout.Partition{Base: p.Base + copyOf(m.state.Copy)})
 		if !was[p] {
 			slots = append(slices.Clip(slots), p)
 		}
@@ -145,11 +146,11 @@ func (s *Store) repartition(ctx context.Context, r Repartitioning) (Repartitione
 // newMover reads how far a move is, or makes the state of one that has not begun. It refuses another number than that of a move that
 // has not ended, except for the number that undoes it.
 func (s *Store) newMover(ctx context.Context, r Repartitioning) (*mover, error) {
-	layout := s.client.Do(ctx, "HGETALL", s.config.Prefix+"layout")
-	if err := layout.Err(); err != nil {
+	asked := s.client.Do(ctx, "HGETALL", s.config.Prefix+"layout")
+	if err := asked.Err(); err != nil {
 		return nil, wrap(verbRepartition, err)
 	}
-	stored := fieldsOf(layout)
+	stored := layout.FieldsOf(asked)
 	state, moves, err := movingOf(stored)
 	switch {
 	case err != nil:

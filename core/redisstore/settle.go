@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -74,9 +75,9 @@ func (s *Store) settleCall(runs []store.Settlement, b settleBatch) call {
 		args = append(args, s.config.Retention.Milliseconds(), s.config.kept(), quietArg(runs, b.members))
 		for _, i := range b.members {
 			r := &runs[i]
-			agent := agentRef(&r.Run)
+			agent := layout.AgentRef(&r.Run)
 			args = append(args, formatFence(r.Fence), r.Index, agent, r.ID, string(r.Verb),
-				dueArg(r.Due), stateArg(r), r.Record, groupOf(agent, r.Group), r.Kind, statArg(r.Tally), extraArg(r))
+				layout.DueArg(r.Due), layout.StateArg(r), r.Record, layout.GroupOf(agent, r.Group), r.Kind, statArg(r.Tally), extraArg(r))
 		}
 		return call{script: &s.scripts.settle, partition: b.partition, args: args}
 	}
@@ -112,7 +113,7 @@ func settleSize(r *store.Settlement) int {
 // have failed with err.
 func parseSettled(out []store.Settled, c *call, runs []store.Settlement, reply []any, members []int, err error) bool {
 	if c.full != nil && len(reply) == 2 {
-		now := store.Millis(number(reply[0]))
+		now := store.Millis(layout.Number(reply[0]))
 		for _, i := range members {
 			out[i] = settledPlainly(&runs[i], now)
 		}
@@ -125,7 +126,7 @@ func parseSettled(out []store.Settled, c *call, runs []store.Settlement, reply [
 	}
 	if len(reply) != len(members)+1 || len(crossed)%3 != 0 {
 		if err == nil {
-			err = wrap(verbSettle, errMalformed)
+			err = wrap(verbSettle, layout.ErrMalformed)
 		}
 		for _, i := range members {
 			out[i].Err = err
@@ -142,7 +143,7 @@ func parseSettled(out []store.Settled, c *call, runs []store.Settlement, reply [
 // parseCrossed adds the budgets that are used up to the runs that did it: the place of the run in its call, the bucket, when its period ends.
 func parseCrossed(out []store.Settled, crossed []any, members []int) {
 	for k := 0; k < len(crossed); k += 3 {
-		run := int(number(crossed[k])) - 1
+		run := int(layout.Number(crossed[k])) - 1
 		if c, err := parseCrossing(crossed[k+1], crossed[k+2]); err == nil && run >= 0 && run < len(members) {
 			out[members[run]].Crossed = out[members[run]].Crossed.Add(c)
 		}
@@ -150,15 +151,15 @@ func parseCrossed(out []store.Settled, crossed []any, members []int) {
 }
 
 func settled(v any) store.Settled {
-	if order, ok := strings.CutPrefix(text(v), "x"); ok {
-		return store.Settled{Err: &store.EndingError{Order: data(order)}}
+	if order, ok := strings.CutPrefix(layout.Text(v), "x"); ok {
+		return store.Settled{Err: &store.EndingError{Order: layout.Data(order)}}
 	}
-	said, freed := strings.CutPrefix(text(v), "+")
+	said, freed := strings.CutPrefix(layout.Text(v), "+")
 	if freed {
 		n, _ := strconv.ParseInt(said, 10, 64)
 		v = n
 	}
-	switch due := number(v); due {
+	switch due := layout.Number(v); due {
 	case -1:
 		return store.Settled{Err: store.ErrReplaced}
 	case 0:
@@ -241,10 +242,10 @@ func extraArg(r *store.Settlement) []byte {
 		used, answer = spentArgs(r.Spent)
 	}
 	if a := r.Await; a != nil {
-		key, wait = encode(a.Key), waitMark(a.Approval)+strconv.FormatInt(int64(a.Wait), 10)
+		key, wait = layout.Encode(a.Key), waitMark(a.Approval)+strconv.FormatInt(int64(a.Wait), 10)
 		if a.Heard {
 			heard = "1"
 		}
 	}
-	return lengthened(nil, renewed, hold, floor, failure, used, answer, heard, key, wait)
+	return layout.Lengthened(nil, renewed, hold, floor, failure, used, answer, heard, key, wait)
 }

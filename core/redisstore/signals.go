@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -25,7 +26,7 @@ func (s *Store) Signal(ctx context.Context, signals []store.Signal) ([]store.Sig
 			rest = "1"
 		}
 		calls[i] = call{script: &s.scripts.signal, partition: s.partitionOf(n.Agent), args: []any{
-			encode(n.Agent), encode(n.Key), lengthened(nil, string(n.Note), string(n.Payload)), max(n.Keep.Milliseconds(), 1), rest,
+			layout.Encode(n.Agent), layout.Encode(n.Key), layout.Lengthened(nil, string(n.Note), string(n.Payload)), max(n.Keep.Milliseconds(), 1), rest,
 			waitMark(n.Approval), n.ID, int64(n.Wait), n.Message, max(n.Remember.Milliseconds(), 1),
 		}}
 	}
@@ -36,9 +37,9 @@ func (s *Store) Signal(ctx context.Context, signals []store.Signal) ([]store.Sig
 	out := make([]store.Signalled, len(signals))
 	for i, reply := range replies {
 		if len(reply) != 4 {
-			return nil, wrap(verbSignal, errMalformed)
+			return nil, wrap(verbSignal, layout.ErrMalformed)
 		}
-		out[i] = store.Signalled{Code: store.SignalCode(number(reply[1])), Resumed: int(number(reply[2])), More: number(reply[3]) == 1}
+		out[i] = store.Signalled{Code: store.SignalCode(layout.Number(reply[1])), Resumed: int(layout.Number(reply[2])), More: layout.Number(reply[3]) == 1}
 	}
 	return out, nil
 }
@@ -59,7 +60,7 @@ func (s *Store) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, e
 	answers := make([]*redis.Cmd, len(waits))
 	for i, w := range waits {
 		p := s.parts[s.partitionOf(w.Agent)]
-		answers[i] = pipe.Do(ctx, "HGET", p.key("awaits:"+encode(w.Agent)+":"+encode(w.Key)), w.ID)
+		answers[i] = pipe.Do(ctx, "HGET", p.Key("awaits:"+layout.Encode(w.Agent)+":"+layout.Encode(w.Key)), w.ID)
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return nil, wrap("read", err)
@@ -86,13 +87,13 @@ func parseTold(said string) (*store.Told, error) {
 	parts := make([][]byte, 2)
 	for i := range parts {
 		if len(said) < 4 {
-			return nil, errMalformed
+			return nil, layout.ErrMalformed
 		}
 		n := 4 + int(binary.BigEndian.Uint32([]byte(said)))
 		if n > len(said) {
-			return nil, errMalformed
+			return nil, layout.ErrMalformed
 		}
-		parts[i], said = data(said[4:n]), said[n:]
+		parts[i], said = layout.Data(said[4:n]), said[n:]
 	}
 	return &store.Told{Note: parts[0], Payload: parts[1]}, nil
 }

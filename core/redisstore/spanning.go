@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -39,11 +40,11 @@ func (t *spanning) answered(settles []call, settled [][]any, members [][]int) {
 			t.reports = p.settled(settles[i].partition, said, t.reports)
 		}
 		if len(reply) > 0 {
-			p.heard(settles[i].partition, store.Millis(number(reply[0])))
+			p.heard(settles[i].partition, store.Millis(layout.Number(reply[0])))
 		}
 	}
 	for i := range t.requests {
-		if t.claimed(i, false) && text(t.replies[i][3]) == "" {
+		if t.claimed(i, false) && layout.Text(t.replies[i][3]) == "" {
 			t.later = append(t.later, i)
 		}
 	}
@@ -58,7 +59,7 @@ func (t *spanning) claimed(i int, brought bool) bool {
 	said, _ := reply[claimSpans].([]any)
 	var waits bool
 	t.reports, waits = t.store.permits.claimed(t.calls[i].partition, said, t.reports, brought)
-	t.store.permits.heard(t.calls[i].partition, store.Millis(number(reply[0])))
+	t.store.permits.heard(t.calls[i].partition, store.Millis(layout.Number(reply[0])))
 	return waits
 }
 
@@ -122,19 +123,19 @@ func (t *spanning) granted(reports []report, reply []any, asked time.Time, bring
 		if r.wants == 0 || len(said) != grantFields {
 			continue
 		}
-		wait := time.Duration(number(said[2])) * time.Millisecond
+		wait := time.Duration(layout.Number(said[2])) * time.Millisecond
 		var until store.Millis
-		if good := number(said[3]); good > 0 {
+		if good := layout.Number(said[3]); good > 0 {
 			until = p.until(r.partition, asked, time.Duration(good)*time.Millisecond)
 		}
-		bring.add(r.bucketIn, toInt(text(said[0])), number(said[1]), wait, until, text(said[4]))
+		bring.add(r.bucketIn, layout.Int(layout.Text(said[0])), layout.Number(said[1]), wait, until, layout.Text(said[4]))
 		p.told(r.bucketIn, wait)
 	}
 	n := len(reports)
 	wakes, _ := reply[n].([]any)
 	for i := 0; i+unaskedFields <= len(wakes); i += unaskedFields {
 		in := inOf(wakes[i:])
-		p.woken(in, number(wakes[i+2]))
+		p.woken(in, layout.Number(wakes[i+2]))
 		bring.add(in, 0, 0, 0, 0, "0")
 		if !slices.Contains(t.opened, in.partition) {
 			t.opened = append(t.opened, in.partition)
@@ -142,7 +143,7 @@ func (t *spanning) granted(reports []report, reply []any, asked time.Time, bring
 	}
 	silent, _ := reply[n+1].([]any)
 	for i := 0; i+unaskedFields <= len(silent); i += unaskedFields {
-		bring.add(inOf(silent[i:]), toInt(text(silent[i+2])), 0, 0, 0, text(silent[i+3]))
+		bring.add(inOf(silent[i:]), layout.Int(layout.Text(silent[i+2])), 0, 0, 0, layout.Text(silent[i+3]))
 	}
 	crossed, _ := reply[n+2].([]any)
 	for i := 0; i+1 < len(crossed); i += 2 {
@@ -166,9 +167,9 @@ func (t *spanning) claim(ctx context.Context, bring brought) {
 		t.calls[i], t.replies[i], t.errs[i] = calls[k], replies[k], errs[k]
 		t.claimed(i, true)
 		if len(before) >= claimHead && len(replies[k]) >= claimHead { // what the first claim did counts too
-			replies[k][4] = number(replies[k][4]) + number(before[4])
+			replies[k][4] = layout.Number(replies[k][4]) + layout.Number(before[4])
 			replies[k][5] = bothParked(before[5], replies[k][5])
-			replies[k][claimNoticed] = number(replies[k][claimNoticed]) + number(before[claimNoticed])
+			replies[k][claimNoticed] = layout.Number(replies[k][claimNoticed]) + layout.Number(before[claimNoticed])
 			was, _ := before[claimFrom].([]any)
 			now, _ := replies[k][claimFrom].([]any)
 			replies[k][claimFrom] = append(was, now...)
@@ -226,7 +227,7 @@ func (s *Store) spread(ctx context.Context, t *spanning, settled []store.Settled
 // pauseAll pauses the scope of a budget that is used up, if it is to be paused: its home has done so in its own partition only.
 func (s *Store) pauseAll(ctx context.Context, c *store.Crossing) {
 	name := budgetName(c.About)
-	text, err := s.client.Do(ctx, "HGET", s.parts[0].key("limits"), name).Text()
+	text, err := s.client.Do(ctx, "HGET", s.parts[0].Key("limits"), name).Text()
 	var b store.Budget
 	if err == nil {
 		b, err = parseBudget(name, text)
@@ -250,4 +251,6 @@ const (
 )
 
 // inOf is the bucket that the first two of them name.
-func inOf(fields []any) bucketIn { return bucketIn{int(toInt(text(fields[1]))), text(fields[0])} }
+func inOf(fields []any) bucketIn {
+	return bucketIn{int(layout.Int(layout.Text(fields[1]))), layout.Text(fields[0])}
+}

@@ -34,7 +34,7 @@ func (s *Store) Stamp(ctx context.Context, stamp string) error {
 func (s *Store) Stamped(ctx context.Context, partition int, stamp string) (bool, error) {
 	ctx, cancel := s.patience(ctx, verbLook)
 	defer cancel()
-	known, err := s.client.Do(ctx, "HGET", s.parts[partition].key("counters"), "stamps").Text()
+	known, err := s.client.Do(ctx, "HGET", s.parts[partition].Key("counters"), "stamps").Text()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return false, wrap(verbLook, err)
 	}

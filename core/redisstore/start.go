@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -22,19 +23,19 @@ func (s *Store) startCall(r *store.ClaimRequest) call {
 	if !usual || !memory.worthTrying() {
 		return full()
 	}
-	args := make(arguments, 0, 10).number(int64(s.config.MaxTasks)).number(int64(s.few))
-	args = append(args, encode(t.Agent), t.ID, t.Kind, t.Key, string(record(t.Level, t.ID, t.Kind, t.Key, t.Body)), r.Nonce)
-	args = args.number(r.Lease.Milliseconds()).stamped(r.Fence, r.Stamp)
-	return call{script: &s.scripts.plainStart, partition: r.Partition, args: args.pointers(), plain: memory, full: full}
+	args := make(layout.Arguments, 0, 10).Number(int64(s.config.MaxTasks)).Number(int64(s.few))
+	args = append(args, layout.Encode(t.Agent), t.ID, t.Kind, t.Key, string(layout.Record(t.Level, t.ID, t.Kind, t.Key, t.Body)), r.Nonce)
+	args = args.Number(r.Lease.Milliseconds()).Stamped(r.Fence, r.Stamp)
+	return call{script: &s.scripts.plainStart, partition: r.Partition, args: args.Pointers(), plain: memory, full: full}
 }
 
 // parseStarted reads the reply to a start. One that was a submit alone has no tasks.
 func (s *Store) parseStarted(c *call, r *store.ClaimRequest, reply []any) (store.Claim, error) {
 	claim := store.Claim{Look: store.Look{Partition: c.partition}}
 	if len(reply) < 2 {
-		return claim, errMalformed
+		return claim, layout.ErrMalformed
 	}
-	claim.Now = store.Millis(number(reply[0]))
+	claim.Now = store.Millis(layout.Number(reply[0]))
 	a, err := parseSubmitted(reply[1])
 	if err != nil {
 		return claim, err
@@ -51,21 +52,21 @@ func (s *Store) parseStarted(c *call, r *store.ClaimRequest, reply []any) (store
 		return claim, err
 	}
 	if len(reply) != 6 {
-		return claim, errMalformed
+		return claim, layout.ErrMalformed
 	}
-	fence, err := strconv.ParseInt(text(reply[2]), 10, 64)
+	fence, err := strconv.ParseInt(layout.Text(reply[2]), 10, 64)
 	if err != nil {
-		return claim, errMalformed
+		return claim, layout.ErrMalformed
 	}
-	if claim.NextDue, err = millis(reply[4]); err != nil {
+	if claim.NextDue, err = layout.Millis(reply[4]); err != nil {
 		return claim, err
 	}
-	if claim.NextLease, err = millis(reply[5]); err != nil {
+	if claim.NextLease, err = layout.Millis(reply[5]); err != nil {
 		return claim, err
 	}
 	claim.Fence, claim.AgentsDue, claim.Tasks = store.Fence(fence), []store.Millis{claim.NextDue}, make([]store.Claimed, 1)
 	t := &claim.Tasks[0]
-	if err := readClaimed(t, encode(r.New.Agent), strings.TrimPrefix(text(reply[3]), inline), reply[1], ""); err != nil {
+	if err := readClaimed(t, layout.Encode(r.New.Agent), strings.TrimPrefix(layout.Text(reply[3]), inline), reply[1], ""); err != nil {
 		return claim, err
 	}
 	t.Partition, t.Fence = claim.Partition, claim.Fence

@@ -7,11 +7,11 @@ import (
 	"maps"
 	"slices"
 	"sort"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -36,35 +36,35 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 	parts := make([]part, len(s.parts))
 	for i, p := range s.parts {
 		parts[i] = part{
-			counters: pipe.Do(ctx, "HGETALL", p.key("counters")),
-			agents:   pipe.Do(ctx, "HLEN", p.key("agents")),
-			parked:   pipe.Do(ctx, "HGETALL", p.key("parked")),
-			next:     pipe.Do(ctx, "ZRANGE", p.key("agenda"), 0, 0, "WITHSCORES"),
+			counters: pipe.Do(ctx, "HGETALL", p.Key("counters")),
+			agents:   pipe.Do(ctx, "HLEN", p.Key("agents")),
+			parked:   pipe.Do(ctx, "HGETALL", p.Key("parked")),
+			next:     pipe.Do(ctx, "ZRANGE", p.Key("agenda"), 0, 0, "WITHSCORES"),
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return store.Stats{}, wrap("stats", err)
 	}
-	st := store.Stats{Counters: store.Counters{Partitions: len(s.parts)}, Now: parseTime(now)}
+	st := store.Stats{Counters: store.Counters{Partitions: len(s.parts)}, Now: layout.ParseTime(now)}
 	for _, p := range parts {
 		// Counters grow for as long as the prefix exists; the others are the current state.
-		counters := fieldsOf(p.counters)
+		counters := layout.FieldsOf(p.counters)
 		add(&st, counters)
 		// Who waits in line for a limit is parked too, but neither paused nor without a handler.
-		lined := toInt(counters["lined"])
+		lined := layout.Int(counters["lined"])
 		st.Parked, st.Held = st.Parked-lined, st.Held-lined
 		agents, _ := p.agents.Int64() // the pipeline has no error
 		st.Agents += agents
-		for name, n := range fieldsOf(p.parked) {
-			st.Parked += toInt(n)
+		for name, n := range layout.FieldsOf(p.parked) {
+			st.Parked += layout.Int(n)
 			// "@" is the entry for tasks that a hold keeps; every other name
 			// is a kind without a handler.
 			if name == "@" {
-				st.Held += toInt(n)
+				st.Held += layout.Int(n)
 			}
 		}
-		if z := scoresOf(p.next); len(z) > 0 && (st.NextDue == 0 || z[0].score < st.NextDue) {
-			st.NextDue = z[0].score
+		if z := layout.ScoresOf(p.next); len(z) > 0 && (st.NextDue == 0 || z[0].Score < st.NextDue) {
+			st.NextDue = z[0].Score
 		}
 	}
 	st.Kinds = kinds
@@ -121,12 +121,12 @@ func (s *Store) kinds(ctx context.Context) ([]store.KindStats, error) {
 func takeCounters(found map[kindCounter][]any, partition int, reply []any) (string, error) {
 	const head, fields = 2, 4
 	if len(reply) < head || (len(reply)-head)%fields != 0 {
-		return "", wrap("stats", errMalformed)
+		return "", wrap("stats", layout.ErrMalformed)
 	}
 	for f := range slices.Chunk(reply[head:], fields) {
-		found[kindCounter{partition, text(f[0]), text(f[1])}] = f[2:]
+		found[kindCounter{partition, layout.Text(f[0]), layout.Text(f[1])}] = f[2:]
 	}
-	return text(reply[1]), nil
+	return layout.Text(reply[1]), nil
 }
 
 // parseKind reads one counter of a kind; the fields that it is not about stay
@@ -135,12 +135,12 @@ func parseKind(counter kindCounter, fields []any) *store.KindStats {
 	k := &store.KindStats{KindCounters: store.KindCounters{Kind: counter.kind}}
 	switch counter.what {
 	case "l":
-		k.Live = number(fields[0])
+		k.Live = layout.Number(fields[0])
 	case "r":
-		k.Running = number(fields[0])
+		k.Running = layout.Number(fields[0])
 	// A count below zero would be a fault that an audit corrects; it is never returned.
 	case "z":
-		k.Resting = max(number(fields[0]), 0)
+		k.Resting = max(layout.Number(fields[0]), 0)
 	default:
 		parseRuns(k, fields)
 	}
@@ -152,7 +152,7 @@ func parseKind(counter kindCounter, fields []any) *store.KindStats {
 // and runs of each sort of schedule. Durations are in ms.
 func parseRuns(k *store.KindStats, fields []any) {
 	if s, ok := fields[0].([]any); ok && len(s) == 11 {
-		n := func(i int) int64 { return toInt(text(s[i])) }
+		n := func(i int) int64 { return layout.Int(layout.Text(s[i])) }
 		ms := func(i int) time.Duration { return time.Duration(n(i)) * time.Millisecond }
 		k.Runs, k.Failures = n(0), n(1)
 		k.Duration, k.Shortest, k.Longest, k.Lag, k.LongestLag = ms(2), ms(3), ms(4), ms(5), ms(6)
@@ -162,8 +162,8 @@ func parseRuns(k *store.KindStats, fields []any) {
 	for _, f := range failed {
 		// The time, 13 digits of ms, then a note of core's.
 		const head = 13
-		if v := text(f); len(v) >= head {
-			k.Failed = append(k.Failed, store.Failure{At: store.Millis(toInt(v[:head])), Note: data(v[head:])})
+		if v := layout.Text(f); len(v) >= head {
+			k.Failed = append(k.Failed, store.Failure{At: store.Millis(layout.Int(v[:head])), Note: layout.Data(v[head:])})
 		}
 	}
 }
@@ -172,26 +172,20 @@ func parseRuns(k *store.KindStats, fields []any) {
 // A counter that a newer binary has added is passed over.
 func add(st *store.Stats, c map[string]string) {
 	// The scripts count live and running, as those change in one place each; waiting is the difference.
-	live, running := toInt(c["live"]), toInt(c["running"])
+	live, running := layout.Int(c["live"]), layout.Int(c["running"])
 	st.Waiting += live - running
 	st.InProgress += running
-	st.Completed += toInt(c["completed"])
-	st.Failed += toInt(c["failed"])
-	st.Cancelled += toInt(c["cancelled"])
-	st.Submitted += toInt(c["submitted"])
-	st.Again += toInt(c["again"])
-	st.Released += toInt(c["released"])
-	st.Recovered += toInt(c["recovered"])
-	st.Replayed += toInt(c["replayed"])
-	st.Deleted += toInt(c["deleted"])
-	st.Trimmed += toInt(c["trimmed"])
+	st.Completed += layout.Int(c["completed"])
+	st.Failed += layout.Int(c["failed"])
+	st.Cancelled += layout.Int(c["cancelled"])
+	st.Submitted += layout.Int(c["submitted"])
+	st.Again += layout.Int(c["again"])
+	st.Released += layout.Int(c["released"])
+	st.Recovered += layout.Int(c["recovered"])
+	st.Replayed += layout.Int(c["replayed"])
+	st.Deleted += layout.Int(c["deleted"])
+	st.Trimmed += layout.Int(c["trimmed"])
 	// The latest of all partitions.
-	st.LastTrimmed = max(st.LastTrimmed, store.Millis(toInt(c["trimmed_at"])))
-	st.Malformed += toInt(c["malformed"])
-}
-
-// toInt is a counter as Redis returns it: a decimal string.
-func toInt(s string) int64 {
-	n, _ := strconv.ParseInt(s, 10, 64) // a missing counter is zero
-	return n
+	st.LastTrimmed = max(st.LastTrimmed, store.Millis(layout.Int(c["trimmed_at"])))
+	st.Malformed += layout.Int(c["malformed"])
 }

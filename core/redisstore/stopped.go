@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -53,7 +54,7 @@ func (m *mover) unlimited(ctx context.Context) error {
 	var limits, lined, awaits int64
 	for _, p := range m.old.parts {
 		pipe := m.old.client.Pipeline()
-		set, waiting, await := pipe.HLen(ctx, p.key("limits")), pipe.HLen(ctx, p.key("lined")), pipe.HLen(ctx, p.key("awaits"))
+		set, waiting, await := pipe.HLen(ctx, p.Key("limits")), pipe.HLen(ctx, p.Key("lined")), pipe.HLen(ctx, p.Key("awaits"))
 		if _, err := pipe.Exec(ctx); err != nil {
 			return wrap(verbRepartition, err)
 		}
@@ -77,22 +78,22 @@ func (s *Store) time(ctx context.Context) (store.Millis, error) {
 	if err := now.Err(); err != nil {
 		return 0, wrap(verbRepartition, err)
 	}
-	return parseTime(now), nil
+	return layout.ParseTime(now), nil
 }
 
 // running counts the tasks of claims whose leases have not ended, and returns when the last one ends. The ends of holds are among
 // the leases.
-func (m *mover) running(ctx context.Context, p partition, now store.Millis) (tasks int64, last store.Millis, err error) {
+func (m *mover) running(ctx context.Context, p layout.Partition, now store.Millis) (tasks int64, last store.Millis, err error) {
 	for at := 0; ; at += pageEntries {
-		page := m.old.client.Do(ctx, "ZRANGE", p.key("leases"), at, at+pageEntries-1, "WITHSCORES")
+		page := m.old.client.Do(ctx, "ZRANGE", p.Key("leases"), at, at+pageEntries-1, "WITHSCORES")
 		if page.Err() != nil {
 			return 0, 0, wrap(verbRepartition, page.Err())
 		}
-		all := scoresOf(page)
-		fences := []any{"HMGET", p.key("claims")}
+		all := layout.ScoresOf(page)
+		fences := []any{"HMGET", p.Key("claims")}
 		for _, lease := range all {
-			if lease.score > now && !strings.HasPrefix(lease.member, "@") {
-				fences, last = append(fences, lease.member), max(last, lease.score)
+			if lease.Score > now && !strings.HasPrefix(lease.Member, "@") {
+				fences, last = append(fences, lease.Member), max(last, lease.Score)
 			}
 		}
 		n, err := m.old.marked(ctx, fences)
@@ -115,7 +116,7 @@ func (s *Store) marked(ctx context.Context, read []any) (tasks int64, err error)
 		return 0, wrap(verbRepartition, err)
 	}
 	for _, mark := range marks {
-		runs := text(mark) // a mark for each task, then the nonce
+		runs := layout.Text(mark) // a mark for each task, then the nonce
 		tasks += int64(strings.Count(runs[:max(len(runs)-nonceLen, 0)], "0"))
 	}
 	return tasks, nil
@@ -145,7 +146,7 @@ func (m *mover) overdue(ctx context.Context) ([]call, error) {
 	}
 	pipe, ended := m.old.client.Pipeline(), make([]*redis.Cmd, len(m.old.parts))
 	for i, p := range m.old.parts {
-		ended[i] = pipe.Do(ctx, "ZRANGEBYSCORE", p.key("leases"), "-inf", int64(now), "LIMIT", 0, 1)
+		ended[i] = pipe.Do(ctx, "ZRANGEBYSCORE", p.Key("leases"), "-inf", int64(now), "LIMIT", 0, 1)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, wrap(verbRepartition, err)

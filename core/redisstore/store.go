@@ -13,9 +13,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/output"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
+
+// DefaultPrefix begins every key unless Config.Prefix says otherwise.
+const DefaultPrefix = "duly:"
 
 // Defaults of Config.
 // The limits of tasks, records and bytes keep one agent from filling a Redis, by accident or on
@@ -231,7 +235,7 @@ type Store struct {
 	client  redis.UniversalClient
 	owned   bool // the client is the store's, which Open has made
 	scripts scripts
-	parts   []partition
+	parts   []layout.Partition
 	few     int      // tasks of an agent in the agenda: see inAgenda
 	layout  int      // version of the layout of the prefix
 	cluster *cluster // nil if all partitions are on one server, so that one command can read keys of several
@@ -324,7 +328,7 @@ func on(ctx context.Context, client redis.UniversalClient, to *target, config Co
 	s.plain = make([]plainPartition, len(s.parts))
 	s.submits, s.touches = lanesOf(s, s.submitEach), lanesOf(s, s.touch)
 	s.Outputs = &output.Outputs{
-		Client: client, Key: func(agent, name string) string { return s.parts[s.partitionOf(agent)].key(name) }, Member: encode, Keep: config.Retention, Failed: wrap,
+		Client: client, Key: func(agent, name string) string { return s.parts[s.partitionOf(agent)].Key(name) }, Member: layout.Encode, Keep: config.Retention, Failed: wrap,
 	}
 	return s, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -195,11 +196,11 @@ func (s *Store) submitArgs(tasks []store.Submission, members []int, mode string)
 	for _, i := range members {
 		t := &tasks[i]
 		// A check needs the size of a task, not its bytes.
-		rec := strconv.AppendInt(nil, int64(weight(len(t.Body))), 10)
+		rec := strconv.AppendInt(nil, int64(layout.Weight(len(t.Body))), 10)
 		if mode != modeCheck { // payloads are sent once
-			rec = record(t.Level, t.ID, t.Kind, t.Key, t.Body)
+			rec = layout.Record(t.Level, t.ID, t.Kind, t.Key, t.Body)
 		}
-		args = append(args, encode(t.Agent), dueArg(t.Due), rec, groupKey(t.Agent, t.Group), t.ID, t.Kind, ruleArg(t))
+		args = append(args, layout.Encode(t.Agent), layout.DueArg(t.Due), rec, layout.GroupKey(t.Agent, t.Group), t.ID, t.Kind, ruleArg(t))
 	}
 	return args
 }
@@ -246,7 +247,7 @@ func profilesBehind(reply []any, front int, err error) (map[string][]byte, error
 	case len(reply) == front+1:
 		list = reply[front]
 	case len(reply) != front:
-		return nil, wrap(verbSubmit, errMalformed)
+		return nil, wrap(verbSubmit, layout.ErrMalformed)
 	}
 	profiles, err := profilesIn(list)
 	if err != nil {
@@ -258,18 +259,18 @@ func profilesBehind(reply []any, front int, err error) (map[string][]byte, error
 // parseSubmitted reads the answer for one task: "=" and a time for one that was replaced, "~" and a time for one whose root
 // has room again then, "!" and what a quota says, a positive time for a new one, and otherwise one of the codes above.
 func parseSubmitted(v any) (submitted, error) {
-	if due, ok := strings.CutPrefix(text(v), "="); ok {
-		at, err := millis(due)
+	if due, ok := strings.CutPrefix(layout.Text(v), "="); ok {
+		at, err := layout.Millis(due)
 		return submitted{Submitted: store.Submitted{Replaced: true, Due: at}}, err
 	}
-	if room, full := strings.CutPrefix(text(v), "~"); full {
-		at, err := millis(room)
+	if room, full := strings.CutPrefix(layout.Text(v), "~"); full {
+		at, err := layout.Millis(room)
 		return submitted{room: at}, err
 	}
-	if says, refused := strings.CutPrefix(text(v), "!"); refused {
+	if says, refused := strings.CutPrefix(layout.Text(v), "!"); refused {
 		return submitted{quota: says}, nil
 	}
-	due := number(v)
+	due := layout.Number(v)
 	if due <= submitExists {
 		return submitted{code: due}, nil
 	}
@@ -284,13 +285,13 @@ func ruleArg(t *store.Submission) []byte {
 	}
 	root, most := "", 0
 	if t.Root != nil {
-		root, most = encode(t.Root.Agent)+":"+encode(t.Root.ID), t.Root.Most
+		root, most = layout.Encode(t.Root.Agent)+":"+layout.Encode(t.Root.ID), t.Root.Most
 	}
 	name := map[store.Conflict]byte{store.ConflictKeep: 'k', store.ConflictFail: 'f', store.ConflictReplace: 'r'}[t.Conflict]
 	if t.Owed && t.Conflict == store.ConflictKeep {
 		name = 'o'
 	}
-	return lengthened([]byte{name}, string(storedState(t.State)), t.Version, groupKey(t.Agent, t.OldGroup), root, strconv.Itoa(most), heldArg(t.Hold))
+	return layout.Lengthened([]byte{name}, string(layout.StoredState(t.State)), t.Version, layout.GroupKey(t.Agent, t.OldGroup), root, strconv.Itoa(most), heldArg(t.Hold))
 }
 
 // heldArg is the hold that a new task has from the beginning; empty for none.

@@ -5,6 +5,7 @@ package redisstore
 import (
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -64,10 +65,10 @@ func (s *Store) sweptTo(calls []call, replies [][]any) {
 		}
 		next := sweep{cursor: firstCursors, next: last.next}
 		if len(replies[i]) == 2 {
-			next.cursor = text(replies[i][0])
+			next.cursor = layout.Text(replies[i][0])
 			// The script stopped at its budget, so there is more: the next sweep is
 			// due in a moment, not in ten seconds.
-			if number(replies[i][1]) == 1 {
+			if layout.Number(replies[i][1]) == 1 {
 				next.next = next.next.Add(sweepSoon - sweepEvery)
 			}
 		}

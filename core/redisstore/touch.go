@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -61,14 +62,14 @@ func (s *Store) touch(ctx context.Context, touches []store.Touch) []outcome[subm
 			return call{script: &s.scripts.touch, partition: partition, args: args}
 		})
 	return s.place(ctx, calls, members, fields, func(answer []any) (submitted, error) {
-		if says, refused := strings.CutPrefix(text(answer[0]), "!"); refused {
+		if says, refused := strings.CutPrefix(layout.Text(answer[0]), "!"); refused {
 			return submitted{quota: says}, nil
 		}
 		// Negative codes are submit's; 1 is a run that was booked by this very touch.
-		booked := number(answer[0])
+		booked := layout.Number(answer[0])
 		return submitted{
-			code: min(booked, 0), reason: store.Reason(text(answer[2])),
-			Submitted: store.Submitted{Created: booked == 1, Due: store.Millis(number(answer[1]))},
+			code: min(booked, 0), reason: store.Reason(layout.Text(answer[2])),
+			Submitted: store.Submitted{Created: booked == 1, Due: store.Millis(layout.Number(answer[1]))},
 		}, nil
 	}, nil)
 }
@@ -86,6 +87,6 @@ func touchArgs(t *store.Touch) []any {
 		bound = string(quotaFlag(false, true)) + t.Mark
 	}
 	return []any{
-		encode(t.Agent), t.ID, record(t.Level, t.ID, t.Kind, "", t.Body), groupKey(t.Agent, ""), t.Pulse.Delay.Milliseconds(), longest, bound,
+		layout.Encode(t.Agent), t.ID, layout.Record(t.Level, t.ID, t.Kind, "", t.Body), layout.GroupKey(t.Agent, ""), t.Pulse.Delay.Milliseconds(), longest, bound,
 	}
 }

@@ -33,7 +33,7 @@ func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 	// The scripts know a partition by the base of its keys.
 	byBase := make(map[string]int, len(s.parts))
 	for i, p := range s.parts {
-		byBase[p.base] = i
+		byBase[p.Base] = i
 	}
 	out := make(chan store.Wakeup)
 	go func() {

@@ -10,12 +10,12 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Deletion forgets a task as it was submitted, and replay puts it back.
-// A deletion and a replay name the task as its submission did.
+// Deletion forgets a task as it was submitted.
 func Deletion(s store.Submission) store.Deletion {
 	return store.Deletion{Agent: s.Agent, ID: s.ID, Group: s.Group}
 }
 
+// Replay puts it back, named as its submission did.
 func Replay(s store.Submission) store.Replay {
 	return store.Replay{Agent: s.Agent, ID: s.ID, Kind: s.Kind, Group: s.Group, Key: s.Key, Level: s.Level, Body: s.Body, State: s.State}
 }

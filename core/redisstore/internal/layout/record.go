@@ -1,4 +1,4 @@
-package redisstore
+package layout
 
 // The bytes of records and arguments, as the scripts pack and unpack them.
 
@@ -21,17 +21,18 @@ const seqLen = 7
 // clockUnit is how many numbers the partition's hybrid clock has for a millisecond (layout.lua, ticks).
 const clockUnit = 1024
 
-// record is a task as submit.lua stores it: level, id, kind, key, body (layout.lua, live).
+// Record is a task as submit.lua stores it: level, id, kind, key, body (layout.lua, live).
 // Its parts are found by their lengths, which come first: the script reads
 // kind and id without unpacking the body.
-func record(level store.Level, id, kind, key string, body []byte) []byte {
-	return appendRecord(make([]byte, 0, 6+len(id)+len(kind)+len(key)+len(body)), level, id, kind, key, body)
+func Record(level store.Level, id, kind, key string, body []byte) []byte {
+	return AppendRecord(make([]byte, 0, 6+len(id)+len(kind)+len(key)+len(body)), level, id, kind, key, body)
 }
 
-func appendRecord(b []byte, level store.Level, id, kind, key string, body []byte) []byte {
+// AppendRecord is Record, behind what is there already.
+func AppendRecord(b []byte, level store.Level, id, kind, key string, body []byte) []byte {
 	// Only the key is encoded here: the scripts use it as a part of a
 	// scope, where it must not have a colon.
-	key = encode(key)
+	key = Encode(key)
 	b = append(b, '0'+byte(level))                        //nolint:gosec // 1 to 3
 	b = binary.BigEndian.AppendUint16(b, uint16(len(id))) //nolint:gosec // ids are bounded by core
 	b = append(b, id...)
@@ -42,18 +43,18 @@ func appendRecord(b []byte, level store.Level, id, kind, key string, body []byte
 	return append(b, body...)
 }
 
-// weight is the weight of so many bytes, in KiB, as layout.lua has it: small texts weigh nothing.
+// Weight is the weight of so many bytes, in KiB, as layout.lua has it: small texts weigh nothing.
 // They are bounded by the number of tasks. Counting them in bytes
 // too would cost each submit a write.
-func weight(n int) int {
+func Weight(n int) int {
 	if n < 4<<10 {
 		return 0
 	}
 	return n >> 10
 }
 
-// lengthened appends texts, each after its length, as the scripts unpack them.
-func lengthened(b []byte, texts ...string) []byte {
+// Lengthened appends texts, each after its length, as the scripts unpack them.
+func Lengthened(b []byte, texts ...string) []byte {
 	for _, s := range texts {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(s))) //nolint:gosec // bounded by core
 		b = append(b, s...)
@@ -64,23 +65,23 @@ func lengthened(b []byte, texts ...string) []byte {
 // live is a record with its sequence number, taken apart.
 // It is what a reader needs to show a task; a claim has a shorter way of its own.
 type live struct {
-	submitted store.Millis
-	level     store.Level
-	id, kind  string
-	key       string
-	body      []byte
+	Submitted store.Millis
+	Level     store.Level
+	ID, Kind  string
+	Key       string
+	Body      []byte
 }
 
-// errMalformed never names the record: it may hold anything that another
+// ErrMalformed never names the record: it may hold anything that another
 // program wrote, and belongs in no log.
-var errMalformed = errors.New("a record in Redis is malformed: another program may have written it")
+var ErrMalformed = errors.New("a record in Redis is malformed: another program may have written it")
 
-// parseLive checks each length before it cuts, as the bytes may be those of another program.
-func parseLive(s string) (live, error) {
+// ParseLive checks each length before it cuts, as the bytes may be those of another program.
+func ParseLive(s string) (live, error) {
 	// The sequence number, one byte of level, and two of the id's length.
 	const head = seqLen + 3
 	if len(s) < head {
-		return live{}, errMalformed
+		return live{}, ErrMalformed
 	}
 	var seq uint64
 	for i := range seqLen {
@@ -88,27 +89,27 @@ func parseLive(s string) (live, error) {
 	}
 	idEnd := head + int(s[seqLen+1])<<8 + int(s[seqLen+2])
 	if len(s) <= idEnd {
-		return live{}, errMalformed
+		return live{}, ErrMalformed
 	}
 	kindEnd := idEnd + 1 + int(s[idEnd])
 	if len(s) < kindEnd+2 {
-		return live{}, errMalformed
+		return live{}, ErrMalformed
 	}
 	keyEnd := kindEnd + 2 + int(s[kindEnd])<<8 + int(s[kindEnd+1])
 	if len(s) < keyEnd {
-		return live{}, errMalformed
+		return live{}, ErrMalformed
 	}
-	key, err := decode(s[kindEnd+2 : keyEnd])
+	key, err := Decode(s[kindEnd+2 : keyEnd])
 	if err != nil {
-		return live{}, errMalformed
+		return live{}, ErrMalformed
 	}
 	return live{
-		submitted: store.Millis(seq / clockUnit),
-		level:     store.Level(s[seqLen] - '0'),
-		id:        s[head:idEnd],
-		kind:      s[idEnd+1 : kindEnd],
-		key:       key,
-		body:      data(s[keyEnd:]),
+		Submitted: store.Millis(seq / clockUnit),
+		Level:     store.Level(s[seqLen] - '0'),
+		ID:        s[head:idEnd],
+		Kind:      s[idEnd+1 : kindEnd],
+		Key:       key,
+		Body:      Data(s[keyEnd:]),
 	}, nil
 }
 
@@ -119,9 +120,9 @@ const (
 	numbered = "=\x13"
 )
 
-// parseState takes the crash counter off a state, and when its task has changed; zero if that is not there.
+// ParseState takes the crash counter off a state, and when its task has changed; zero if that is not there.
 // The counter is a single byte, so it stops growing at 255. A task is dead long before that.
-func parseState(s string) (crashes int, changed store.Millis, state []byte) {
+func ParseState(s string) (crashes int, changed store.Millis, state []byte) {
 	const msLen, numberedLen = 6, 19
 	if s == "" {
 		return 0, 0, nil
@@ -133,61 +134,62 @@ func parseState(s string) (crashes int, changed store.Millis, state []byte) {
 		skip = numberedLen
 	}
 	if !ok || len(rest) < skip {
-		return int(s[0]), 0, data(s[1:])
+		return int(s[0]), 0, Data(s[1:])
 	}
 	ms := binary.BigEndian.Uint64([]byte("\x00\x00" + rest[:msLen]))
-	return int(s[0]), store.Millis(ms & math.MaxInt64), data(rest[skip:])
+	return int(s[0]), store.Millis(ms & math.MaxInt64), Data(rest[skip:])
 }
 
-// claimedAt is when a claim was made; zero for none.
-func claimedAt(fence store.Fence) store.Millis { return store.Millis(fence / clockUnit) }
+// ClaimedAt is when a claim was made; zero for none.
+func ClaimedAt(fence store.Fence) store.Millis { return store.Millis(fence / clockUnit) }
 
-// storedState is a state as Redis holds it: settling clears the crash counter.
+// StoredState is a state as Redis holds it: settling clears the crash counter.
 // It is nil for a state that is nil, which the scripts take as "delete it":
 // small tasks have no state at all.
-func storedState(state []byte) []byte { return appendState(nil, state) }
+func StoredState(state []byte) []byte { return AppendState(nil, state) }
 
-// stateArg is the new state of a settlement, after a 1 in place of its crashes if these stay counted.
-func stateArg(r *store.Settlement) []byte {
-	state := storedState(r.State)
+// StateArg is the new state of a settlement, after a 1 in place of its crashes if these stay counted.
+func StateArg(r *store.Settlement) []byte {
+	state := StoredState(r.State)
 	if r.Unrun && len(state) > 0 {
 		state[0] = 1
 	}
 	return state
 }
 
-func appendState(b, state []byte) []byte {
+// AppendState is StoredState, behind what is there already.
+func AppendState(b, state []byte) []byte {
 	if state == nil {
 		return b
 	}
 	return append(append(b, 0), state...)
 }
 
-// version of a live task as the scripts work it out: it changes whenever the task or its state does.
+// Version of a live task as the scripts work it out: it changes whenever the task or its state does.
 // It leaves out the sequence number, the crash counter and when it has changed: none is part of what an operator saw. It
 // only has to differ, so SHA-1, which Lua in Redis has built in, is good enough.
-func version(live, state string) string {
-	_, _, opaque := parseState(state)
+func Version(live, state string) string {
+	_, _, opaque := ParseState(state)
 	sum := sha1.Sum([]byte(live[seqLen:] + "\x00" + string(opaque))) //nolint:gosec // not a secret
 	return hex.EncodeToString(sum[:])
 }
 
-// parseFinished takes a finished record apart: verb, time of the end, core's record.
-func parseFinished(s string) (store.Verb, store.Millis, []byte, error) {
+// ParseFinished takes a finished record apart: verb, time of the end, core's record.
+func ParseFinished(s string) (store.Verb, store.Millis, []byte, error) {
 	// One byte of verb and 13 digits of ms.
 	const head = 14
 	if len(s) < head {
-		return 0, 0, nil, errMalformed
+		return 0, 0, nil, ErrMalformed
 	}
 	at, err := strconv.ParseInt(s[1:head], 10, 64)
 	if err != nil {
-		return 0, 0, nil, errMalformed
+		return 0, 0, nil, ErrMalformed
 	}
-	return store.Verb(s[0]), store.Millis(at), data(s[head:]), nil
+	return store.Verb(s[0]), store.Millis(at), Data(s[head:]), nil
 }
 
-// data is opaque bytes of a reply; nil for none.
-func data(s string) []byte {
+// Data is opaque bytes of a reply; nil for none.
+func Data(s string) []byte {
 	// Nil and empty are the same in Redis. They must be the same here, or
 	// memstore would give another answer.
 	if s == "" {
@@ -196,8 +198,8 @@ func data(s string) []byte {
 	return []byte(s)
 }
 
-// dueArg is a time as the scripts take it: ms, or minus a delay in ms.
-func dueArg(w store.When) string {
+// DueArg is a time as the scripts take it: ms, or minus a delay in ms.
+func DueArg(w store.When) string {
 	// A time at 0 is no time at all: the delay counts then, also one of
 	// zero, which is "now" by Redis' clock.
 	if w.At != 0 {
@@ -206,8 +208,8 @@ func dueArg(w store.When) string {
 	return strconv.FormatInt(-max(w.After.Milliseconds(), 0), 10)
 }
 
-// millis reads a time from a reply: an integer, a decimal string, or an empty string for none.
-func millis(v any) (store.Millis, error) {
+// Millis reads a time from a reply: an integer, a decimal string, or an empty string for none.
+func Millis(v any) (store.Millis, error) {
 	switch v := v.(type) {
 	case int64:
 		return store.Millis(v), nil
@@ -218,22 +220,22 @@ func millis(v any) (store.Millis, error) {
 		// Scores of sorted sets come as decimal strings, with an exponent if they are large.
 		f, err := strconv.ParseFloat(v, 64)
 		if err != nil {
-			return 0, errMalformed
+			return 0, ErrMalformed
 		}
 		return store.Millis(f), nil
 	default:
-		return 0, errMalformed
+		return 0, ErrMalformed
 	}
 }
 
-// text is a reply that is a string. Scripts return nothing else in such a place, or nil.
-func text(v any) string {
+// Text is a reply that is a string. Scripts return nothing else in such a place, or nil.
+func Text(v any) string {
 	s, _ := v.(string) // a nil reply is an empty string
 	return s
 }
 
-// number is a reply that is an integer.
-func number(v any) int64 {
+// Number is a reply that is an integer.
+func Number(v any) int64 {
 	n, _ := v.(int64) // a nil reply is zero
 	return n
 }

@@ -1,4 +1,5 @@
-package redisstore
+// Package layout is what Redis holds, as values of Go: names of keys, records, and the arguments and replies of scripts and commands.
+package layout
 
 // Names of keys: prefix, hash tag, and the encoding of ids, which may have any characters.
 
@@ -10,47 +11,44 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// DefaultPrefix begins every key unless Config.Prefix says otherwise.
-const DefaultPrefix = "duly:"
-
 // slots is the number of hash slots of a Redis Cluster.
 // The number is part of Redis Cluster's protocol, and fixed.
 const slots = 16384
 
-// partition spells the fixed keys of one partition. All of them, and those that the scripts derive from them, contain
+// Partition spells the fixed keys of one partition. All of them, and those that the scripts derive from them, contain
 // one hash tag, so that they live in one slot of a cluster.
-type partition struct {
+type Partition struct {
 	// For example "duly:{3}:", to which "agenda" or "queue:3:ann" is appended.
-	base string // prefix, hash tag and colon: the beginning of every key of the partition
+	Base string // prefix, hash tag and colon: the beginning of every key of the partition
 }
 
-// key is the full name of one key of the partition.
-func (p partition) key(name string) string { return p.base + name }
+// Key is the full name of one key of the partition.
+func (p Partition) Key(name string) string { return p.Base + name }
 
-// keys are the KEYS of a script, by the names in its header; agenda always comes first, for layout.lua.
-func (p partition) keys(names []string) []string {
+// Keys are the KEYS of a script, by the names in its header; agenda always comes first, for layout.lua.
+func (p Partition) Keys(names []string) []string {
 	out := make([]string, len(names))
 	for i, name := range names {
-		out[i] = p.key(name)
+		out[i] = p.Key(name)
 	}
 	return out
 }
 
-// partitionsOf are the n partitions under a prefix. Partition i has its slot in the i-th of n equal parts of the slot
+// PartitionsOf are the n partitions under a prefix. Partition i has its slot in the i-th of n equal parts of the slot
 // range, so that the partitions spread evenly over the masters of a cluster.
-func partitionsOf(prefix string, n int) []partition {
-	out := make([]partition, n)
+func PartitionsOf(prefix string, n int) []Partition {
+	out := make([]Partition, n)
 	for i := range out {
-		out[i] = partition{base: fmt.Sprintf("%s{%s}:", prefix, tag(i, n))}
+		out[i] = Partition{Base: fmt.Sprintf("%s{%s}:", prefix, Tag(i, n))}
 	}
 	return out
 }
 
-// tag is the first of "i", "i.0", "i.1", ... whose slot lies in the i-th of n equal parts.
+// Tag is the first of "i", "i.0", "i.1", ... whose slot lies in the i-th of n equal parts.
 // A tag starts as the plain number, and most keep it: a search over a handful of
 // candidates, made once when a store is opened. The tags are part of the stored layout, so
 // this function must never give another answer.
-func tag(i, n int) string {
+func Tag(i, n int) string {
 	// n is a power of two, and so is the number of slots: all parts have the same size.
 	part := slots / n
 	name := strconv.Itoa(i)
@@ -77,51 +75,51 @@ func crc16(s string) uint16 {
 	return crc
 }
 
-// groupKey is what the scripts put after "group:" for a group of an agent; empty for no group.
+// GroupKey is what the scripts put after "group:" for a group of an agent; empty for no group.
 // Agent and group are encoded apart, so that the colon between them is the only one.
-func groupKey(agent, group string) string {
+func GroupKey(agent, group string) string {
 	if group == "" {
 		return ""
 		// The empty string is how scripts recognise a task without a group.
 	}
-	return groupOf(encode(agent), group)
+	return GroupOf(Encode(agent), group)
 }
 
-// groupOf is the member of a group whose agent is encoded already.
-func groupOf(agent, group string) string {
+// GroupOf is the member of a group whose agent is encoded already.
+func GroupOf(agent, group string) string {
 	if group == "" {
 		return ""
 	}
-	return agent + ":" + encode(group)
+	return agent + ":" + Encode(group)
 }
 
 // placeLen is the length of a place: level and sequence number, which say where in the queues of its agent a task is.
 const placeLen = 1 + seqLen
 
-// runRef is what a claim notes of a run for when it ends: the encoded agent, a colon, and the place of the task.
-func runRef(agent, task string) string {
+// RunRef is what a claim notes of a run for when it ends: the encoded agent, a colon, and the place of the task.
+func RunRef(agent, task string) string {
 	return agent + ":" + task[seqLen:placeLen] + task[:seqLen]
 }
 
-// agentRef is the encoded agent of a run, as its claim gave it; a run that was made by hand has it encoded here.
-func agentRef(r *store.Run) string {
+// AgentRef is the encoded agent of a run, as its claim gave it; a run that was made by hand has it encoded here.
+func AgentRef(r *store.Run) string {
 	if n := len(r.Ref) - placeLen - 1; n > 0 {
 		return r.Ref[:n]
 	}
-	return encode(r.Agent)
+	return Encode(r.Agent)
 }
 
-// placeOf is the place of a run's task; empty if the run was made by hand.
-func placeOf(r *store.Run) string {
+// PlaceOf is the place of a run's task; empty if the run was made by hand.
+func PlaceOf(r *store.Run) string {
 	if n := len(r.Ref) - placeLen; n > 0 {
 		return r.Ref[n:]
 	}
 	return ""
 }
 
-// encode turns any string into one of letters, digits and "._-%" only, and never two strings into the same one: no
+// Encode turns any string into one of letters, digits and "._-%" only, and never two strings into the same one: no
 // colon, brace or glob character of an id reaches a key.
-func encode(id string) string {
+func Encode(id string) string {
 	// Nearly all ids are plain, and need neither a copy nor an allocation.
 	for i := range len(id) {
 		if !plain(id[i]) {
@@ -156,9 +154,9 @@ func plain(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-'
 }
 
-// decode is the inverse of encode.
+// Decode is the inverse of encode.
 // It accepts lower-case digits too, but Redis never has a name with them: only encode writes names.
-func decode(name string) (string, error) {
+func Decode(name string) (string, error) {
 	if strings.IndexByte(name, '%') < 0 {
 		return name, nil
 	}
