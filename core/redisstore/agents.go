@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/script"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -17,7 +18,7 @@ import (
 func (s *Store) Agents(ctx context.Context, q store.PageOf) (store.AgentPage, error) {
 	var page store.AgentPage
 	var err error
-	page.Next, err = s.pages(ctx, &s.scripts.agents, q, func(_ int, fields []any) (int, error) {
+	page.Next, err = s.pages(ctx, &s.scripts.Agents, q, func(_ int, fields []any) (int, error) {
 		agent, err := parseAgent(fields)
 		page.Agents = append(page.Agents, agent)
 		return len(page.Agents), err
@@ -31,7 +32,7 @@ func (s *Store) Agents(ctx context.Context, q store.PageOf) (store.AgentPage, er
 func (s *Store) Holds(ctx context.Context, q store.PageOf) (store.HoldPage, error) {
 	var page store.HoldPage
 	var err error
-	page.Next, err = s.pages(ctx, &s.scripts.pauses, q, func(partition int, fields []any) (int, error) {
+	page.Next, err = s.pages(ctx, &s.scripts.Pauses, q, func(partition int, fields []any) (int, error) {
 		held, err := parseHeld(fields)
 		if held.Target.Agent != "" || partition == 0 {
 			page.Holds = append(page.Holds, held)
@@ -49,7 +50,7 @@ const mostPaged = 150
 // A cursor is "PARTITION.SCAN": the partition that the page ended in and the cursor of Redis in it.
 // It outlives the process that returned it, so that any process can serve the next page.
 func (s *Store) pages(
-	ctx context.Context, script *script, q store.PageOf, add func(partition int, fields []any) (int, error),
+	ctx context.Context, script *script.Script, q store.PageOf, add func(partition int, fields []any) (int, error),
 ) (string, error) {
 	at, cursor, ok := parseCursor(q.After, len(s.parts))
 	if !ok {
@@ -83,7 +84,7 @@ func (s *Store) pageOf(ctx context.Context, c call) ([][]any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	reply, fields := replies[0], pageFields[c.script.name]
+	reply, fields := replies[0], pageFields[c.script.Name]
 	if len(reply) < 2 || (len(reply)-2)%fields != 0 {
 		return nil, "", wrap("read", layout.ErrMalformed)
 	}

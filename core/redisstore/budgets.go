@@ -95,7 +95,7 @@ func (s *Store) Budget(ctx context.Context, changes []store.BudgetChange) ([]sto
 func (s *Store) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
 	calls := make([]call, len(s.parts))
 	for p := range calls {
-		calls[p] = call{script: &s.scripts.budgets, partition: p, args: []any{mostCounted}}
+		calls[p] = call{script: &s.scripts.Budgets, partition: p, args: []any{mostCounted}}
 	}
 	replies, err := s.eval(ctx, "read", calls)
 	if err != nil {

@@ -55,7 +55,7 @@ func (c *callers) enter(calls []call) (leave func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range calls {
-		if calls[i].script.answers {
+		if calls[i].script.Answers {
 			n := c.take()
 			c.nonce++
 			calls[i].caller = caller{name: c.process + strconv.Itoa(n), nonce: c.nonce, n: n}
@@ -65,7 +65,7 @@ func (c *callers) enter(calls []call) (leave func()) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for i := range calls {
-			if calls[i].script.answers {
+			if calls[i].script.Answers {
 				c.used[calls[i].caller.n/64] &^= 1 << (calls[i].caller.n % 64)
 			}
 		}

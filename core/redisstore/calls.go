@@ -17,13 +17,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/script"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // call is one run of a script in a partition.
 // Its arguments are made once, and sent again unchanged if it is repeated.
 type call struct {
-	script    *script
+	script    *script.Script
 	partition int
 	args      []any
 	caller    caller
@@ -38,7 +39,7 @@ type call struct {
 // argv are the arguments of the script.
 func (c *call) argv() []any {
 	// The caller is added for each attempt, as whether a call is a repetition changes between them.
-	if !c.script.answers {
+	if !c.script.Answers {
 		return c.args
 	}
 	// Clipped, so that the append copies: another attempt starts from the arguments without a caller.
@@ -92,7 +93,7 @@ func (s *Store) evalAll(ctx context.Context, verb string, calls []call) ([][]any
 		if err != nil {
 			of := verb
 			if verb == verbTurn {
-				of = strings.TrimPrefix(calls[i].script.name, "plain")
+				of = strings.TrimPrefix(calls[i].script.Name, "plain")
 			}
 			e.errs[i] = wrap(of, err)
 		}
@@ -162,9 +163,9 @@ func (e *evaluation) command(i int, whole bool) []any {
 	script, keys, argv := e.calls[i].script, e.store.keysOf(&e.calls[i]), e.calls[i].argv()
 	args := make([]any, 0, 3+len(keys)+len(argv))
 	if whole {
-		args = append(args, "eval", script.text(), len(keys))
+		args = append(args, "eval", script.Text(), len(keys))
 	} else {
-		args = append(args, "evalsha", script.sha, len(keys))
+		args = append(args, "evalsha", script.SHA, len(keys))
 	}
 	for _, key := range keys {
 		args = append(args, key)

@@ -40,7 +40,7 @@ const nothing = "nothing"
 // keysOf are the keys that a call is given.
 func (s *Store) keysOf(c *call) []string {
 	p := s.parts[c.partition]
-	keys := p.Keys(c.script.keys)
+	keys := p.Keys(c.script.Keys)
 	// On a single server slots do not move, and a key fewer saves each call its argument.
 	if s.cluster != nil {
 		keys = append(keys, p.Key(nothing))

@@ -22,7 +22,7 @@ func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effec
 		if t.Activity {
 			activity = "1"
 		}
-		calls[i] = call{script: &s.scripts.replay, partition: s.partitionOf(t.Agent), args: []any{
+		calls[i] = call{script: &s.scripts.Replay, partition: s.partitionOf(t.Agent), args: []any{
 			s.config.Retention.Milliseconds(), s.few, layout.Encode(t.Agent), t.ID, layout.Record(t.Level, t.ID, t.Kind, t.Key, t.Body), layout.GroupKey(t.Agent, t.Group),
 			layout.StoredState(t.State), activity, counts,
 		}}
@@ -89,7 +89,7 @@ func (s *Store) Delete(ctx context.Context, tasks []store.Deletion) ([]store.Eff
 // All three have the same arguments, so that the script unpacks them once; those
 // that an order does not need are empty.
 func (s *Store) order(name, agent, id, group, how string, rec, note []byte) call {
-	return call{script: &s.scripts.order, partition: s.partitionOf(agent), args: []any{
+	return call{script: &s.scripts.Order, partition: s.partitionOf(agent), args: []any{
 		name, layout.Encode(agent), id, layout.GroupKey(agent, group), s.config.Retention.Milliseconds(), s.config.kept(), how, rec, note,
 	}}
 }
@@ -178,7 +178,7 @@ func (s *Store) inScopes(ctx context.Context, n int, ask func(i int) (store.Targ
 			last = first
 		}
 		for p := first; p <= last; p++ {
-			calls, of = append(calls, call{script: &s.scripts.hold, partition: p, args: args}), append(of, i)
+			calls, of = append(calls, call{script: &s.scripts.Hold, partition: p, args: args}), append(of, i)
 		}
 	}
 	done, err := s.effects(ctx, calls, parseEffect)

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/script"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -75,10 +76,10 @@ type ScriptFile struct {
 
 // ScriptFiles are all scripts.
 func ScriptFiles() []ScriptFile {
-	all := load(nil)
+	all := script.Load(nil)
 	var out []ScriptFile
-	all.each(func(s *script, name string, f form) {
-		out = append(out, ScriptFile{Name: name, Keys: s.keys, Text: Part(name), Sent: s.text(), SHA: s.sha, Replaces: f == formReplace, Told: s.answers})
+	all.Each(func(s *script.Script, name string, f script.Form) {
+		out = append(out, ScriptFile{Name: name, Keys: s.Keys, Text: Part(name), Sent: s.Text(), SHA: s.SHA, Replaces: f == script.FormReplace, Told: s.Answers})
 	})
 	return out
 }
@@ -86,23 +87,23 @@ func ScriptFiles() []ScriptFile {
 // IndexOf is the index of some files.
 func IndexOf(files map[string]Source) string {
 	var b strings.Builder
-	var all scripts
-	all.each(func(_ *script, name string, f form) {
-		s := hashed(files, name, f, func(text string) string { return text })
-		answers := map[bool]string{false: "no", true: "yes"}[s.answers]
-		b.WriteString(strings.Join([]string{string(f) + name, s.sha, strings.Join(s.keys, ","), answers}, " ") + "\n")
+	var all script.All
+	all.Each(func(_ *script.Script, name string, f script.Form) {
+		s := script.Hashed(files, name, f, func(text string) string { return text })
+		answers := map[bool]string{false: "no", true: "yes"}[s.Answers]
+		b.WriteString(strings.Join([]string{string(f) + name, s.SHA, strings.Join(s.Keys, ","), answers}, " ") + "\n")
 	})
 	return b.String()
 }
 
 // Index is the one that is packed.
-func Index() string { return index }
+func Index() string { return script.Index }
 
 // Source is a file of scripts/ as it is packed.
-type Source = source
+type Source = script.Source
 
 // Packed are all scripts and parts, by name.
-func Packed() map[string]Source { return sources() }
+func Packed() map[string]Source { return script.Sources() }
 
 // Part is the file of a script, or of a part of scripts, with its comments.
 func Part(name string) string {

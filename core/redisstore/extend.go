@@ -23,7 +23,7 @@ func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.E
 	for c, reply := range replies {
 		why := errs[c]
 		parse := parseExtended
-		if calls[c].script == &s.scripts.back {
+		if calls[c].script == &s.scripts.Back {
 			parse = parseBack
 		}
 		if reply != nil && !parse(out, reply, order[c], calls[c].partition) {
@@ -64,7 +64,7 @@ func charge(ctx context.Context, s *Store, leases []store.Extension, out []store
 			}
 		}
 		if len(args) > 0 {
-			calls, runs = append(calls, call{script: &s.scripts.charge, partition: leases[i].Partition, args: args}), append(runs, of)
+			calls, runs = append(calls, call{script: &s.scripts.Charge, partition: leases[i].Partition, args: args}), append(runs, of)
 		}
 	}
 	if len(calls) == 0 {
@@ -111,13 +111,13 @@ func (s *Store) extendCalls(leases []store.Extension) (calls []call, order [][]i
 			members[p] = append(members[p], i)
 			continue
 		}
-		calls = append(calls, call{script: &s.scripts.back, partition: p, args: backArgs(&leases[i])})
+		calls = append(calls, call{script: &s.scripts.Back, partition: p, args: backArgs(&leases[i])})
 		order = append(order, []int{i})
 	}
 	for p, is := range members {
 		if len(is) > 0 {
 			// In the order of partitions, which makes calls the same for the same leases.
-			calls = append(calls, call{script: &s.scripts.extend, partition: p, args: extendArgs(leases, is)})
+			calls = append(calls, call{script: &s.scripts.Extend, partition: p, args: extendArgs(leases, is)})
 			order = append(order, is)
 		}
 	}

@@ -46,7 +46,7 @@ func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, e
 	for i, e := range events {
 		args[1+i] = e
 	}
-	replies, err := s.eval(ctx, "publish", []call{{script: &s.scripts.publish, args: args}})
+	replies, err := s.eval(ctx, "publish", []call{{script: &s.scripts.Publish, args: args}})
 	if err != nil {
 		return false, err
 	}
@@ -69,7 +69,7 @@ func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, err
 	due := begun-s.feed.said.Load() > f.For.Milliseconds()/4
 	// The answer is of partition 0. In the others it lasts longer than there: while events are taken, each process may learn so.
 	for p := range s.parts {
-		c := call{script: &s.scripts.follow, partition: p, args: []any{f.For.Milliseconds(), store.FeedKeptFor.Milliseconds(), after, f.Limit}}
+		c := call{script: &s.scripts.Follow, partition: p, args: []any{f.For.Milliseconds(), store.FeedKeptFor.Milliseconds(), after, f.Limit}}
 		if p == 0 {
 			calls[0] = c
 		} else if due {

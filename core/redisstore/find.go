@@ -102,7 +102,7 @@ func (f *finding) ask(ctx context.Context) error {
 	calls := make([]call, len(f.s.parts))
 	for i := range calls {
 		from, ties, member, again := f.begin(i)
-		calls[i] = call{script: &f.s.scripts.find, partition: i, args: []any{
+		calls[i] = call{script: &f.s.scripts.Find, partition: i, args: []any{
 			string(f.q.Place), from, ties, member, int64(f.q.Since), min(f.q.Limit, mostFound), again,
 		}}
 	}

@@ -142,7 +142,7 @@ func (s *Store) bound(ctx context.Context, changes []bound) ([]store.Effect, err
 // limit changes one limit in a partition, and goes through the lines behind it, page by page.
 func (s *Store) limit(ctx context.Context, partition int, c bound) (changed bool, err error) {
 	for cursor := "0"; ; {
-		replies, err := s.eval(ctx, verbControl, []call{{script: &s.scripts.limit, partition: partition, args: []any{
+		replies, err := s.eval(ctx, verbControl, []call{{script: &s.scripts.Limit, partition: partition, args: []any{
 			c.name, c.text, cursor, store.MostLimits,
 		}}})
 		if err != nil {

@@ -63,7 +63,7 @@ func (s *Store) nexts(ctx context.Context, requests []store.LookRequest, which [
 		for _, agent := range r.Agents {
 			args = append(args, layout.Encode(agent))
 		}
-		calls[k] = call{script: &s.scripts.next, partition: r.Partition, args: args}
+		calls[k] = call{script: &s.scripts.Next, partition: r.Partition, args: args}
 	}
 	replies, errs := s.evalAll(ctx, verbLook, calls)
 	for k, i := range which {

@@ -73,8 +73,8 @@ func TestTheScriptsArePacked(t *testing.T) {
 		w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
 		require.NoError(t, err)
 		require.NoError(t, errors.Join(json.NewEncoder(w).Encode(files), w.Close()))
-		require.NoError(t, os.WriteFile("scripts.json.gz", out.Bytes(), 0o600))
-		require.NoError(t, os.WriteFile("scripts.index", []byte(redisstore.IndexOf(files)), 0o600))
+		require.NoError(t, os.WriteFile("internal/script/scripts.json.gz", out.Bytes(), 0o600))
+		require.NoError(t, os.WriteFile("internal/script/scripts.index", []byte(redisstore.IndexOf(files)), 0o600))
 		return
 	}
 	assert.Equal(t, redisstore.IndexOf(files), redisstore.Index(), "run make generate")

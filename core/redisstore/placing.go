@@ -29,7 +29,7 @@ func (s *Store) change(ctx context.Context, state *moving, what string, names []
 			for _, name := range some {
 				args = append(args, name)
 			}
-			calls = append(calls, call{script: &s.scripts.repartition, partition: i, args: args})
+			calls = append(calls, call{script: &s.scripts.Repartition, partition: i, args: args})
 		}
 	}
 	replies, err := s.eval(ctx, verbRepartition, calls)

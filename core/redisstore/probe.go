@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/script"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -131,8 +132,8 @@ func (s *Store) probeList() string { return s.config.Prefix + "probes" }
 // that this one has, and makes another key.
 func (s *Store) probeMark() string {
 	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%q %q %q", s.scripts.submit.sha, s.user, s.server) // a hash takes everything
-	_, _ = h.Write([]byte(index))                                             // the hashes of all
+	_, _ = fmt.Fprintf(h, "%q %q %q", s.scripts.Submit.SHA, s.user, s.server) // a hash takes everything
+	_, _ = h.Write([]byte(script.Index))                                      // the hashes of all
 	return s.config.Prefix + "probed:" + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
@@ -219,7 +220,7 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 		return err
 	}
 	// Sweep with 1 ms of retention, so that it has something to drop.
-	_, err = p.eval(ctx, "sweep", []call{{script: &p.scripts.sweep, args: []any{"0", 1, "1|1"}}})
+	_, err = p.eval(ctx, "sweep", []call{{script: &p.scripts.Sweep, args: []any{"0", 1, "1|1"}}})
 	return err
 }
 
@@ -299,7 +300,7 @@ func (s *Store) operate(ctx context.Context) error {
 // take claims all due tasks of the probe's agent, for as long as a probe needs.
 func (s *Store) take(ctx context.Context, kinds []string) (store.Fence, []store.Claimed, error) {
 	r := store.ClaimRequest{Nonce: newNonce(), Agents: []string{"a"}, Kinds: kinds, Limit: store.MaxClaim, Lease: sweepEvery}
-	replies, err := s.eval(ctx, "claim", []call{{script: &s.scripts.claim, args: claimArgs(&r, "")}})
+	replies, err := s.eval(ctx, "claim", []call{{script: &s.scripts.Claim, args: claimArgs(&r, "")}})
 	if err != nil {
 		return 0, nil, err
 	}

@@ -18,7 +18,7 @@ import (
 func (s *Store) Profile(ctx context.Context, changes []store.ProfileChange) ([]store.Effect, error) {
 	calls := make([]call, len(changes))
 	for i, c := range changes {
-		calls[i] = call{script: &s.scripts.profile, partition: s.partitionOf(c.Agent), args: []any{
+		calls[i] = call{script: &s.scripts.Profile, partition: s.partitionOf(c.Agent), args: []any{
 			layout.Encode(c.Agent), c.Was, c.Now, s.boundsText(&c), quotaText(c.Quota), readText(c.Recurring), tenantText(c.Tenant),
 		}}
 	}
@@ -51,7 +51,7 @@ func (s *Store) Replan(ctx context.Context, tasks []store.Replan) ([]store.Effec
 	calls := make([]call, len(tasks))
 	for i := range tasks {
 		t := &tasks[i]
-		calls[i] = call{script: &s.scripts.replan, partition: s.partitionOf(t.Agent), args: []any{
+		calls[i] = call{script: &s.scripts.Replan, partition: s.partitionOf(t.Agent), args: []any{
 			layout.Encode(t.Agent), t.ID, t.Version, int64(t.Was), int64(t.Due), t.State,
 		}}
 	}
@@ -152,7 +152,7 @@ func (s *Store) Forget(ctx context.Context, r store.Remains) (string, error) {
 	for _, group := range r.Groups {
 		args = append(args, layout.GroupKey(r.Agent, group))
 	}
-	replies, err := s.eval(ctx, verbControl, []call{{script: &s.scripts.forget, partition: s.partitionOf(r.Agent), args: args}})
+	replies, err := s.eval(ctx, verbControl, []call{{script: &s.scripts.Forget, partition: s.partitionOf(r.Agent), args: args}})
 	if err != nil {
 		return "", err
 	}
@@ -249,7 +249,7 @@ func addUse(ctx context.Context, s *Store, profiles []store.Profiled) error {
 		p := s.partitionOf(profiles[i].Agent)
 		if _, some := members[p]; !some {
 			members[p] = len(calls)
-			calls = append(calls, call{script: &s.scripts.quotas, partition: p})
+			calls = append(calls, call{script: &s.scripts.Quotas, partition: p})
 		}
 		c := &calls[members[p]]
 		c.args = append(c.args, layout.Encode(profiles[i].Agent))

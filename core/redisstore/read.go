@@ -108,7 +108,7 @@ func (s *Store) readCall(agent string, ids []string, how reading) call {
 	for _, id := range ids {
 		args = append(args, id)
 	}
-	return call{script: &s.scripts.read, partition: s.partitionOf(agent), args: args}
+	return call{script: &s.scripts.Read, partition: s.partitionOf(agent), args: args}
 }
 
 // parseRead reads the answer: the first of these tasks, and how many bytes they take.

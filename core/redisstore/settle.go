@@ -79,7 +79,7 @@ func (s *Store) settleCall(runs []store.Settlement, b settleBatch) call {
 			args = append(args, formatFence(r.Fence), r.Index, agent, r.ID, string(r.Verb),
 				layout.DueArg(r.Due), layout.StateArg(r), r.Record, layout.GroupOf(agent, r.Group), r.Kind, statArg(r.Tally), extraArg(r))
 		}
-		return call{script: &s.scripts.settle, partition: b.partition, args: args}
+		return call{script: &s.scripts.Settle, partition: b.partition, args: args}
 	}
 	memory := &s.plain[b.partition].settle
 	if !b.plain || !memory.worthTrying() {

@@ -25,7 +25,7 @@ func (s *Store) Signal(ctx context.Context, signals []store.Signal) ([]store.Sig
 		if n.Rest {
 			rest = "1"
 		}
-		calls[i] = call{script: &s.scripts.signal, partition: s.partitionOf(n.Agent), args: []any{
+		calls[i] = call{script: &s.scripts.Signal, partition: s.partitionOf(n.Agent), args: []any{
 			layout.Encode(n.Agent), layout.Encode(n.Key), layout.Lengthened(nil, string(n.Note), string(n.Payload)), max(n.Keep.Milliseconds(), 1), rest,
 			waitMark(n.Approval), n.ID, int64(n.Wait), n.Message, max(n.Remember.Milliseconds(), 1),
 		}}

@@ -100,7 +100,7 @@ func (t *spanning) ask(ctx context.Context, reports []report) brought {
 		if !known {
 			k = len(calls)
 			at[home] = k
-			calls, members = append(calls, call{script: &s.scripts.permit, partition: home, args: []any{len(s.parts), nonce}}), append(members, nil)
+			calls, members = append(calls, call{script: &s.scripts.Permit, partition: home, args: []any{len(s.parts), nonce}}), append(members, nil)
 		}
 		calls[k].args, members[k] = append(calls[k].args, r.args()...), append(members[k], r)
 	}
@@ -158,7 +158,7 @@ func (t *spanning) claim(ctx context.Context, bring brought) {
 	calls := make([]call, len(t.later))
 	for k, i := range t.later {
 		r := &t.requests[i]
-		calls[k] = call{script: &t.store.scripts.claim, partition: r.Partition, args: claimArgs(r, bring[r.Partition])}
+		calls[k] = call{script: &t.store.scripts.Claim, partition: r.Partition, args: claimArgs(r, bring[r.Partition])}
 		delete(bring, r.Partition)
 	}
 	replies, errs := t.visit(ctx, bring, calls)
@@ -190,7 +190,7 @@ func (t *spanning) visit(ctx context.Context, bring brought, calls []call) (repl
 	n := len(calls)
 	for partition, lines := range bring {
 		r := store.ClaimRequest{Partition: partition, Nonce: rand.Text()[:store.NonceLen], Lease: time.Second, Notice: t.notice()}
-		calls = append(calls, call{script: &t.store.scripts.claim, partition: partition, args: claimArgs(&r, lines)})
+		calls = append(calls, call{script: &t.store.scripts.Claim, partition: partition, args: claimArgs(&r, lines)})
 	}
 	if len(calls) == 0 {
 		return nil, nil

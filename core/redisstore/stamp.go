@@ -24,7 +24,7 @@ func (s *Store) Stamp(ctx context.Context, stamp string) error {
 	}
 	calls := make([]call, len(s.parts))
 	for p := range calls {
-		calls[p] = call{script: &s.scripts.stamp, partition: p, args: []any{stamp, store.MostStamps}}
+		calls[p] = call{script: &s.scripts.Stamp, partition: p, args: []any{stamp, store.MostStamps}}
 	}
 	_, err := s.eval(ctx, verbControl, calls)
 	return err

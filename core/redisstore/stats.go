@@ -87,7 +87,7 @@ func (s *Store) kinds(ctx context.Context) ([]store.KindStats, error) {
 	found := map[kindCounter][]any{}
 	calls := make([]call, len(s.parts))
 	for i := range calls {
-		calls[i] = call{script: &s.scripts.kinds, partition: i, args: []any{"0"}}
+		calls[i] = call{script: &s.scripts.Kinds, partition: i, args: []any{"0"}}
 	}
 	for len(calls) > 0 {
 		replies, err := s.eval(ctx, "stats", calls)

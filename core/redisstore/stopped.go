@@ -155,7 +155,7 @@ func (m *mover) overdue(ctx context.Context) ([]call, error) {
 	for i := range ended {
 		if some, _ := ended[i].Slice(); len(some) > 0 {
 			r := store.ClaimRequest{Nonce: newNonce(), Lease: time.Minute}
-			calls = append(calls, call{script: &m.old.scripts.claim, partition: i, args: claimArgs(&r, "")})
+			calls = append(calls, call{script: &m.old.scripts.Claim, partition: i, args: claimArgs(&r, "")})
 		}
 	}
 	return calls, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/script"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/output"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -234,7 +235,7 @@ type Store struct {
 	// client has a pool of connections, shared by all verbs.
 	client  redis.UniversalClient
 	owned   bool // the client is the store's, which Open has made
-	scripts scripts
+	scripts script.All
 	parts   []layout.Partition
 	few     int      // tasks of an agent in the agenda: see inAgenda
 	layout  int      // version of the layout of the prefix
@@ -313,7 +314,7 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 // on makes a store on a client, and checks that it can be relied on. The store has its client also with an error.
 func on(ctx context.Context, client redis.UniversalClient, to *target, config Config, change func(string) string) (*Store, error) {
 	s := &Store{
-		config: config, client: client, scripts: load(change), ahead: new(atomic.Int64), permits: new(permits), feed: new(feed),
+		config: config, client: client, scripts: script.Load(change), ahead: new(atomic.Int64), permits: new(permits), feed: new(feed),
 		callers: newCallers(), name: to.name, secure: to.tls, user: to.options.Username,
 	}
 	// Partitions are on several nodes only in a cluster; Sentinel and a single server have one master.

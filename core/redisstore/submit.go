@@ -150,12 +150,12 @@ func (s *Store) submitEach(ctx context.Context, tasks []store.Submission) []outc
 // submit stores tasks in one script call for each partition, or in several if they are large. It
 // returns an outcome for each task, in order.
 func (s *Store) submit(ctx context.Context, tasks []store.Submission, mode string) []outcome[submitted] {
-	script := &s.scripts.submit
+	script := &s.scripts.Submit
 	// One task that replaces is enough to need the longer script: the mode is the
 	// batch's, the rule each task's own.
 	for i := range tasks {
 		if tasks[i].Conflict == store.ConflictReplace {
-			script = &s.scripts.replace
+			script = &s.scripts.Replace
 		}
 	}
 	room := mostPayload
@@ -169,11 +169,11 @@ func (s *Store) submit(ctx context.Context, tasks []store.Submission, mode strin
 				return call{script: script, partition: partition, args: s.submitArgs(tasks, members, mode)}
 			}
 			memory := &s.plain[partition].submit
-			if script != &s.scripts.submit || mode == modeCheck || !plainBatch(tasks, members) || !memory.worthTrying() {
+			if script != &s.scripts.Submit || mode == modeCheck || !plainBatch(tasks, members) || !memory.worthTrying() {
 				return full()
 			}
 			return call{
-				script: &s.scripts.plainSubmit, partition: partition, args: s.plainSubmitArgs(tasks, members), plain: memory, full: full,
+				script: &s.scripts.PlainSubmit, partition: partition, args: s.plainSubmitArgs(tasks, members), plain: memory, full: full,
 			}
 		})
 	return s.place(ctx, calls, members, 1, func(answer []any) (submitted, error) { return parseSubmitted(answer[0]) },

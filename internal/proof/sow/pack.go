@@ -17,7 +17,7 @@ import (
 )
 
 // packed is where the scripts are packed.
-const packed = "core/redisstore/scripts.json.gz"
+const packed = "core/redisstore/internal/script/scripts.json.gz"
 
 // scripts are the packed scripts, by name, each with what else is kept of it.
 func (t *Tree) scripts() (map[string]map[string]any, error) {

@@ -1,4 +1,4 @@
-package redisstore
+package script
 
 import (
 	"testing"
@@ -8,14 +8,14 @@ import (
 
 // A start puts no script together and unpacks none: it knows their hashes from when they were packed, which are those of their texts.
 func TestAStartReadsHashesOnly(t *testing.T) { //nolint:paralleltest // it counts allocations
-	allocs := testing.AllocsPerRun(10, func() { load(nil) })
+	allocs := testing.AllocsPerRun(10, func() { Load(nil) })
 	t.Logf("figure: %.0f allocations", allocs)
 	assert.Less(t, allocs, 400.0, "some for each script")
 	known, made := map[string]string{}, map[string]string{}
-	of := load(nil)
-	of.each(func(s *script, name string, f form) { known[string(f)+name] = s.sha })
-	of = load(func(text string) string { return text })
-	of.each(func(s *script, name string, f form) { made[string(f)+name] = s.sha })
+	of := Load(nil)
+	of.Each(func(s *Script, name string, f Form) { known[string(f)+name] = s.SHA })
+	of = Load(func(text string) string { return text })
+	of.Each(func(s *Script, name string, f Form) { made[string(f)+name] = s.SHA })
 	assert.Equal(t, made, known)
 }
 
@@ -23,12 +23,12 @@ func TestAStartReadsHashesOnly(t *testing.T) { //nolint:paralleltest // it count
 func BenchmarkLoad(b *testing.B) {
 	b.Run("index", func(b *testing.B) {
 		for b.Loop() {
-			load(nil)
+			Load(nil)
 		}
 	})
 	b.Run("together", func(b *testing.B) {
 		for b.Loop() {
-			load(func(text string) string { return text })
+			Load(func(text string) string { return text })
 		}
 	})
 }
