@@ -18,7 +18,7 @@ import (
 func (s *Store) Agents(ctx context.Context, q store.PageOf) (store.AgentPage, error) {
 	var page store.AgentPage
 	var err error
-	page.Next, err = s.pages(ctx, &s.scripts.Agents, q, func(_ int, fields []any) (int, error) {
+	page.Next, err = s.pages(ctx, &s.db.scripts.Agents, q, func(_ int, fields []any) (int, error) {
 		agent, err := parseAgent(fields)
 		page.Agents = append(page.Agents, agent)
 		return len(page.Agents), err
@@ -32,7 +32,7 @@ func (s *Store) Agents(ctx context.Context, q store.PageOf) (store.AgentPage, er
 func (s *Store) Holds(ctx context.Context, q store.PageOf) (store.HoldPage, error) {
 	var page store.HoldPage
 	var err error
-	page.Next, err = s.pages(ctx, &s.scripts.Pauses, q, func(partition int, fields []any) (int, error) {
+	page.Next, err = s.pages(ctx, &s.db.scripts.Pauses, q, func(partition int, fields []any) (int, error) {
 		held, err := parseHeld(fields)
 		if held.Target.Agent != "" || partition == 0 {
 			page.Holds = append(page.Holds, held)
@@ -52,11 +52,11 @@ const mostPaged = 150
 func (s *Store) pages(
 	ctx context.Context, script *script.Script, q store.PageOf, add func(partition int, fields []any) (int, error),
 ) (string, error) {
-	at, cursor, ok := parseCursor(q.After, len(s.parts))
+	at, cursor, ok := parseCursor(q.After, len(s.db.parts))
 	if !ok {
 		return "", errCursor
 	}
-	for n := 0; at < len(s.parts) && n < max(q.Limit, 1); {
+	for n := 0; at < len(s.db.parts) && n < max(q.Limit, 1); {
 		things, next, err := s.pageOf(ctx, call{script: script, partition: at, args: []any{cursor, min(max(q.Limit-n, 1), mostPaged)}})
 		if err != nil {
 			return "", err
@@ -72,7 +72,7 @@ func (s *Store) pages(
 			at++
 		}
 	}
-	if at == len(s.parts) {
+	if at == len(s.db.parts) {
 		return "", nil
 	}
 	return fmt.Sprintf("%d.%s", at, cursor), nil
@@ -80,7 +80,7 @@ func (s *Store) pages(
 
 // pageOf is one step of pages: the fields of each thing, and where to continue.
 func (s *Store) pageOf(ctx context.Context, c call) ([][]any, string, error) {
-	replies, err := s.eval(ctx, "read", []call{c})
+	replies, err := s.db.eval(ctx, "read", []call{c})
 	if err != nil {
 		return nil, "", err
 	}

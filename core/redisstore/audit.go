@@ -30,13 +30,13 @@ func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Aud
 		if p.Repair {
 			repair = "1"
 		}
-		calls[i] = call{script: &s.scripts.Audit, partition: p.Partition, args: []any{
+		calls[i] = call{script: &s.db.scripts.Audit, partition: p.Partition, args: []any{
 			// t0 is the beginning of a round: the letter of the hash of tasks,
 			// and the first cursor of HSCAN.
 			cmp.Or(p.Cursor, "t0"), auditPageSize, repair, s.config.Retention.Milliseconds(),
 		}}
 	}
-	replies, err := s.eval(ctx, verbControl, calls)
+	replies, err := s.db.eval(ctx, verbControl, calls)
 	if err != nil {
 		return nil, err
 	}

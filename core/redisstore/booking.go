@@ -32,7 +32,7 @@ func (s *Store) Confirm(ctx context.Context, b store.Booking) error {
 
 // book runs book.lua. A call whose answer was lost may be sent again: the tag shows that it is the same.
 func (s *Store) book(ctx context.Context, b store.Booking, span any) ([]any, error) {
-	replies, err := s.eval(ctx, verbBook, []call{{script: &s.scripts.Book, args: []any{
+	replies, err := s.db.eval(ctx, verbBook, []call{{script: &s.db.scripts.Book, args: []any{
 		int64(b.At), b.Tag, span, store.MostBookings, store.FleetFor.Milliseconds(), store.GatherFor.Milliseconds(),
 		store.SureAfter.Milliseconds(),
 	}}})

@@ -93,11 +93,11 @@ func (s *Store) Budget(ctx context.Context, changes []store.BudgetChange) ([]sto
 
 // Budgets are the budgets in force; see [store.Bounds].
 func (s *Store) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
-	calls := make([]call, len(s.parts))
+	calls := make([]call, len(s.db.parts))
 	for p := range calls {
-		calls[p] = call{script: &s.scripts.Budgets, partition: p, args: []any{mostCounted}}
+		calls[p] = call{script: &s.db.scripts.Budgets, partition: p, args: []any{mostCounted}}
 	}
-	replies, err := s.eval(ctx, "read", calls)
+	replies, err := s.db.eval(ctx, "read", calls)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -20,6 +21,28 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/script"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
+
+// database is a Redis with the partitions of a prefix. It calls scripts there.
+type database struct {
+	// client has a pool of connections, shared by all verbs.
+	client  redis.UniversalClient
+	scripts script.All
+	parts   []layout.Partition
+	cluster *cluster // nil if all partitions are on one server, so that one command can read keys of several
+	// callers names the calls whose answers Redis keeps.
+	callers  *callers
+	listened *atomic.Int64 // 1 if an answer has shown that events have subscribers
+}
+
+// newDatabase is that of a client; its partitions are set when they are known.
+func newDatabase(client redis.UniversalClient, scripts script.All) database {
+	d := database{client: client, scripts: scripts, callers: newCallers(), listened: new(atomic.Int64)}
+	// Partitions are on several nodes only in a cluster; Sentinel and a single server have one master.
+	if client, ok := client.(*redis.ClusterClient); ok {
+		d.cluster = &cluster{client: client, longest: longestNode}
+	}
+	return d
+}
 
 // call is one run of a script in a partition.
 // Its arguments are made once, and sent again unchanged if it is repeated.
@@ -70,18 +93,18 @@ const (
 
 // eval runs calls as evalAll does, and returns the first error.
 // It is for verbs whose callers can do nothing with half an answer.
-func (s *Store) eval(ctx context.Context, verb string, calls []call) ([][]any, error) {
-	replies, errs := s.evalAll(ctx, verb, calls)
+func (d *database) eval(ctx context.Context, verb string, calls []call) ([][]any, error) {
+	replies, errs := d.evalAll(ctx, verb, calls)
 	return replies, cmp.Or(errs...)
 }
 
 // evalAll runs calls in one round trip to each node and returns their replies in order, and an error for each that failed, a
 // *store.Error. It repeats those that failed in a way that may pass. A failure in one partition stops no other.
-func (s *Store) evalAll(ctx context.Context, verb string, calls []call) ([][]any, []error) {
+func (d *database) evalAll(ctx context.Context, verb string, calls []call) ([][]any, []error) {
 	// Names are held until the last attempt is over: a repetition must present the name of the first.
-	leave := s.callers.enter(calls)
+	leave := d.callers.enter(calls)
 	defer leave()
-	e := evaluation{store: s, verb: verb, calls: calls, replies: make([][]any, len(calls)), errs: make([]error, len(calls))}
+	e := evaluation{db: d, verb: verb, calls: calls, replies: make([][]any, len(calls)), errs: make([]error, len(calls))}
 	todo := make([]int, 0, len(calls))
 	for i := range calls {
 		if !calls[i].later {
@@ -105,7 +128,7 @@ func (s *Store) evalAll(ctx context.Context, verb string, calls []call) ([][]any
 // It lives for one evalAll, and is shared by the goroutines of all nodes: each
 // writes only the places of its own calls.
 type evaluation struct {
-	store   *Store
+	db      *database
 	verb    string
 	calls   []call
 	replies [][]any
@@ -115,14 +138,14 @@ type evaluation struct {
 // run runs the calls in todo, by the nodes that have their partitions now, and repeats those whose failure may pass.
 // Repeated calls are split by node again, as a partition may have moved to another node in between.
 func (e *evaluation) run(ctx context.Context, todo []int, attempt int) {
-	groups := e.store.byNode(ctx, len(todo), func(k int) int { return e.calls[todo[k]].partition })
+	groups := e.db.byNode(ctx, len(todo), func(k int) int { return e.calls[todo[k]].partition })
 	atOnce(len(groups), func(g int) {
 		node, mine := groups[g].node, make([]int, len(groups[g].members))
 		for i, k := range groups[g].members {
 			mine[i] = todo[k]
 		}
 		// Each node has a time limit of its own: one that hangs spoils only its own calls.
-		ctx, cancel := e.store.patience(ctx, e.verb)
+		ctx, cancel := e.db.patience(ctx, e.verb)
 		defer cancel()
 		failed := e.sendAll(ctx, node, mine)
 		if odd := e.odd(mine); len(odd) > 0 {
@@ -131,7 +154,7 @@ func (e *evaluation) run(ctx context.Context, todo []int, attempt int) {
 		if len(failed) == 0 {
 			return
 		}
-		e.store.cluster.learn(ctx, e.errs[failed[0]])
+		e.db.cluster.learn(ctx, e.errs[failed[0]])
 		// Final errors stay in errs; those that may pass go into the next attempt.
 		again := slices.DeleteFunc(failed, func(i int) bool { return !passing(e.errs[i]) })
 		if len(again) > 0 && attempt < attempts && wait(ctx, attempt) {
@@ -160,7 +183,7 @@ type doer interface {
 // EVALSHA sends 40 characters in place of a script of several KiB; Redis knows the script from the
 // first EVAL on, until it restarts or its scripts are flushed.
 func (e *evaluation) command(i int, whole bool) []any {
-	script, keys, argv := e.calls[i].script, e.store.keysOf(&e.calls[i]), e.calls[i].argv()
+	script, keys, argv := e.calls[i].script, e.db.keysOf(&e.calls[i]), e.calls[i].argv()
 	args := make([]any, 0, 3+len(keys)+len(argv))
 	if whole {
 		args = append(args, "eval", script.Text(), len(keys))
@@ -197,7 +220,7 @@ func (e *evaluation) send(ctx context.Context, node redis.UniversalClient, todo 
 	for k, i := range todo {
 		reply, err := cmds[k].Slice()
 		if e.errs[i] = err; err == nil {
-			e.replies[i] = e.store.heard(reply)
+			e.replies[i] = e.db.heard(reply)
 			continue
 		}
 		failed = append(failed, i)
@@ -259,3 +282,15 @@ func wrap(verb string, err error) error {
 	}
 	return &store.Error{Verb: verb, Err: err}
 }
+
+// heard is the answer of a script, whose time is negative if events have subscribers.
+func (d *database) heard(reply []any) []any {
+	if len(reply) > 0 && layout.Number(reply[0]) < 0 {
+		reply[0] = -layout.Number(reply[0])
+		d.listened.Store(1)
+	}
+	return reply
+}
+
+// partitionOf is where all tasks of an agent are. It never changes for a prefix.
+func (d *database) partitionOf(agent string) int { return store.PartitionOf(agent, len(d.parts)) }

@@ -25,7 +25,7 @@ const reloadPause = 500 * time.Millisecond
 
 // cluster is the additional state of a store on a Redis Cluster; nil on a single server.
 type cluster struct {
-	// client is the same client as Store.client, with the methods that only a cluster has.
+	// client is the same client as that of its database, with the methods that only a cluster has.
 	client  *redis.ClusterClient
 	loaded  atomic.Int64  // when it was last asked for the slots of its nodes, Unix ms
 	longest time.Duration // that a pull waits for a node: longestNode but in tests
@@ -38,23 +38,23 @@ type cluster struct {
 const nothing = "nothing"
 
 // keysOf are the keys that a call is given.
-func (s *Store) keysOf(c *call) []string {
-	p := s.parts[c.partition]
+func (d *database) keysOf(c *call) []string {
+	p := d.parts[c.partition]
 	keys := p.Keys(c.script.Keys)
 	// On a single server slots do not move, and a key fewer saves each call its argument.
-	if s.cluster != nil {
+	if d.cluster != nil {
 		keys = append(keys, p.Key(nothing))
 	}
 	return keys
 }
 
 // Masters is how many masters of a cluster share the slots; zero on a single server.
-func (s *Store) Masters(ctx context.Context) (int, error) {
-	if s.cluster == nil {
+func (d *database) Masters(ctx context.Context) (int, error) {
+	if d.cluster == nil {
 		return 0, nil
 	}
 	var n atomic.Int64
-	err := s.cluster.client.ForEachMaster(ctx, func(context.Context, *redis.Client) error {
+	err := d.cluster.client.ForEachMaster(ctx, func(context.Context, *redis.Client) error {
 		n.Add(1)
 		return nil
 	})
@@ -94,19 +94,19 @@ type group struct {
 // byNode splits n parts of a call, each with a partition, by the nodes that have them. Sent on its own, the part of a node that
 // is away spoils no other: go-redis fails a pipeline as a whole when its time is up, and in a cluster repeats one as a whole,
 // with scripts that have run, when its first command has failed.
-func (s *Store) byNode(ctx context.Context, n int, partition func(i int) int) []group {
-	if s.cluster == nil {
-		return []group{{node: s.client, members: upTo(n)}}
+func (d *database) byNode(ctx context.Context, n int, partition func(i int) int) []group {
+	if d.cluster == nil {
+		return []group{{node: d.client, members: upTo(n)}}
 	}
 	var groups []group
 	// Nodes are compared by their client: go-redis keeps one for each address,
 	// so equal pointers are equal nodes.
 	at := map[redis.UniversalClient]int{}
 	for i := range n {
-		node := s.client // whose error reports it if no known node can be asked
+		node := d.client // whose error reports it if no known node can be asked
 		// Every key of a partition has the same hash tag, so any of them finds the node.
 		// agenda is one that every partition has.
-		if master, err := s.cluster.client.MasterForKey(ctx, s.parts[partition(i)].Key("agenda")); err == nil {
+		if master, err := d.cluster.client.MasterForKey(ctx, d.parts[partition(i)].Key("agenda")); err == nil {
 			node = master
 		}
 		g, known := at[node]
@@ -146,9 +146,8 @@ func atOnce(n int, f func(i int)) {
 // patienceKey is the key of how long a caller waits for one answer of Redis.
 type patienceKey struct{}
 
-// WithPatience is a context whose calls of a store fail when Redis has not answered one of them for that long, all its attempts together. A caller who waits for
-// an answer hears so early that Redis is away, however many calls what it asks for takes; pulls and settlements wait for longer, as nothing is gained by giving up.
-func WithPatience(ctx context.Context, d time.Duration) context.Context {
+// withPatience is a context whose calls fail when Redis has not answered one of them for that long, all its attempts together.
+func withPatience(ctx context.Context, d time.Duration) context.Context {
 	return context.WithValue(ctx, patienceKey{}, d)
 }
 
@@ -185,18 +184,18 @@ func (impatience) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 }
 
 // patience bounds a call: of a caller who has said how long it waits, and of a pull to a node of a cluster.
-func (s *Store) patience(ctx context.Context, verb string) (context.Context, context.CancelFunc) {
+func (d *database) patience(ctx context.Context, verb string) (context.Context, context.CancelFunc) {
 	if ctx.Value(patienceKey{}) != nil {
 		return patient(ctx)
 	}
-	if s.cluster == nil {
+	if d.cluster == nil {
 		return ctx, func() {}
 	}
 	// Submits, reads and commands of operators are not bounded here: a person or a program waits for
 	// that very answer, and sets a deadline of its own.
 	switch verb {
 	case verbLook, verbTurn, verbExtend, verbPermit:
-		return context.WithTimeout(ctx, s.cluster.longest)
+		return context.WithTimeout(ctx, d.cluster.longest)
 	}
 	return ctx, func() {}
 }

@@ -22,7 +22,7 @@ func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effec
 		if t.Activity {
 			activity = "1"
 		}
-		calls[i] = call{script: &s.scripts.Replay, partition: s.partitionOf(t.Agent), args: []any{
+		calls[i] = call{script: &s.db.scripts.Replay, partition: s.db.partitionOf(t.Agent), args: []any{
 			s.config.Retention.Milliseconds(), s.few, layout.Encode(t.Agent), t.ID, layout.Record(t.Level, t.ID, t.Kind, t.Key, t.Body), layout.GroupKey(t.Agent, t.Group),
 			layout.StoredState(t.State), activity, counts,
 		}}
@@ -89,7 +89,7 @@ func (s *Store) Delete(ctx context.Context, tasks []store.Deletion) ([]store.Eff
 // All three have the same arguments, so that the script unpacks them once; those
 // that an order does not need are empty.
 func (s *Store) order(name, agent, id, group, how string, rec, note []byte) call {
-	return call{script: &s.scripts.Order, partition: s.partitionOf(agent), args: []any{
+	return call{script: &s.db.scripts.Order, partition: s.db.partitionOf(agent), args: []any{
 		name, layout.Encode(agent), id, layout.GroupKey(agent, group), s.config.Retention.Milliseconds(), s.config.kept(), how, rec, note,
 	}}
 }
@@ -98,7 +98,7 @@ func (s *Store) order(name, agent, id, group, how string, rec, note []byte) call
 // One malformed reply fails the whole call, although Redis has carried out the commands: the caller
 // learns that the outcome is unknown, not that nothing happened.
 func (s *Store) effects(ctx context.Context, calls []call, parse func(reply []any) (store.Effect, error)) ([]store.Effect, error) {
-	replies, err := s.eval(ctx, verbControl, calls)
+	replies, err := s.db.eval(ctx, verbControl, calls)
 	if err != nil {
 		return nil, err
 	}
@@ -172,13 +172,13 @@ func (s *Store) inScopes(ctx context.Context, n int, ask func(i int) (store.Targ
 	for i := range n {
 		target, args := ask(i)
 		// All partitions, unless the target names its agent.
-		first, last := 0, len(s.parts)-1
+		first, last := 0, len(s.db.parts)-1
 		if target.Agent != "" {
-			first = s.partitionOf(target.Agent)
+			first = s.db.partitionOf(target.Agent)
 			last = first
 		}
 		for p := first; p <= last; p++ {
-			calls, of = append(calls, call{script: &s.scripts.Hold, partition: p, args: args}), append(of, i)
+			calls, of = append(calls, call{script: &s.db.scripts.Hold, partition: p, args: args}), append(of, i)
 		}
 	}
 	done, err := s.effects(ctx, calls, parseEffect)

@@ -37,8 +37,8 @@ func (m *mover) homes(scope string) []string {
 	if agent, of := heldAgent(scope); of {
 		return []string{m.home(agent)}
 	}
-	all := make([]string, len(m.copies.parts))
-	for i, p := range m.copies.parts {
+	all := make([]string, len(m.copies.db.parts))
+	for i, p := range m.copies.db.parts {
 		all[i] = p.Base
 	}
 	return all
@@ -124,7 +124,7 @@ func (m *mover) writeShared(ctx context.Context) error {
 // it looks for them.
 func (m *mover) copyGroups(ctx context.Context) error {
 	return m.scan(ctx, func(found map[string][]string) error {
-		for _, p := range m.old.parts {
+		for _, p := range m.old.db.parts {
 			streams, err := m.groupsAmong(p, found[p.Base])
 			if err != nil {
 				return err
@@ -156,7 +156,7 @@ func (m *mover) groupsAmong(p layout.Partition, names []string) ([]*stream, erro
 
 // keepTTL gives the copies of groups the time to live that these have.
 func (m *mover) keepTTL(ctx context.Context, p layout.Partition, names []string) error {
-	pipe, left := m.old.client.Pipeline(), map[string]*redis.Cmd{}
+	pipe, left := m.old.db.client.Pipeline(), map[string]*redis.Cmd{}
 	for _, name := range names {
 		if group, is := strings.CutPrefix(name, "group:"); is {
 			left[m.home(agentOf(group))+name] = pipe.Do(ctx, "PTTL", p.Key(name))

@@ -103,7 +103,7 @@ func (s *Store) write(ctx context.Context, b batch) error {
 	if len(b) == 0 {
 		return nil
 	}
-	pipe := s.client.Pipeline()
+	pipe := s.db.client.Pipeline()
 	for at, args := range b {
 		pipe.Do(ctx, append([]any{at[0], at[1]}, args...)...)
 	}
@@ -133,7 +133,7 @@ func (m *mover) pour(ctx context.Context, streams ...*stream) error {
 
 // pages reads a page of each stream and writes what they make. It returns those that have more.
 func (m *mover) pages(ctx context.Context, some []*stream) ([]*stream, error) {
-	pipe := m.old.client.Pipeline()
+	pipe := m.old.db.client.Pipeline()
 	pages := make([]*redis.Cmd, len(some))
 	for i, st := range some {
 		pages[i] = pipe.Do(ctx, st.ask()...)
@@ -160,7 +160,7 @@ func (m *mover) home(name string) string {
 	if err != nil {
 		agent = name // not ours: the audit of the copy reports it
 	}
-	return m.copies.parts[store.PartitionOf(agent, len(m.copies.parts))].Base
+	return m.copies.db.parts[store.PartitionOf(agent, len(m.copies.db.parts))].Base
 }
 
 // agentOf is the agent in front of an id, as most keys name a task; '@' may be in front of it.
@@ -221,7 +221,7 @@ func (m *mover) ofBudgets(p layout.Partition) []*stream {
 // disagree on a hold of all of them, its own is the one that is shown.
 func (m *mover) copyPartitions(ctx context.Context) error {
 	m.holds, m.parked = map[string]string{}, map[string]map[string]int64{}
-	for _, p := range slices.Backward(m.old.parts) {
+	for _, p := range slices.Backward(m.old.db.parts) {
 		m.bays = map[string]bool{}
 		if err := m.pour(ctx, slices.Concat(m.ofAgents(p), m.ofHolds(p), m.ofBudgets(p))...); err != nil {
 			return err
@@ -238,8 +238,8 @@ func (m *mover) copyPartitions(ctx context.Context) error {
 
 // first copies a key of the first partition that belongs to no agent.
 func (m *mover) first(form byte, name string) *stream {
-	to, command := m.copies.parts[0].Base+name, map[byte]string{'h': "HSET", 'z': "ZADD"}[form]
-	st := &stream{form: form, key: m.old.parts[0].Key(name)}
+	to, command := m.copies.db.parts[0].Base+name, map[byte]string{'h': "HSET", 'z': "ZADD"}[form]
+	st := &stream{form: form, key: m.old.db.parts[0].Key(name)}
 	st.each = func(b batch, entry, value string) {
 		if form == 'z' {
 			entry, value = value, entry

@@ -17,13 +17,13 @@ import (
 // answer have an Err of their own, as the others' runs continue.
 func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.Extended, error) {
 	calls, order := s.extendCalls(leases)
-	replies, errs := s.evalAll(ctx, verbExtend, calls)
+	replies, errs := s.db.evalAll(ctx, verbExtend, calls)
 	out := make([]store.Extended, len(leases))
 	failed := 0
 	for c, reply := range replies {
 		why := errs[c]
 		parse := parseExtended
-		if calls[c].script == &s.scripts.Back {
+		if calls[c].script == &s.db.scripts.Back {
 			parse = parseBack
 		}
 		if reply != nil && !parse(out, reply, order[c], calls[c].partition) {
@@ -64,13 +64,13 @@ func charge(ctx context.Context, s *Store, leases []store.Extension, out []store
 			}
 		}
 		if len(args) > 0 {
-			calls, runs = append(calls, call{script: &s.scripts.Charge, partition: leases[i].Partition, args: args}), append(runs, of)
+			calls, runs = append(calls, call{script: &s.db.scripts.Charge, partition: leases[i].Partition, args: args}), append(runs, of)
 		}
 	}
 	if len(calls) == 0 {
 		return
 	}
-	replies, errs := s.evalAll(ctx, verbExtend, calls)
+	replies, errs := s.db.evalAll(ctx, verbExtend, calls)
 	for c, reply := range replies {
 		e := &out[runs[c][0].lease]
 		if len(reply) == 3 {
@@ -104,20 +104,20 @@ func parseCharged(e *store.Extended, reply []any, runs []charged) {
 // extendCalls are one call for the leases of each partition, and one for each lease whose runs are taken back; and the places of the leases
 // of each call, so that answers find their way back.
 func (s *Store) extendCalls(leases []store.Extension) (calls []call, order [][]int) {
-	members := make([][]int, len(s.parts))
+	members := make([][]int, len(s.db.parts))
 	for i := range leases {
 		p := leases[i].Partition
 		if len(leases[i].Back) == 0 {
 			members[p] = append(members[p], i)
 			continue
 		}
-		calls = append(calls, call{script: &s.scripts.Back, partition: p, args: backArgs(&leases[i])})
+		calls = append(calls, call{script: &s.db.scripts.Back, partition: p, args: backArgs(&leases[i])})
 		order = append(order, []int{i})
 	}
 	for p, is := range members {
 		if len(is) > 0 {
 			// In the order of partitions, which makes calls the same for the same leases.
-			calls = append(calls, call{script: &s.scripts.Extend, partition: p, args: extendArgs(leases, is)})
+			calls = append(calls, call{script: &s.db.scripts.Extend, partition: p, args: extendArgs(leases, is)})
 			order = append(order, is)
 		}
 	}

@@ -22,8 +22,8 @@ type Facts = store.Facts
 // Facts asks every server that has tasks, or may have once a master is lost. A server that does not answer is left out; the first
 // error is returned if none answers.
 func (s *Store) Facts(ctx context.Context) ([]Facts, error) {
-	if s.cluster == nil {
-		f, err := factsOf(ctx, s.client, s.name)
+	if s.db.cluster == nil {
+		f, err := factsOf(ctx, s.db.client, s.name)
 		if err != nil {
 			return nil, wrap(verbLook, err)
 		}
@@ -32,7 +32,7 @@ func (s *Store) Facts(ctx context.Context) ([]Facts, error) {
 	var mu sync.Mutex
 	var all []Facts
 	var first error
-	err := s.cluster.client.ForEachShard(ctx, func(ctx context.Context, node *redis.Client) error {
+	err := s.db.cluster.client.ForEachShard(ctx, func(ctx context.Context, node *redis.Client) error {
 		f, err := factsOf(ctx, node, node.Options().Addr)
 		mu.Lock()
 		defer mu.Unlock()

@@ -23,21 +23,11 @@ var _ store.Feed = (*Store)(nil)
 
 // feed is what a process knows of subscribers.
 type feed struct {
-	listened atomic.Int64 // 1 if an answer has shown that there are subscribers
-	said     atomic.Int64 // when this process last announced subscribers in all partitions, Unix ms
-}
-
-// heard is the answer of a script, whose time is negative if events have subscribers.
-func (s *Store) heard(reply []any) []any {
-	if len(reply) > 0 && layout.Number(reply[0]) < 0 {
-		reply[0] = -layout.Number(reply[0])
-		s.feed.listened.Store(1)
-	}
-	return reply
+	said atomic.Int64 // when this process last announced subscribers in all partitions, Unix ms
 }
 
 // Listened reports whether an answer has shown that there are subscribers; see [store.Feed].
-func (s *Store) Listened() bool { return s.feed.listened.Load() == 1 }
+func (s *Store) Listened() bool { return s.db.listened.Load() == 1 }
 
 // Publish keeps events in partition 0, which every layout has; see [store.Feed].
 func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, error) {
@@ -46,7 +36,7 @@ func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, e
 	for i, e := range events {
 		args[1+i] = e
 	}
-	replies, err := s.eval(ctx, "publish", []call{{script: &s.scripts.Publish, args: args}})
+	replies, err := s.db.eval(ctx, "publish", []call{{script: &s.db.scripts.Publish, args: args}})
 	if err != nil {
 		return false, err
 	}
@@ -54,7 +44,7 @@ func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, e
 		return false, wrap("publish", layout.ErrMalformed)
 	}
 	listened := layout.Number(replies[0][1])
-	s.feed.listened.Store(listened)
+	s.db.listened.Store(listened)
 	return listened == 1, nil
 }
 
@@ -65,11 +55,11 @@ func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, err
 		return store.FeedPage{}, err
 	}
 	begun := time.Now().UnixMilli() //nolint:forbidigo // how long ago this process has said that somebody listens
-	calls := make([]call, 1, len(s.parts))
+	calls := make([]call, 1, len(s.db.parts))
 	due := begun-s.feed.said.Load() > f.For.Milliseconds()/4
 	// The answer is of partition 0. In the others it lasts longer than there: while events are taken, each process may learn so.
-	for p := range s.parts {
-		c := call{script: &s.scripts.Follow, partition: p, args: []any{f.For.Milliseconds(), store.FeedKeptFor.Milliseconds(), after, f.Limit}}
+	for p := range s.db.parts {
+		c := call{script: &s.db.scripts.Follow, partition: p, args: []any{f.For.Milliseconds(), store.FeedKeptFor.Milliseconds(), after, f.Limit}}
 		if p == 0 {
 			calls[0] = c
 		} else if due {
@@ -77,7 +67,7 @@ func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, err
 			calls = append(calls, c)
 		}
 	}
-	replies, errs := s.evalAll(ctx, "follow", calls)
+	replies, errs := s.db.evalAll(ctx, "follow", calls)
 	if errs[0] != nil {
 		return store.FeedPage{}, lacking(errs[0])
 	}
@@ -91,11 +81,11 @@ func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, err
 func (s *Store) FeedSecret(ctx context.Context) ([]byte, error) {
 	secret := make([]byte, store.FeedSecretLen)
 	_, _ = rand.Read(secret) // it never fails
-	key := s.parts[0].Key("seal")
-	if err := s.client.Do(ctx, "SET", key, secret, "NX").Err(); err != nil && !errors.Is(err, redis.Nil) {
+	key := s.db.parts[0].Key("seal")
+	if err := s.db.client.Do(ctx, "SET", key, secret, "NX").Err(); err != nil && !errors.Is(err, redis.Nil) {
 		return nil, lacking(wrap("follow", err))
 	}
-	kept, err := s.client.Do(ctx, "GET", key).Text()
+	kept, err := s.db.client.Do(ctx, "GET", key).Text()
 	if err != nil {
 		return nil, lacking(wrap("follow", err))
 	}

@@ -25,11 +25,11 @@ const (
 // them, and as much of it is read as the page takes.
 func (s *Store) Find(ctx context.Context, q store.Find) (store.Page, error) {
 	q.Limit = max(q.Limit, 1)
-	at, ok := parseFindMark(q.After, len(s.parts))
+	at, ok := parseFindMark(q.After, len(s.db.parts))
 	if !ok {
 		return store.Page{}, errCursor
 	}
-	f := &finding{s: s, q: q, at: at, room: store.PageBytes, lines: make([]findLine, len(s.parts))}
+	f := &finding{s: s, q: q, at: at, room: store.PageBytes, lines: make([]findLine, len(s.db.parts))}
 	ask := f.ask
 	if q.Place == store.PlaceAwaiting {
 		ask = f.askAwaiting
@@ -99,14 +99,14 @@ type finding struct {
 
 // ask has each partition find what comes next in it.
 func (f *finding) ask(ctx context.Context) error {
-	calls := make([]call, len(f.s.parts))
+	calls := make([]call, len(f.s.db.parts))
 	for i := range calls {
 		from, ties, member, again := f.begin(i)
-		calls[i] = call{script: &f.s.scripts.Find, partition: i, args: []any{
+		calls[i] = call{script: &f.s.db.scripts.Find, partition: i, args: []any{
 			string(f.q.Place), from, ties, member, int64(f.q.Since), min(f.q.Limit, mostFound), again,
 		}}
 	}
-	replies, err := f.s.eval(ctx, "read", calls)
+	replies, err := f.s.db.eval(ctx, "read", calls)
 	if err != nil {
 		return err
 	}

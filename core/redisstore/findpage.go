@@ -76,7 +76,7 @@ func (f *finding) read(ctx context.Context, all []found) (int, error) {
 	for i, agent := range agents {
 		calls[i] = f.s.readCall(agent, ids[agent], reading{claimed: true, room: max(f.room, 0), first: true})
 	}
-	replies, err := f.s.eval(ctx, "read", calls)
+	replies, err := f.s.db.eval(ctx, "read", calls)
 	if err != nil {
 		return 0, err
 	}
@@ -179,7 +179,7 @@ type awaiter struct {
 // askAwaiting finds what the page may have: partition by partition, in each as a scan goes, and of one step of it by name. The inner part of a mark
 // is where the step begins. Steps are those of one round trip: no page looks at more.
 func (f *finding) askAwaiting(ctx context.Context) error {
-	ctx, cancel := f.s.patience(ctx, "read")
+	ctx, cancel := f.s.db.patience(ctx, "read")
 	defer cancel()
 	at := cmp.Or(f.at, &findMark{member: behindAll, inner: "0"})
 	if _, err := strconv.ParseUint(at.inner, 10, 64); err != nil {
@@ -240,15 +240,15 @@ type scanStep struct {
 
 // scan makes a step in each partition from that of the mark on.
 func (f *finding) scan(ctx context.Context, at *findMark) ([]scanStep, error) {
-	pipe := f.s.client.Pipeline()
-	steps := make([]scanStep, len(f.s.parts)-at.partition)
+	pipe := f.s.db.client.Pipeline()
+	steps := make([]scanStep, len(f.s.db.parts)-at.partition)
 	for i := range steps {
 		steps[i].from = "0"
 		if i == 0 {
 			steps[i].from = at.inner
 		}
 		cursor, _ := strconv.ParseUint(steps[i].from, 10, 64) // it was read before
-		steps[i].cmd = pipe.HScan(ctx, f.s.parts[at.partition+i].Key("awaits"), cursor, "", mostFound)
+		steps[i].cmd = pipe.HScan(ctx, f.s.db.parts[at.partition+i].Key("awaits"), cursor, "", mostFound)
 	}
 	_, err := pipe.Exec(ctx)
 	return steps, err
@@ -281,11 +281,11 @@ func (f *finding) untold(ctx context.Context, all []awaiter) ([]found, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
-	pipe := f.s.client.Pipeline()
+	pipe := f.s.db.client.Pipeline()
 	marks := make([]*redis.StringCmd, len(all))
 	for i := range all {
 		w := &all[i]
-		marks[i] = pipe.HGet(ctx, f.s.parts[w.mark.partition].Key("awaits:"+layout.Encode(w.agent)+":"+w.key), w.id)
+		marks[i] = pipe.HGet(ctx, f.s.db.parts[w.mark.partition].Key("awaits:"+layout.Encode(w.agent)+":"+w.key), w.id)
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return nil, wrap("read", err)

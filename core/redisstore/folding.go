@@ -18,9 +18,9 @@ import (
 
 // counters are those of each partition.
 func (s *Store) counters(ctx context.Context) ([]map[string]string, error) {
-	pipe := s.client.Pipeline()
-	asked := make([]*redis.Cmd, len(s.parts))
-	for i, p := range s.parts {
+	pipe := s.db.client.Pipeline()
+	asked := make([]*redis.Cmd, len(s.db.parts))
+	for i, p := range s.db.parts {
 		asked[i] = pipe.Do(ctx, "HGETALL", p.Key("counters"))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -53,12 +53,12 @@ func folded(counters []map[string]string) map[string]int64 {
 // fold writes the sums into the copies. The clock of every copy is the highest of all, so that fences keep growing, and holds begin
 // later than the orders before them.
 func (m *mover) fold(ctx context.Context, counters []map[string]string, st *store.Stats) error {
-	b, first := batch{}, m.copies.parts[0]
+	b, first := batch{}, m.copies.db.parts[0]
 	sums := folded(counters)
 	for name, n := range sums {
 		b.add("HSET", first.Key("counters"), name, n)
 	}
-	for _, p := range m.copies.parts {
+	for _, p := range m.copies.db.parts {
 		b.add("HSET", p.Key("counters"), "clock", sums["clock"], "ordered", sums["ordered"])
 	}
 	for i := range st.Kinds {
@@ -111,9 +111,9 @@ func (s *Store) count(ctx context.Context) (counted, error) {
 		return counted{}, err
 	}
 	var moved counted
-	for i, p := range s.parts {
+	for i, p := range s.db.parts {
 		moved.Tasks += layout.Int(counters[i]["live"])
-		agents, err := s.client.Do(ctx, "HLEN", p.Key("agents")).Int64()
+		agents, err := s.db.client.Do(ctx, "HLEN", p.Key("agents")).Int64()
 		if err != nil {
 			return counted{}, wrap(verbRepartition, err)
 		}
@@ -138,9 +138,9 @@ func (s *Store) countRecords(ctx context.Context, p layout.Partition, moved *cou
 		lists = append(lists, pipe.Do(ctx, "LLEN", p.Key("ends:"+agent)), pipe.Do(ctx, "LLEN", p.Key("dead:"+agent)))
 	}}
 	for last := false; !last; {
-		pipe, records, lists = s.client.Pipeline(), nil, nil
+		pipe, records, lists = s.db.client.Pipeline(), nil, nil
 		var err error
-		if last, err = st.take(s.client.Do(ctx, st.ask()...), nil); err != nil {
+		if last, err = st.take(s.db.client.Do(ctx, st.ask()...), nil); err != nil {
 			return err
 		}
 		if len(records) == 0 {

@@ -80,7 +80,7 @@ const (
 
 // isSpanning reports whether tasks that are counted together may be in several partitions.
 func (s *Store) isSpanning(t *store.LimitTarget) bool {
-	return len(s.parts) > 1 && !t.OfOneAgent()
+	return len(s.db.parts) > 1 && !t.OfOneAgent()
 }
 
 // parseLimit reads a limit.
@@ -126,7 +126,7 @@ type bound struct{ name, text string }
 func (s *Store) bound(ctx context.Context, changes []bound) ([]store.Effect, error) {
 	out := make([]store.Effect, len(changes))
 	for i, c := range changes {
-		for p := range s.parts {
+		for p := range s.db.parts {
 			changed, err := s.limit(ctx, p, c)
 			if err != nil {
 				return nil, err
@@ -142,7 +142,7 @@ func (s *Store) bound(ctx context.Context, changes []bound) ([]store.Effect, err
 // limit changes one limit in a partition, and goes through the lines behind it, page by page.
 func (s *Store) limit(ctx context.Context, partition int, c bound) (changed bool, err error) {
 	for cursor := "0"; ; {
-		replies, err := s.eval(ctx, verbControl, []call{{script: &s.scripts.Limit, partition: partition, args: []any{
+		replies, err := s.db.eval(ctx, verbControl, []call{{script: &s.db.scripts.Limit, partition: partition, args: []any{
 			c.name, c.text, cursor, store.MostLimits,
 		}}})
 		if err != nil {
@@ -167,10 +167,10 @@ const mostCounted = 1000
 
 // Limits are the limits in force; see [store.Bounds].
 func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
-	pipe := s.client.Pipeline()
-	limits := pipe.Do(ctx, "HGETALL", s.parts[0].Key("limits"))
+	pipe := s.db.client.Pipeline()
+	limits := pipe.Do(ctx, "HGETALL", s.db.parts[0].Key("limits"))
 	scans := map[string][]*redis.ScanCmd{}
-	for _, p := range s.parts {
+	for _, p := range s.db.parts {
 		for _, name := range []string{"flight", "lines", "learned"} {
 			scans[name] = append(scans[name], pipe.HScan(ctx, p.Key(name), 0, "", mostCounted))
 		}

@@ -88,7 +88,7 @@ func (w *walking) list(ctx context.Context) ([]listed, error) {
 	const head, fields = 3, 3
 	// A step lists what the page still lacks, and no more than is good for Redis.
 	most := max(min(w.q.Limit-len(w.page.Tasks), mostListed), 0)
-	replies, err := w.s.eval(ctx, "read", []call{{script: &w.s.scripts.List, partition: w.s.partitionOf(w.q.Agent), args: []any{
+	replies, err := w.s.db.eval(ctx, "read", []call{{script: &w.s.db.scripts.List, partition: w.s.db.partitionOf(w.q.Agent), args: []any{
 		layout.Encode(w.q.Agent), w.s.config.Retention.Milliseconds(), "", most, wanted(w.q.Statuses), w.at,
 	}}})
 	if err != nil {
@@ -112,7 +112,7 @@ func (w *walking) list(ctx context.Context) ([]listed, error) {
 // The counts are kept up to date by the scripts, so this costs the same
 // for a group of one and of a million.
 func (s *Store) Group(ctx context.Context, agent, group string) (store.GroupCounts, error) {
-	replies, err := s.eval(ctx, "read", []call{{script: &s.scripts.List, partition: s.partitionOf(agent), args: []any{
+	replies, err := s.db.eval(ctx, "read", []call{{script: &s.db.scripts.List, partition: s.db.partitionOf(agent), args: []any{
 		// list.lua with a group and no limit counts and lists nothing.
 		layout.Encode(agent), s.config.Retention.Milliseconds(), layout.GroupKey(agent, group), 0, "", "",
 	}}})

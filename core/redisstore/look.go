@@ -63,9 +63,9 @@ func (s *Store) nexts(ctx context.Context, requests []store.LookRequest, which [
 		for _, agent := range r.Agents {
 			args = append(args, layout.Encode(agent))
 		}
-		calls[k] = call{script: &s.scripts.Next, partition: r.Partition, args: args}
+		calls[k] = call{script: &s.db.scripts.Next, partition: r.Partition, args: args}
 	}
-	replies, errs := s.evalAll(ctx, verbLook, calls)
+	replies, errs := s.db.evalAll(ctx, verbLook, calls)
 	for k, i := range which {
 		out[i] = nextOf(requests[i].Partition, replies[k], errs[k])
 	}
@@ -98,7 +98,7 @@ func nextOf(partition int, reply []any, err error) store.Look {
 // failed in a way that may pass. Such a hint may be out of date by the time it is used: it
 // decides whether to claim, never what is due.
 func (s *Store) hints(ctx context.Context, requests []store.LookRequest, which []int, out []store.Look) {
-	groups := s.byNode(ctx, len(which), func(k int) int { return requests[which[k]].Partition })
+	groups := s.db.byNode(ctx, len(which), func(k int) int { return requests[which[k]].Partition })
 	atOnce(len(groups), func(g int) {
 		mine := make([]int, len(groups[g].members))
 		for i, k := range groups[g].members {
@@ -110,14 +110,14 @@ func (s *Store) hints(ctx context.Context, requests []store.LookRequest, which [
 
 // hintsOf is hints for partitions of one node.
 func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, requests []store.LookRequest, which []int, out []store.Look) {
-	ctx, cancel := s.patience(ctx, verbLook)
+	ctx, cancel := s.db.patience(ctx, verbLook)
 	defer cancel()
 	// The same attempts and pauses as those of scripts: a look is as
 	// important as the claim that follows.
 	for attempt := 1; len(which) > 0; attempt++ {
 		keys := make([]string, len(which))
 		for k, i := range which {
-			keys[k] = s.parts[requests[i].Partition].Key("due")
+			keys[k] = s.db.parts[requests[i].Partition].Key("due")
 		}
 		now, hints, errs := s.readDue(ctx, node, keys)
 		s.askForKinds(ctx, node, requests, which, hints, errs)
@@ -133,7 +133,7 @@ func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, request
 			}
 			out[i] = hint(requests[i], now, layout.Text(hints[k]))
 		}
-		s.cluster.learn(ctx, first)
+		s.db.cluster.learn(ctx, first)
 		if len(failed) == 0 || attempt == attempts || !passing(first) || !wait(ctx, attempt) {
 			return
 		}
@@ -149,7 +149,7 @@ func (s *Store) readDue(ctx context.Context, node redis.UniversalClient, keys []
 	pipe := node.Pipeline()
 	now := pipe.Do(ctx, "TIME")
 	// One server has all keys, in any slot, and one MGET reads them.
-	if s.cluster == nil {
+	if s.db.cluster == nil {
 		args := make([]any, 0, 1+len(keys))
 		args = append(args, "MGET")
 		for _, key := range keys {
@@ -173,7 +173,7 @@ func (s *Store) readDue(ctx context.Context, node redis.UniversalClient, keys []
 	hints, errs := make([]any, len(keys)), make([]error, len(keys))
 	for i, get := range single {
 		if redis.HasErrorPrefix(get.Err(), "MOVED") || redis.HasErrorPrefix(get.Err(), "ASK") {
-			get = s.client.Do(ctx, "GET", keys[i])
+			get = s.db.client.Do(ctx, "GET", keys[i])
 		}
 		// A missing key is no error: the partition has never had a task, and its hint is empty.
 		if get.Err() != redis.Nil { //nolint:errorlint // go-redis returns it unwrapped
@@ -198,7 +198,7 @@ func (s *Store) askForKinds(
 	asked := map[int]*redis.Cmd{}
 	for k, i := range which {
 		if errs[k] == nil && strings.HasSuffix(layout.Text(hints[k]), manyKinds) && len(requests[i].Kinds) > 0 {
-			args := []any{"HMGET", s.parts[requests[i].Partition].Key("parked")}
+			args := []any{"HMGET", s.db.parts[requests[i].Partition].Key("parked")}
 			for _, kind := range requests[i].Kinds {
 				args = append(args, kind)
 			}

@@ -29,10 +29,10 @@ func (s *Store) change(ctx context.Context, state *moving, what string, names []
 			for _, name := range some {
 				args = append(args, name)
 			}
-			calls = append(calls, call{script: &s.scripts.Repartition, partition: i, args: args})
+			calls = append(calls, call{script: &s.db.scripts.Repartition, partition: i, args: args})
 		}
 	}
-	replies, err := s.eval(ctx, verbRepartition, calls)
+	replies, err := s.db.eval(ctx, verbRepartition, calls)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (s *Store) change(ctx context.Context, state *moving, what string, names []
 
 // take takes all slots for an attempt.
 func (m *mover) take(ctx context.Context) error {
-	names := make([][]string, len(m.slots.parts))
+	names := make([][]string, len(m.slots.db.parts))
 	for i := range names {
 		names[i] = []string{nothing}
 	}
@@ -75,10 +75,10 @@ func (m *mover) scan(ctx context.Context, page func(found map[string][]string) e
 			}
 		}
 	}
-	if c := m.old.cluster; c != nil {
+	if c := m.old.db.cluster; c != nil {
 		return c.client.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return through(ctx, node) })
 	}
-	return through(ctx, m.old.client)
+	return through(ctx, m.old.db.client)
 }
 
 // quoted is a prefix as a pattern that only it fits.
@@ -89,7 +89,7 @@ func quoted(prefix string) string {
 // byBase sorts keys by their partitions, and leaves out those of probes and of others.
 func (m *mover) byBase(keys []any) map[string][]string {
 	found := map[string][]string{}
-	for _, p := range m.slots.parts {
+	for _, p := range m.slots.db.parts {
 		found[p.Base] = nil
 	}
 	for _, key := range keys {
@@ -139,8 +139,8 @@ func (m *mover) untilNone(ctx context.Context, what string, chosen func(name str
 
 // choose are the names among those of each slot that are chosen.
 func (m *mover) choose(found map[string][]string, chosen func(name string) (string, bool)) (names [][]string, some bool) {
-	names = make([][]string, len(m.slots.parts))
-	for i, p := range m.slots.parts {
+	names = make([][]string, len(m.slots.db.parts))
+	for i, p := range m.slots.db.parts {
 		for _, name := range found[p.Base] {
 			if of, is := chosen(name); is {
 				names[i], some = append(names[i], of), true
@@ -162,7 +162,7 @@ func (m *mover) trial(ctx context.Context) error {
 		{"UNLINK", key + "."},
 		{"SCAN", 0, "MATCH", quoted(m.old.config.Prefix) + "*", "COUNT", 1},
 	} {
-		switch err := m.old.client.Do(ctx, command...).Err(); {
+		switch err := m.old.db.client.Do(ctx, command...).Err(); {
 		case err != nil && denied(err):
 			return fmt.Errorf("the Redis user lacks a permission that duly repartition needs: %w; see docs/redis.md", err)
 		case err != nil:

@@ -12,11 +12,11 @@ import (
 
 // claimCall is the call for a request: a plain one if it asks for nothing that only claim.lua knows.
 func (s *Store) claimCall(r *store.ClaimRequest) call {
-	full := func() call { return call{script: &s.scripts.Claim, partition: r.Partition, args: claimArgs(r, "")} }
+	full := func() call { return call{script: &s.db.scripts.Claim, partition: r.Partition, args: claimArgs(r, "")} }
 	usual := len(r.Most) == 0 && len(r.Leave) == 0 && len(r.Kinds) > 0 && (r.Agents == nil || len(r.Agents) > 0) &&
 		!r.Urgent && !r.Serial && r.After == 0 && r.PerAgent == 0 && r.Limit > 0
 	if memory := &s.plain[r.Partition].claim; usual && memory.worthTrying() {
-		return call{script: &s.scripts.PlainClaim, partition: r.Partition, args: plainClaimArgs(r), full: full, plain: memory}
+		return call{script: &s.db.scripts.PlainClaim, partition: r.Partition, args: plainClaimArgs(r), full: full, plain: memory}
 	}
 	return full()
 }

@@ -122,7 +122,7 @@ func (s *Store) plainSettleCall(runs []store.Settlement, members []int) call {
 		args = append(args, string(k.tally()), string(k.failures))
 	}
 	args = appendOutcomes(args, runs, members)
-	return call{script: &s.scripts.PlainSettle, args: args.Pointers()}
+	return call{script: &s.db.scripts.PlainSettle, args: args.Pointers()}
 }
 
 // appendOutcomes appends the outcome of each run. The texts are made in one piece: each by itself would be an allocation or two.

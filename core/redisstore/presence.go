@@ -36,7 +36,7 @@ func (s *Store) Processes(ctx context.Context) (map[string][]byte, error) {
 // present runs presence.lua, in partition 0, which every layout has. An empty tag writes nothing.
 func (s *Store) present(ctx context.Context, tag string, info []byte, ttl time.Duration) ([]any, error) {
 	args := []any{tag, info, ttl.Milliseconds(), store.MaxProcesses}
-	replies, err := s.eval(ctx, "presence", []call{{script: &s.scripts.Presence, args: args}})
+	replies, err := s.db.eval(ctx, "presence", []call{{script: &s.db.scripts.Presence, args: args}})
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 func (s *Store) Profile(ctx context.Context, changes []store.ProfileChange) ([]store.Effect, error) {
 	calls := make([]call, len(changes))
 	for i, c := range changes {
-		calls[i] = call{script: &s.scripts.Profile, partition: s.partitionOf(c.Agent), args: []any{
+		calls[i] = call{script: &s.db.scripts.Profile, partition: s.db.partitionOf(c.Agent), args: []any{
 			layout.Encode(c.Agent), c.Was, c.Now, s.boundsText(&c), quotaText(c.Quota), readText(c.Recurring), tenantText(c.Tenant),
 		}}
 	}
@@ -51,7 +51,7 @@ func (s *Store) Replan(ctx context.Context, tasks []store.Replan) ([]store.Effec
 	calls := make([]call, len(tasks))
 	for i := range tasks {
 		t := &tasks[i]
-		calls[i] = call{script: &s.scripts.Replan, partition: s.partitionOf(t.Agent), args: []any{
+		calls[i] = call{script: &s.db.scripts.Replan, partition: s.db.partitionOf(t.Agent), args: []any{
 			layout.Encode(t.Agent), t.ID, t.Version, int64(t.Was), int64(t.Due), t.State,
 		}}
 	}
@@ -60,9 +60,9 @@ func (s *Store) Replan(ctx context.Context, tasks []store.Replan) ([]store.Effec
 
 // ProfileOf is the profile of an agent; see [store.Tenants].
 func (s *Store) ProfileOf(ctx context.Context, agent string) ([]byte, error) {
-	ctx, cancel := s.patience(ctx, "read")
+	ctx, cancel := s.db.patience(ctx, "read")
 	defer cancel()
-	reply, err := s.client.Do(ctx, "HMGET", s.parts[s.partitionOf(agent)].Key("profiles"), layout.Encode(agent)).Slice()
+	reply, err := s.db.client.Do(ctx, "HMGET", s.db.parts[s.db.partitionOf(agent)].Key("profiles"), layout.Encode(agent)).Slice()
 	if err != nil {
 		return nil, wrap("read", err)
 	}
@@ -74,18 +74,18 @@ func (s *Store) ProfileOf(ctx context.Context, agent string) ([]byte, error) {
 
 // Profiles returns a page of profiles; see [store.Tenants]. A cursor is that of [Store.Agents]; a page ends where one of HSCAN does.
 func (s *Store) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage, error) {
-	at, cursor, ok := parseCursor(q.After, len(s.parts))
+	at, cursor, ok := parseCursor(q.After, len(s.db.parts))
 	if !ok {
 		return store.ProfilePage{}, errCursor
 	}
-	ctx, cancel := s.patience(ctx, "read")
+	ctx, cancel := s.db.patience(ctx, "read")
 	defer cancel()
 	var page store.ProfilePage
 	if q.Agent != "" {
 		return profileAlone(ctx, s, q.Agent)
 	}
-	for at < len(s.parts) && len(page.Profiles) < max(q.Limit, 1) {
-		reply, err := s.client.Do(ctx, "HSCAN", s.parts[at].Key("profiles"), cursor, "COUNT", min(max(q.Limit-len(page.Profiles), 1), mostPaged)).Slice()
+	for at < len(s.db.parts) && len(page.Profiles) < max(q.Limit, 1) {
+		reply, err := s.db.client.Do(ctx, "HSCAN", s.db.parts[at].Key("profiles"), cursor, "COUNT", min(max(q.Limit-len(page.Profiles), 1), mostPaged)).Slice()
 		if err != nil {
 			return store.ProfilePage{}, wrap("read", err)
 		}
@@ -104,7 +104,7 @@ func (s *Store) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage
 			at++
 		}
 	}
-	if at < len(s.parts) {
+	if at < len(s.db.parts) {
 		page.Next = fmt.Sprintf("%d.%s", at, cursor)
 	}
 	return page, addUse(ctx, s, page.Profiles)
@@ -152,7 +152,7 @@ func (s *Store) Forget(ctx context.Context, r store.Remains) (string, error) {
 	for _, group := range r.Groups {
 		args = append(args, layout.GroupKey(r.Agent, group))
 	}
-	replies, err := s.eval(ctx, verbControl, []call{{script: &s.scripts.Forget, partition: s.partitionOf(r.Agent), args: args}})
+	replies, err := s.db.eval(ctx, verbControl, []call{{script: &s.db.scripts.Forget, partition: s.db.partitionOf(r.Agent), args: args}})
 	if err != nil {
 		return "", err
 	}
@@ -246,10 +246,10 @@ func addUse(ctx context.Context, s *Store, profiles []store.Profiled) error {
 	at := map[string]*store.Profiled{}
 	members := map[int]int{} // the call of a partition
 	for i := range profiles {
-		p := s.partitionOf(profiles[i].Agent)
+		p := s.db.partitionOf(profiles[i].Agent)
 		if _, some := members[p]; !some {
 			members[p] = len(calls)
-			calls = append(calls, call{script: &s.scripts.Quotas, partition: p})
+			calls = append(calls, call{script: &s.db.scripts.Quotas, partition: p})
 		}
 		c := &calls[members[p]]
 		c.args = append(c.args, layout.Encode(profiles[i].Agent))
@@ -258,7 +258,7 @@ func addUse(ctx context.Context, s *Store, profiles []store.Profiled) error {
 	if len(calls) == 0 {
 		return nil
 	}
-	replies, err := s.eval(ctx, "read", calls)
+	replies, err := s.db.eval(ctx, "read", calls)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ type reading struct {
 
 // read returns the first of the tasks with some ids, at least one if it fits, and how many bytes they take.
 func (s *Store) read(ctx context.Context, agent string, ids []string, how reading) (store.Millis, []store.Stored, int, error) {
-	replies, err := s.eval(ctx, "read", []call{s.readCall(agent, ids, how)})
+	replies, err := s.db.eval(ctx, "read", []call{s.readCall(agent, ids, how)})
 	if err != nil {
 		return 0, nil, 0, err
 	}
@@ -108,7 +108,7 @@ func (s *Store) readCall(agent string, ids []string, how reading) call {
 	for _, id := range ids {
 		args = append(args, id)
 	}
-	return call{script: &s.scripts.Read, partition: s.partitionOf(agent), args: args}
+	return call{script: &s.db.scripts.Read, partition: s.db.partitionOf(agent), args: args}
 }
 
 // parseRead reads the answer: the first of these tasks, and how many bytes they take.

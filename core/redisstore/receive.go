@@ -12,7 +12,7 @@ import (
 // Receive notes the state of a message; see [store.Messages]. All messages are in the first partition, which every layout has.
 func (s *Store) Receive(ctx context.Context, r store.Receipt) (store.Received, error) {
 	args := []any{r.Message, r.By, string(r.State), r.Content, r.For.Milliseconds()}
-	replies, err := s.eval(ctx, "receive", []call{{script: &s.scripts.Receive, args: args}})
+	replies, err := s.db.eval(ctx, "receive", []call{{script: &s.db.scripts.Receive, args: args}})
 	if err != nil || len(replies[0]) < 3 {
 		return store.Received{}, err
 	}

@@ -21,7 +21,7 @@ func (s *Store) Tally(ctx context.Context, t store.Tally) error {
 	for _, c := range t.Counters() {
 		args = append(args, c.Name, c.N)
 	}
-	_, err := s.eval(ctx, "stats", []call{{script: &s.scripts.Tally, args: args}})
+	_, err := s.db.eval(ctx, "stats", []call{{script: &s.db.scripts.Tally, args: args}})
 	return err
 }
 
@@ -61,7 +61,7 @@ func (s *Store) recent(ctx context.Context, each time.Duration, slots int) ([][]
 	if each == store.LongSlot {
 		prefix = "h"
 	}
-	first, err := s.eval(ctx, "stats", []call{{script: &s.scripts.Recent, args: []any{"", each.Milliseconds(), prefix}}})
+	first, err := s.db.eval(ctx, "stats", []call{{script: &s.db.scripts.Recent, args: []any{"", each.Milliseconds(), prefix}}})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -71,9 +71,9 @@ func (s *Store) recent(ctx context.Context, each time.Duration, slots int) ([][]
 	}
 	var calls []call
 	for back := int64(min(slots, store.Kept(each)+1)) - 1; back > 0; back-- {
-		calls = append(calls, call{script: &s.scripts.Recent, args: []any{strconv.FormatInt(store.SlotOf(now, each)-back, 10), each.Milliseconds(), prefix}})
+		calls = append(calls, call{script: &s.db.scripts.Recent, args: []any{strconv.FormatInt(store.SlotOf(now, each)-back, 10), each.Milliseconds(), prefix}})
 	}
-	replies, err := s.eval(ctx, "stats", calls)
+	replies, err := s.db.eval(ctx, "stats", calls)
 	return append(replies, first[0]), now, err
 }
 

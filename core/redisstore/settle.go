@@ -48,7 +48,7 @@ type settleBatch struct {
 // settleBatches puts runs into batches of one partition each.
 func (s *Store) settleBatches(runs []store.Settlement) []settleBatch {
 	var batches []settleBatch
-	odd := make([]bool, len(s.parts)) // whether some of the runs of a partition are not plain: then all go the other way, in their order
+	odd := make([]bool, len(s.db.parts)) // whether some of the runs of a partition are not plain: then all go the other way, in their order
 	for i := range runs {
 		odd[runs[i].Partition] = odd[runs[i].Partition] || !plainSettlement(&runs[i])
 	}
@@ -79,7 +79,7 @@ func (s *Store) settleCall(runs []store.Settlement, b settleBatch) call {
 			args = append(args, formatFence(r.Fence), r.Index, agent, r.ID, string(r.Verb),
 				layout.DueArg(r.Due), layout.StateArg(r), r.Record, layout.GroupOf(agent, r.Group), r.Kind, statArg(r.Tally), extraArg(r))
 		}
-		return call{script: &s.scripts.Settle, partition: b.partition, args: args}
+		return call{script: &s.db.scripts.Settle, partition: b.partition, args: args}
 	}
 	memory := &s.plain[b.partition].settle
 	if !b.plain || !memory.worthTrying() {

@@ -25,12 +25,12 @@ func (s *Store) Signal(ctx context.Context, signals []store.Signal) ([]store.Sig
 		if n.Rest {
 			rest = "1"
 		}
-		calls[i] = call{script: &s.scripts.Signal, partition: s.partitionOf(n.Agent), args: []any{
+		calls[i] = call{script: &s.db.scripts.Signal, partition: s.db.partitionOf(n.Agent), args: []any{
 			layout.Encode(n.Agent), layout.Encode(n.Key), layout.Lengthened(nil, string(n.Note), string(n.Payload)), max(n.Keep.Milliseconds(), 1), rest,
 			waitMark(n.Approval), n.ID, int64(n.Wait), n.Message, max(n.Remember.Milliseconds(), 1),
 		}}
 	}
-	replies, err := s.eval(ctx, verbSignal, calls)
+	replies, err := s.db.eval(ctx, verbSignal, calls)
 	if err != nil {
 		return nil, err
 	}
@@ -54,12 +54,12 @@ func waitMark(approval bool) string {
 
 // Heard returns what tasks have received; see [store.Signals]. It is kept where they wait.
 func (s *Store) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, error) {
-	ctx, cancel := s.patience(ctx, "read")
+	ctx, cancel := s.db.patience(ctx, "read")
 	defer cancel()
-	pipe := s.client.Pipeline()
+	pipe := s.db.client.Pipeline()
 	answers := make([]*redis.Cmd, len(waits))
 	for i, w := range waits {
-		p := s.parts[s.partitionOf(w.Agent)]
+		p := s.db.parts[s.db.partitionOf(w.Agent)]
 		answers[i] = pipe.Do(ctx, "HGET", p.Key("awaits:"+layout.Encode(w.Agent)+":"+layout.Encode(w.Key)), w.ID)
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {

@@ -95,18 +95,18 @@ func (t *spanning) ask(ctx context.Context, reports []report) brought {
 	var members [][]report
 	at, nonce := map[int]int{}, rand.Text()[:questionLen]
 	for _, r := range reports {
-		home := s.partitionOf(r.bucket)
+		home := s.db.partitionOf(r.bucket)
 		k, known := at[home]
 		if !known {
 			k = len(calls)
 			at[home] = k
-			calls, members = append(calls, call{script: &s.scripts.Permit, partition: home, args: []any{len(s.parts), nonce}}), append(members, nil)
+			calls, members = append(calls, call{script: &s.db.scripts.Permit, partition: home, args: []any{len(s.db.parts), nonce}}), append(members, nil)
 		}
 		calls[k].args, members[k] = append(calls[k].args, r.args()...), append(members[k], r)
 	}
 	bring := brought{}
-	asked := time.Now()                             //nolint:forbidigo // by when permits are used is counted from before they were given
-	replies, _ := s.evalAll(ctx, verbPermit, calls) // one that is away gives no permits: nothing that needs one starts
+	asked := time.Now()                                //nolint:forbidigo // by when permits are used is counted from before they were given
+	replies, _ := s.db.evalAll(ctx, verbPermit, calls) // one that is away gives no permits: nothing that needs one starts
 	for k, reply := range replies {
 		if len(reply) == len(members[k])+4 {
 			t.granted(members[k], reply[1:], asked, bring)
@@ -158,7 +158,7 @@ func (t *spanning) claim(ctx context.Context, bring brought) {
 	calls := make([]call, len(t.later))
 	for k, i := range t.later {
 		r := &t.requests[i]
-		calls[k] = call{script: &t.store.scripts.Claim, partition: r.Partition, args: claimArgs(r, bring[r.Partition])}
+		calls[k] = call{script: &t.store.db.scripts.Claim, partition: r.Partition, args: claimArgs(r, bring[r.Partition])}
 		delete(bring, r.Partition)
 	}
 	replies, errs := t.visit(ctx, bring, calls)
@@ -190,12 +190,12 @@ func (t *spanning) visit(ctx context.Context, bring brought, calls []call) (repl
 	n := len(calls)
 	for partition, lines := range bring {
 		r := store.ClaimRequest{Partition: partition, Nonce: rand.Text()[:store.NonceLen], Lease: time.Second, Notice: t.notice()}
-		calls = append(calls, call{script: &t.store.scripts.Claim, partition: partition, args: claimArgs(&r, lines)})
+		calls = append(calls, call{script: &t.store.db.scripts.Claim, partition: partition, args: claimArgs(&r, lines)})
 	}
 	if len(calls) == 0 {
 		return nil, nil
 	}
-	replies, errs = t.store.evalAll(ctx, verbTurn, calls)
+	replies, errs = t.store.db.evalAll(ctx, verbTurn, calls)
 	for i := n; i < len(calls); i++ {
 		if len(replies[i]) >= claimHead {
 			said, _ := replies[i][claimSpans].([]any)
@@ -227,7 +227,7 @@ func (s *Store) spread(ctx context.Context, t *spanning, settled []store.Settled
 // pauseAll pauses the scope of a budget that is used up, if it is to be paused: its home has done so in its own partition only.
 func (s *Store) pauseAll(ctx context.Context, c *store.Crossing) {
 	name := budgetName(c.About)
-	text, err := s.client.Do(ctx, "HGET", s.parts[0].Key("limits"), name).Text()
+	text, err := s.db.client.Do(ctx, "HGET", s.db.parts[0].Key("limits"), name).Text()
 	var b store.Budget
 	if err == nil {
 		b, err = parseBudget(name, text)

@@ -22,19 +22,19 @@ func (s *Store) Stamp(ctx context.Context, stamp string) error {
 	if err := s.keepLayout(ctx); err != nil {
 		return err
 	}
-	calls := make([]call, len(s.parts))
+	calls := make([]call, len(s.db.parts))
 	for p := range calls {
-		calls[p] = call{script: &s.scripts.Stamp, partition: p, args: []any{stamp, store.MostStamps}}
+		calls[p] = call{script: &s.db.scripts.Stamp, partition: p, args: []any{stamp, store.MostStamps}}
 	}
-	_, err := s.eval(ctx, verbControl, calls)
+	_, err := s.db.eval(ctx, verbControl, calls)
 	return err
 }
 
 // Stamped reports whether a partition has a stamp; see [store.Bounds].
 func (s *Store) Stamped(ctx context.Context, partition int, stamp string) (bool, error) {
-	ctx, cancel := s.patience(ctx, verbLook)
+	ctx, cancel := s.db.patience(ctx, verbLook)
 	defer cancel()
-	known, err := s.client.Do(ctx, "HGET", s.parts[partition].Key("counters"), "stamps").Text()
+	known, err := s.db.client.Do(ctx, "HGET", s.db.parts[partition].Key("counters"), "stamps").Text()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return false, wrap(verbLook, err)
 	}
@@ -44,15 +44,15 @@ func (s *Store) Stamped(ctx context.Context, partition int, stamp string) (bool,
 // keepLayout stores the layout that this process works with if none is stored, and refuses another one.
 func (s *Store) keepLayout(ctx context.Context) error {
 	key := s.config.Prefix + "layout"
-	n, err := s.client.Do(ctx, "HGET", key, "partitions").Int()
+	n, err := s.db.client.Do(ctx, "HGET", key, "partitions").Int()
 	switch {
 	case errors.Is(err, redis.Nil):
-		return s.newLayout(ctx, key, len(s.parts), s.layout)
+		return s.newLayout(ctx, key, len(s.db.parts), s.layout)
 	case err != nil:
 		return wrap(verbControl, err)
-	case n != len(s.parts):
+	case n != len(s.db.parts):
 		return wrap(verbControl, fmt.Errorf("the prefix %q was lost and has been created again with %d partitions, where this process has %d: restart this process",
-			s.config.Prefix, n, len(s.parts)))
+			s.config.Prefix, n, len(s.db.parts)))
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (s *Store) keepLayout(ctx context.Context) error {
 // newLayout stores the layout of a new prefix, and an id by which stores can be distinguished. Of two processes that do so at the same time one
 // sets the numbers.
 func (s *Store) newLayout(ctx context.Context, key string, partitions, version int) error {
-	pipe := s.client.Pipeline()
+	pipe := s.db.client.Pipeline()
 	pipe.Do(ctx, "HSETNX", key, "version", strconv.Itoa(version))
 	pipe.Do(ctx, "HSETNX", key, "partitions", strconv.Itoa(partitions))
 	pipe.Do(ctx, "HSETNX", key, "id", rand.Text())

@@ -16,7 +16,7 @@ import (
 func (s *Store) startCall(r *store.ClaimRequest) call {
 	t := r.New
 	full := func() call {
-		return call{script: &s.scripts.Submit, partition: r.Partition, args: s.submitArgs([]store.Submission{*t}, []int{0}, modeEach)}
+		return call{script: &s.db.scripts.Submit, partition: r.Partition, args: s.submitArgs([]store.Submission{*t}, []int{0}, modeEach)}
 	}
 	usual := plainSubmission(t) && t.Due == (store.When{}) && !r.Urgent && !r.Serial && len(r.Most) == 0 && len(r.Leave) == 0 && slices.Equal(r.Kinds, []string{t.Kind}) && r.Limit > 0
 	memory := &s.plain[r.Partition].start
@@ -26,7 +26,7 @@ func (s *Store) startCall(r *store.ClaimRequest) call {
 	args := make(layout.Arguments, 0, 10).Number(int64(s.config.MaxTasks)).Number(int64(s.few))
 	args = append(args, layout.Encode(t.Agent), t.ID, t.Kind, t.Key, string(layout.Record(t.Level, t.ID, t.Kind, t.Key, t.Body)), r.Nonce)
 	args = args.Number(r.Lease.Milliseconds()).Stamped(r.Fence, r.Stamp)
-	return call{script: &s.scripts.PlainStart, partition: r.Partition, args: args.Pointers(), plain: memory, full: full}
+	return call{script: &s.db.scripts.PlainStart, partition: r.Partition, args: args.Pointers(), plain: memory, full: full}
 }
 
 // parseStarted reads the reply to a start. One that was a submit alone has no tasks.

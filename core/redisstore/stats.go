@@ -20,7 +20,7 @@ import (
 func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 	// The pipeline is filled now and sent below: the pages of kinds take
 	// round trips of their own first.
-	pipe := s.client.Pipeline()
+	pipe := s.db.client.Pipeline()
 	now := pipe.Do(ctx, "TIME")
 	kinds, err := s.kinds(ctx)
 	if err != nil {
@@ -33,8 +33,8 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 		parked   *redis.Cmd
 		next     *redis.Cmd
 	}
-	parts := make([]part, len(s.parts))
-	for i, p := range s.parts {
+	parts := make([]part, len(s.db.parts))
+	for i, p := range s.db.parts {
 		parts[i] = part{
 			counters: pipe.Do(ctx, "HGETALL", p.Key("counters")),
 			agents:   pipe.Do(ctx, "HLEN", p.Key("agents")),
@@ -45,7 +45,7 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 	if _, err := pipe.Exec(ctx); err != nil {
 		return store.Stats{}, wrap("stats", err)
 	}
-	st := store.Stats{Counters: store.Counters{Partitions: len(s.parts)}, Now: layout.ParseTime(now)}
+	st := store.Stats{Counters: store.Counters{Partitions: len(s.db.parts)}, Now: layout.ParseTime(now)}
 	for _, p := range parts {
 		// Counters grow for as long as the prefix exists; the others are the current state.
 		counters := layout.FieldsOf(p.counters)
@@ -85,12 +85,12 @@ type kindCounter struct {
 // The script returns a page to stay below its bound of 5 ms, however many kinds a tenant invents.
 func (s *Store) kinds(ctx context.Context) ([]store.KindStats, error) {
 	found := map[kindCounter][]any{}
-	calls := make([]call, len(s.parts))
+	calls := make([]call, len(s.db.parts))
 	for i := range calls {
-		calls[i] = call{script: &s.scripts.Kinds, partition: i, args: []any{"0"}}
+		calls[i] = call{script: &s.db.scripts.Kinds, partition: i, args: []any{"0"}}
 	}
 	for len(calls) > 0 {
-		replies, err := s.eval(ctx, "stats", calls)
+		replies, err := s.db.eval(ctx, "stats", calls)
 		if err != nil {
 			return nil, err
 		}

@@ -35,7 +35,7 @@ func (m *mover) stopped(ctx context.Context) error {
 	}
 	var tasks int64
 	var last store.Millis
-	for _, p := range m.old.parts {
+	for _, p := range m.old.db.parts {
 		n, end, err := m.running(ctx, p, now)
 		if err != nil {
 			return err
@@ -52,8 +52,8 @@ func (m *mover) stopped(ctx context.Context) error {
 // unlimited refuses a store with limits of all agents, whose counts would have to be merged, or with tasks that still wait in line for one.
 func (m *mover) unlimited(ctx context.Context) error {
 	var limits, lined, awaits int64
-	for _, p := range m.old.parts {
-		pipe := m.old.client.Pipeline()
+	for _, p := range m.old.db.parts {
+		pipe := m.old.db.client.Pipeline()
 		set, waiting, await := pipe.HLen(ctx, p.Key("limits")), pipe.HLen(ctx, p.Key("lined")), pipe.HLen(ctx, p.Key("awaits"))
 		if _, err := pipe.Exec(ctx); err != nil {
 			return wrap(verbRepartition, err)
@@ -74,7 +74,7 @@ func (m *mover) unlimited(ctx context.Context) error {
 
 // time is Redis' time.
 func (s *Store) time(ctx context.Context) (store.Millis, error) {
-	now := s.client.Do(ctx, "TIME")
+	now := s.db.client.Do(ctx, "TIME")
 	if err := now.Err(); err != nil {
 		return 0, wrap(verbRepartition, err)
 	}
@@ -85,7 +85,7 @@ func (s *Store) time(ctx context.Context) (store.Millis, error) {
 // the leases.
 func (m *mover) running(ctx context.Context, p layout.Partition, now store.Millis) (tasks int64, last store.Millis, err error) {
 	for at := 0; ; at += pageEntries {
-		page := m.old.client.Do(ctx, "ZRANGE", p.Key("leases"), at, at+pageEntries-1, "WITHSCORES")
+		page := m.old.db.client.Do(ctx, "ZRANGE", p.Key("leases"), at, at+pageEntries-1, "WITHSCORES")
 		if page.Err() != nil {
 			return 0, 0, wrap(verbRepartition, page.Err())
 		}
@@ -111,7 +111,7 @@ func (s *Store) marked(ctx context.Context, read []any) (tasks int64, err error)
 	if len(read) == 2 {
 		return 0, nil // no claim
 	}
-	marks, err := s.client.Do(ctx, read...).Slice()
+	marks, err := s.db.client.Do(ctx, read...).Slice()
 	if err != nil {
 		return 0, wrap(verbRepartition, err)
 	}
@@ -132,7 +132,7 @@ func (m *mover) recover(ctx context.Context) error {
 		if err != nil || len(calls) == 0 {
 			return err
 		}
-		if _, err := m.old.eval(ctx, verbRepartition, calls); err != nil {
+		if _, err := m.old.db.eval(ctx, verbRepartition, calls); err != nil {
 			return err
 		}
 	}
@@ -144,8 +144,8 @@ func (m *mover) overdue(ctx context.Context) ([]call, error) {
 	if err != nil {
 		return nil, err
 	}
-	pipe, ended := m.old.client.Pipeline(), make([]*redis.Cmd, len(m.old.parts))
-	for i, p := range m.old.parts {
+	pipe, ended := m.old.db.client.Pipeline(), make([]*redis.Cmd, len(m.old.db.parts))
+	for i, p := range m.old.db.parts {
 		ended[i] = pipe.Do(ctx, "ZRANGEBYSCORE", p.Key("leases"), "-inf", int64(now), "LIMIT", 0, 1)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -155,7 +155,7 @@ func (m *mover) overdue(ctx context.Context) ([]call, error) {
 	for i := range ended {
 		if some, _ := ended[i].Slice(); len(some) > 0 {
 			r := store.ClaimRequest{Nonce: newNonce(), Lease: time.Minute}
-			calls = append(calls, call{script: &m.old.scripts.Claim, partition: i, args: claimArgs(&r, "")})
+			calls = append(calls, call{script: &m.old.db.scripts.Claim, partition: i, args: claimArgs(&r, "")})
 		}
 	}
 	return calls, nil
@@ -163,7 +163,7 @@ func (m *mover) overdue(ctx context.Context) ([]call, error) {
 
 // auditAll audits all partitions, a page of each at a time, and returns the first faults of each.
 func (s *Store) auditAll(ctx context.Context, repair bool) ([]store.Fault, error) {
-	pages := make([]store.AuditPage, len(s.parts))
+	pages := make([]store.AuditPage, len(s.db.parts))
 	for i := range pages {
 		pages[i] = store.AuditPage{Partition: i, Repair: repair}
 	}

@@ -210,8 +210,8 @@ func (l lanes[Q]) of(agent string) *coalescer[*Q, submitted] {
 // lanesOf makes them. In a cluster each partition has its own, as one whose node is away must not hold up the others.
 func lanesOf[Q any](s *Store, run func(context.Context, []Q) []outcome[submitted]) lanes[Q] {
 	n := submitLanes
-	if s.cluster != nil {
-		n = len(s.parts)
+	if s.db.cluster != nil {
+		n = len(s.db.parts)
 	}
 	all := make(lanes[Q], n)
 	for i := range all {
@@ -232,16 +232,10 @@ func lanesOf[Q any](s *Store, run func(context.Context, []Q) []outcome[submitted
 // those of Wakeups, which end with their context.
 type Store struct {
 	config Config
-	// client has a pool of connections, shared by all verbs.
-	client  redis.UniversalClient
-	owned   bool // the client is the store's, which Open has made
-	scripts script.All
-	parts   []layout.Partition
-	few     int      // tasks of an agent in the agenda: see inAgenda
-	layout  int      // version of the layout of the prefix
-	cluster *cluster // nil if all partitions are on one server, so that one command can read keys of several
-	// callers names the calls whose answers Redis keeps.
-	callers *callers
+	db     database
+	owned  bool // the client is the store's, which Open has made
+	few    int  // tasks of an agent in the agenda: see inAgenda
+	layout int  // version of the layout of the prefix
 	// name is shown to people, and secure reports whether the connection is encrypted.
 	name   string
 	secure bool
@@ -304,7 +298,7 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 	s, err := on(ctx, client, &to, config, change)
 	if err != nil {
 		// The store owns the client from here on, also when it cannot be used.
-		_ = s.client.Close() // the first error is the one to report
+		_ = s.db.client.Close() // the first error is the one to report
 		return nil, err
 	}
 	s.owned = true
@@ -314,22 +308,18 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 // on makes a store on a client, and checks that it can be relied on. The store has its client also with an error.
 func on(ctx context.Context, client redis.UniversalClient, to *target, config Config, change func(string) string) (*Store, error) {
 	s := &Store{
-		config: config, client: client, scripts: script.Load(change), ahead: new(atomic.Int64), permits: new(permits), feed: new(feed),
-		callers: newCallers(), name: to.name, secure: to.tls, user: to.options.Username,
-	}
-	// Partitions are on several nodes only in a cluster; Sentinel and a single server have one master.
-	if client, ok := s.client.(*redis.ClusterClient); ok {
-		s.cluster = &cluster{client: client, longest: longestNode}
+		config: config, db: newDatabase(client, script.Load(change)), ahead: new(atomic.Int64), permits: new(permits), feed: new(feed),
+		name: to.name, secure: to.tls, user: to.options.Username,
 	}
 	if err := s.preflight(ctx); err != nil {
 		return s, err
 	}
 	// After preflight, which learns how many partitions the prefix has.
-	s.swept = make([]atomic.Pointer[sweep], len(s.parts))
-	s.plain = make([]plainPartition, len(s.parts))
+	s.swept = make([]atomic.Pointer[sweep], len(s.db.parts))
+	s.plain = make([]plainPartition, len(s.db.parts))
 	s.submits, s.touches = lanesOf(s, s.submitEach), lanesOf(s, s.touch)
 	s.Outputs = &output.Outputs{
-		Client: client, Key: func(agent, name string) string { return s.parts[s.partitionOf(agent)].Key(name) }, Member: layout.Encode, Keep: config.Retention, Failed: wrap,
+		Client: client, Key: func(agent, name string) string { return s.db.parts[s.db.partitionOf(agent)].Key(name) }, Member: layout.Encode, Keep: config.Retention, Failed: wrap,
 	}
 	return s, nil
 }
@@ -340,14 +330,20 @@ func (s *Store) Close() error {
 	if !s.owned {
 		return nil
 	}
-	return s.client.Close()
+	return s.db.client.Close()
 }
 
 // Name is the URL of the Redis without users, passwords and parameters, for people.
 func (s *Store) Name() string { return s.name }
 
 // Partitions is the number of partitions under the prefix.
-func (s *Store) Partitions() int { return len(s.parts) }
+func (s *Store) Partitions() int { return len(s.db.parts) }
 
-// partitionOf is where all tasks of an agent are. It never changes for a prefix.
-func (s *Store) partitionOf(agent string) int { return store.PartitionOf(agent, len(s.parts)) }
+// Masters is how many masters of a cluster share the slots; zero on a single server.
+func (s *Store) Masters(ctx context.Context) (int, error) { return s.db.Masters(ctx) }
+
+// WithPatience is a context whose calls of a store fail when Redis has not answered one of them for that long, all its attempts together. A caller who waits for
+// an answer hears so early that Redis is away, however many calls what it asks for takes; pulls and settlements wait for longer, as nothing is gained by giving up.
+func WithPatience(ctx context.Context, d time.Duration) context.Context {
+	return withPatience(ctx, d)
+}

@@ -111,9 +111,9 @@ func submitError(err error) error {
 // spans reports whether tasks lie in more than one partition.
 // One partition is one script call, and needs no check in front.
 func (s *Store) spans(tasks []store.Submission) bool {
-	first := s.partitionOf(tasks[0].Agent)
+	first := s.db.partitionOf(tasks[0].Agent)
 	for i := range tasks {
-		if s.partitionOf(tasks[i].Agent) != first {
+		if s.db.partitionOf(tasks[i].Agent) != first {
 			return true
 		}
 	}
@@ -150,12 +150,12 @@ func (s *Store) submitEach(ctx context.Context, tasks []store.Submission) []outc
 // submit stores tasks in one script call for each partition, or in several if they are large. It
 // returns an outcome for each task, in order.
 func (s *Store) submit(ctx context.Context, tasks []store.Submission, mode string) []outcome[submitted] {
-	script := &s.scripts.Submit
+	script := &s.db.scripts.Submit
 	// One task that replaces is enough to need the longer script: the mode is the
 	// batch's, the rule each task's own.
 	for i := range tasks {
 		if tasks[i].Conflict == store.ConflictReplace {
-			script = &s.scripts.Replace
+			script = &s.db.scripts.Replace
 		}
 	}
 	room := mostPayload
@@ -169,11 +169,11 @@ func (s *Store) submit(ctx context.Context, tasks []store.Submission, mode strin
 				return call{script: script, partition: partition, args: s.submitArgs(tasks, members, mode)}
 			}
 			memory := &s.plain[partition].submit
-			if script != &s.scripts.Submit || mode == modeCheck || !plainBatch(tasks, members) || !memory.worthTrying() {
+			if script != &s.db.scripts.Submit || mode == modeCheck || !plainBatch(tasks, members) || !memory.worthTrying() {
 				return full()
 			}
 			return call{
-				script: &s.scripts.PlainSubmit, partition: partition, args: s.plainSubmitArgs(tasks, members), plain: memory, full: full,
+				script: &s.db.scripts.PlainSubmit, partition: partition, args: s.plainSubmitArgs(tasks, members), plain: memory, full: full,
 			}
 		})
 	return s.place(ctx, calls, members, 1, func(answer []any) (submitted, error) { return parseSubmitted(answer[0]) },
@@ -217,7 +217,7 @@ func (s *Store) place(
 		n += len(members[c])
 	}
 	out := make([]outcome[submitted], n)
-	replies, errs := s.evalAll(ctx, verbSubmit, calls)
+	replies, errs := s.db.evalAll(ctx, verbSubmit, calls)
 	for c, reply := range replies {
 		var profiles map[string][]byte
 		profiles, errs[c] = profilesBehind(reply, 1+fields*len(members[c]), errs[c])
@@ -314,7 +314,7 @@ func (s *Store) byPartition(
 	at := map[int]int{}
 	for i := range n {
 		agent, size := task(i)
-		p := s.partitionOf(agent)
+		p := s.db.partitionOf(agent)
 		// A task larger than room gets a call of its own: a limit on one task is core's to set.
 		if at[p] == 0 || sizes[at[p]-1]+size > room {
 			members, sizes, parts = append(members, nil), append(sizes, 0), append(parts, p)

@@ -47,7 +47,7 @@ func (s *Store) sweep(calls []call, requests []store.ClaimRequest) []call {
 		// the loser has nothing to sweep.
 		if s.swept[p].CompareAndSwap(last, &next) {
 			return append(calls, call{
-				script: &s.scripts.Sweep, partition: p,
+				script: &s.db.scripts.Sweep, partition: p,
 				args: []any{next.cursor, s.config.Retention.Milliseconds(), s.config.kept()},
 			})
 		}

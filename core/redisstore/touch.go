@@ -59,7 +59,7 @@ func (s *Store) touch(ctx context.Context, touches []store.Touch) []outcome[subm
 			for _, i := range members {
 				args = append(args, touchArgs(&touches[i])...)
 			}
-			return call{script: &s.scripts.Touch, partition: partition, args: args}
+			return call{script: &s.db.scripts.Touch, partition: partition, args: args}
 		})
 	return s.place(ctx, calls, members, fields, func(answer []any) (submitted, error) {
 		if says, refused := strings.CutPrefix(layout.Text(answer[0]), "!"); refused {

@@ -14,7 +14,7 @@ import (
 // after the scripts that follow it.
 func (s *Store) Turn(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) ([]store.Settled, []store.Claim, error) {
 	var span *spanning
-	if len(s.parts) > 1 {
+	if len(s.db.parts) > 1 {
 		span = &spanning{store: s, requests: requests, later: s.permits.waiting(requests)}
 	}
 	calls, members := s.settleCalls(runs)
@@ -27,7 +27,7 @@ func (s *Store) Turn(ctx context.Context, runs []store.Settlement, requests []st
 		}
 	}
 	calls = s.sweep(calls, requests)
-	replies, errs := s.evalAll(ctx, verbTurn, calls)
+	replies, errs := s.db.evalAll(ctx, verbTurn, calls)
 	s.sweptTo(calls[claims:], replies[claims:])
 	settled, settleErr := settledBy(calls[:settles], runs, replies[:settles], errs[:settles], members)
 	claimCalls, claimReplies, claimErrs := calls[settles:claims], replies[settles:claims], errs[settles:claims]

@@ -23,7 +23,7 @@ const checkEvery = 15 * time.Second
 // reader must not wait for anything else.
 func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 	// One channel for the whole prefix: a process has handlers for agents of every partition.
-	sub := s.client.Subscribe(ctx, s.config.Prefix+"wake")
+	sub := s.db.client.Subscribe(ctx, s.config.Prefix+"wake")
 	// Receive waits until the subscription is confirmed, so that no wake-up is
 	// missed from the moment this returns.
 	if _, err := sub.Receive(ctx); err != nil {
@@ -31,8 +31,8 @@ func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 		return nil, wrap("wakeups", err)
 	}
 	// The scripts know a partition by the base of its keys.
-	byBase := make(map[string]int, len(s.parts))
-	for i, p := range s.parts {
+	byBase := make(map[string]int, len(s.db.parts))
+	for i, p := range s.db.parts {
 		byBase[p.Base] = i
 	}
 	out := make(chan store.Wakeup)

@@ -61,7 +61,7 @@ type Script struct {
 	Answers bool
 }
 
-// The scripts, one for each verb; replace is submit with what it takes to replace tasks.
+// All are the scripts, one for each verb; replace is submit with what it takes to replace tasks.
 // It is a text of its own, as each call pays for all that is loaded, and submits that
 // replace nothing are by far the most frequent. The plain ones are the common case of three verbs: see plain.go.
 type All struct {
