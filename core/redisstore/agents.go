@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/script"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -18,7 +19,7 @@ import (
 func (s *Store) Agents(ctx context.Context, q store.PageOf) (store.AgentPage, error) {
 	var page store.AgentPage
 	var err error
-	page.Next, err = s.pages(ctx, &s.db.scripts.Agents, q, func(_ int, fields []any) (int, error) {
+	page.Next, err = s.pages(ctx, &s.db.Scripts.Agents, q, func(_ int, fields []any) (int, error) {
 		agent, err := parseAgent(fields)
 		page.Agents = append(page.Agents, agent)
 		return len(page.Agents), err
@@ -32,7 +33,7 @@ func (s *Store) Agents(ctx context.Context, q store.PageOf) (store.AgentPage, er
 func (s *Store) Holds(ctx context.Context, q store.PageOf) (store.HoldPage, error) {
 	var page store.HoldPage
 	var err error
-	page.Next, err = s.pages(ctx, &s.db.scripts.Pauses, q, func(partition int, fields []any) (int, error) {
+	page.Next, err = s.pages(ctx, &s.db.Scripts.Pauses, q, func(partition int, fields []any) (int, error) {
 		held, err := parseHeld(fields)
 		if held.Target.Agent != "" || partition == 0 {
 			page.Holds = append(page.Holds, held)
@@ -52,18 +53,18 @@ const mostPaged = 150
 func (s *Store) pages(
 	ctx context.Context, script *script.Script, q store.PageOf, add func(partition int, fields []any) (int, error),
 ) (string, error) {
-	at, cursor, ok := parseCursor(q.After, len(s.db.parts))
+	at, cursor, ok := parseCursor(q.After, len(s.db.Parts))
 	if !ok {
 		return "", errCursor
 	}
-	for n := 0; at < len(s.db.parts) && n < max(q.Limit, 1); {
-		things, next, err := s.pageOf(ctx, call{script: script, partition: at, args: []any{cursor, min(max(q.Limit-n, 1), mostPaged)}})
+	for n := 0; at < len(s.db.Parts) && n < max(q.Limit, 1); {
+		things, next, err := s.pageOf(ctx, call.Call{Script: script, Partition: at, Args: []any{cursor, min(max(q.Limit-n, 1), mostPaged)}})
 		if err != nil {
 			return "", err
 		}
 		for _, fields := range things {
 			if n, err = add(at, fields); err != nil {
-				return "", wrap("read", err)
+				return "", call.Wrap("read", err)
 			}
 		}
 		// SCAN returns "0" at its end: this partition has no more, and the next
@@ -72,21 +73,21 @@ func (s *Store) pages(
 			at++
 		}
 	}
-	if at == len(s.db.parts) {
+	if at == len(s.db.Parts) {
 		return "", nil
 	}
 	return fmt.Sprintf("%d.%s", at, cursor), nil
 }
 
 // pageOf is one step of pages: the fields of each thing, and where to continue.
-func (s *Store) pageOf(ctx context.Context, c call) ([][]any, string, error) {
-	replies, err := s.db.eval(ctx, "read", []call{c})
+func (s *Store) pageOf(ctx context.Context, c call.Call) ([][]any, string, error) {
+	replies, err := s.db.Eval(ctx, "read", []call.Call{c})
 	if err != nil {
 		return nil, "", err
 	}
-	reply, fields := replies[0], pageFields[c.script.Name]
+	reply, fields := replies[0], pageFields[c.Script.Name]
 	if len(reply) < 2 || (len(reply)-2)%fields != 0 {
-		return nil, "", wrap("read", layout.ErrMalformed)
+		return nil, "", call.Wrap("read", layout.ErrMalformed)
 	}
 	return slices.Collect(slices.Chunk(reply[2:], fields)), layout.Text(reply[1]), nil
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -19,7 +20,7 @@ const auditPageSize = 40
 // Audit looks at pages of live tasks; see [store.Operator]. A cursor is one of Redis, after the letter of the hash that it is
 // for.
 func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Audited, error) {
-	calls := make([]call, len(pages))
+	calls := make([]call.Call, len(pages))
 	for i, p := range pages {
 		if !auditCursor(p.Cursor) {
 			return nil, errCursor
@@ -30,20 +31,20 @@ func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Aud
 		if p.Repair {
 			repair = "1"
 		}
-		calls[i] = call{script: &s.db.scripts.Audit, partition: p.Partition, args: []any{
+		calls[i] = call.Call{Script: &s.db.Scripts.Audit, Partition: p.Partition, Args: []any{
 			// t0 is the beginning of a round: the letter of the hash of tasks,
 			// and the first cursor of HSCAN.
 			cmp.Or(p.Cursor, "t0"), auditPageSize, repair, s.config.Retention.Milliseconds(),
 		}}
 	}
-	replies, err := s.db.eval(ctx, verbControl, calls)
+	replies, err := s.db.Eval(ctx, call.VerbControl, calls)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]store.Audited, len(pages))
 	for i, reply := range replies {
 		if out[i], err = parseAudited(reply); err != nil {
-			return nil, wrap(verbControl, err)
+			return nil, call.Wrap(call.VerbControl, err)
 		}
 	}
 	return out, nil

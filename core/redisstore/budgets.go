@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -93,18 +94,18 @@ func (s *Store) Budget(ctx context.Context, changes []store.BudgetChange) ([]sto
 
 // Budgets are the budgets in force; see [store.Bounds].
 func (s *Store) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
-	calls := make([]call, len(s.db.parts))
+	calls := make([]call.Call, len(s.db.Parts))
 	for p := range calls {
-		calls[p] = call{script: &s.db.scripts.Budgets, partition: p, args: []any{mostCounted}}
+		calls[p] = call.Call{Script: &s.db.Scripts.Budgets, Partition: p, Args: []any{mostCounted}}
 	}
-	replies, err := s.db.eval(ctx, "read", calls)
+	replies, err := s.db.Eval(ctx, "read", calls)
 	if err != nil {
 		return nil, err
 	}
 	var lines, spent []string
 	for _, reply := range replies {
 		if len(reply) != 4 {
-			return nil, wrap("read", layout.ErrMalformed)
+			return nil, call.Wrap("read", layout.ErrMalformed)
 		}
 		lines, spent = append(lines, pairsOf(reply[2])...), append(spent, pairsOf(reply[3])...)
 	}
@@ -118,7 +119,7 @@ func (s *Store) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
 		}
 		b, err := parseBudget(name, limits[i+1])
 		if err != nil {
-			return nil, wrap("read", layout.ErrMalformed)
+			return nil, call.Wrap("read", layout.ErrMalformed)
 		}
 		use := store.BudgetUse{Budget: b, Waiting: waiting[name], Ends: b.Clock.End(b.About.Per, at)}
 		if s.isSpanning(&b.About.LimitTarget) {

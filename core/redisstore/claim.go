@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -19,7 +20,7 @@ func (s *Store) Claim(ctx context.Context, requests []store.ClaimRequest) ([]sto
 }
 
 // claimCalls adds a call for each request.
-func (s *Store) claimCalls(calls []call, requests []store.ClaimRequest) []call {
+func (s *Store) claimCalls(calls []call.Call, requests []store.ClaimRequest) []call.Call {
 	for i := range requests {
 		if requests[i].New != nil {
 			calls = append(calls, s.startCall(&requests[i]))
@@ -47,23 +48,23 @@ func allMillis(v any) ([]store.Millis, error) {
 }
 
 // answered is the claim in a reply to a request, or one that failed if there is none.
-func (s *Store) answered(c *call, r *store.ClaimRequest, reply []any, err error) store.Claim {
+func (s *Store) answered(c *call.Call, r *store.ClaimRequest, reply []any, err error) store.Claim {
 	if reply == nil {
-		return store.Claim{Look: store.Look{Partition: c.partition, Err: err}}
+		return store.Claim{Look: store.Look{Partition: c.Partition, Err: err}}
 	}
 	var claim store.Claim
 	switch {
 	case r.New != nil:
 		claim, err = s.parseStarted(c, r, reply)
-	case c.full != nil:
-		if claim, err = parsePlainClaim(c.partition, reply); ahead(r) {
+	case c.Full != nil:
+		if claim, err = parsePlainClaim(c.Partition, reply); ahead(r) {
 			claim.Ahead = claim.Now.Add(r.Ahead)
 		}
 	default:
-		claim, err = parseClaim(c.partition, reply)
+		claim, err = parseClaim(c.Partition, reply)
 	}
 	if err != nil {
-		return store.Claim{Look: store.Look{Partition: c.partition, Err: wrap(verbClaim, err)}}
+		return store.Claim{Look: store.Look{Partition: c.Partition, Err: call.Wrap(call.VerbClaim, err)}}
 	}
 	return claim
 }

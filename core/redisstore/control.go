@@ -6,13 +6,14 @@ import (
 	"context"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Replay makes dead tasks live again; see [store.Operator].
 func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effect, error) {
-	calls := make([]call, len(tasks))
+	calls := make([]call.Call, len(tasks))
 	for i := range tasks {
 		t, activity, counts := &tasks[i], "", ""
 		if t.Bound || t.Recurs {
@@ -22,7 +23,7 @@ func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effec
 		if t.Activity {
 			activity = "1"
 		}
-		calls[i] = call{script: &s.db.scripts.Replay, partition: s.db.partitionOf(t.Agent), args: []any{
+		calls[i] = call.Call{Script: &s.db.Scripts.Replay, Partition: s.db.PartitionOf(t.Agent), Args: []any{
 			s.config.Retention.Milliseconds(), s.few, layout.Encode(t.Agent), t.ID, layout.Record(t.Level, t.ID, t.Kind, t.Key, t.Body), layout.GroupKey(t.Agent, t.Group),
 			layout.StoredState(t.State), activity, counts,
 		}}
@@ -56,7 +57,7 @@ const (
 
 // RunNow makes waiting tasks due now; see [store.Operator].
 func (s *Store) RunNow(ctx context.Context, tasks []store.RunNow) ([]store.Effect, error) {
-	calls := make([]call, len(tasks))
+	calls := make([]call.Call, len(tasks))
 	for i, t := range tasks {
 		queue := ""
 		if t.Queue {
@@ -69,7 +70,7 @@ func (s *Store) RunNow(ctx context.Context, tasks []store.RunNow) ([]store.Effec
 
 // Cancel ends tasks as cancelled; see [store.Operator].
 func (s *Store) Cancel(ctx context.Context, tasks []store.Cancellation) ([]store.Effect, error) {
-	calls := make([]call, len(tasks))
+	calls := make([]call.Call, len(tasks))
 	for i, t := range tasks {
 		calls[i] = s.order(orderCancel, t.Agent, t.ID, t.Group, t.Version, t.Record, t.Order)
 	}
@@ -78,7 +79,7 @@ func (s *Store) Cancel(ctx context.Context, tasks []store.Cancellation) ([]store
 
 // Delete forgets tasks; see [store.Operator].
 func (s *Store) Delete(ctx context.Context, tasks []store.Deletion) ([]store.Effect, error) {
-	calls := make([]call, len(tasks))
+	calls := make([]call.Call, len(tasks))
 	for i, t := range tasks {
 		calls[i] = s.order(orderDelete, t.Agent, t.ID, t.Group, "", nil, nil)
 	}
@@ -88,8 +89,8 @@ func (s *Store) Delete(ctx context.Context, tasks []store.Deletion) ([]store.Eff
 // order is the call that gives an order for one task. how is the version to cancel, or whether to queue a run.
 // All three have the same arguments, so that the script unpacks them once; those
 // that an order does not need are empty.
-func (s *Store) order(name, agent, id, group, how string, rec, note []byte) call {
-	return call{script: &s.db.scripts.Order, partition: s.db.partitionOf(agent), args: []any{
+func (s *Store) order(name, agent, id, group, how string, rec, note []byte) call.Call {
+	return call.Call{Script: &s.db.Scripts.Order, Partition: s.db.PartitionOf(agent), Args: []any{
 		name, layout.Encode(agent), id, layout.GroupKey(agent, group), s.config.Retention.Milliseconds(), s.config.kept(), how, rec, note,
 	}}
 }
@@ -97,8 +98,8 @@ func (s *Store) order(name, agent, id, group, how string, rec, note []byte) call
 // effects carries out calls, and returns what each did. parse gets the rest of an answer, after the time.
 // One malformed reply fails the whole call, although Redis has carried out the commands: the caller
 // learns that the outcome is unknown, not that nothing happened.
-func (s *Store) effects(ctx context.Context, calls []call, parse func(reply []any) (store.Effect, error)) ([]store.Effect, error) {
-	replies, err := s.db.eval(ctx, verbControl, calls)
+func (s *Store) effects(ctx context.Context, calls []call.Call, parse func(reply []any) (store.Effect, error)) ([]store.Effect, error) {
+	replies, err := s.db.Eval(ctx, call.VerbControl, calls)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func (s *Store) effects(ctx context.Context, calls []call, parse func(reply []an
 			out[i], err = parse(reply)
 		}
 		if err != nil {
-			return nil, wrap(verbControl, err)
+			return nil, call.Wrap(call.VerbControl, err)
 		}
 	}
 	return out, nil
@@ -167,18 +168,18 @@ func (s *Store) Unhold(ctx context.Context, targets []store.Target) ([]store.Eff
 // The effect of a target is that of the last partition in which the hold changed something: a hold on a
 // kind has changed even if one partition alone had none of it before.
 func (s *Store) inScopes(ctx context.Context, n int, ask func(i int) (store.Target, []any)) ([]store.Effect, error) {
-	var calls []call
+	var calls []call.Call
 	var of []int // the target of each call
 	for i := range n {
 		target, args := ask(i)
 		// All partitions, unless the target names its agent.
-		first, last := 0, len(s.db.parts)-1
+		first, last := 0, len(s.db.Parts)-1
 		if target.Agent != "" {
-			first = s.db.partitionOf(target.Agent)
+			first = s.db.PartitionOf(target.Agent)
 			last = first
 		}
 		for p := first; p <= last; p++ {
-			calls, of = append(calls, call{script: &s.db.scripts.Hold, partition: p, args: args}), append(of, i)
+			calls, of = append(calls, call.Call{Script: &s.db.Scripts.Hold, Partition: p, Args: args}), append(of, i)
 		}
 	}
 	done, err := s.effects(ctx, calls, parseEffect)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 )
 
@@ -37,8 +38,8 @@ func (m *mover) homes(scope string) []string {
 	if agent, of := heldAgent(scope); of {
 		return []string{m.home(agent)}
 	}
-	all := make([]string, len(m.copies.db.parts))
-	for i, p := range m.copies.db.parts {
+	all := make([]string, len(m.copies.db.Parts))
+	for i, p := range m.copies.db.Parts {
 		all[i] = p.Base
 	}
 	return all
@@ -124,7 +125,7 @@ func (m *mover) writeShared(ctx context.Context) error {
 // it looks for them.
 func (m *mover) copyGroups(ctx context.Context) error {
 	return m.scan(ctx, func(found map[string][]string) error {
-		for _, p := range m.old.db.parts {
+		for _, p := range m.old.db.Parts {
 			streams, err := m.groupsAmong(p, found[p.Base])
 			if err != nil {
 				return err
@@ -156,7 +157,7 @@ func (m *mover) groupsAmong(p layout.Partition, names []string) ([]*stream, erro
 
 // keepTTL gives the copies of groups the time to live that these have.
 func (m *mover) keepTTL(ctx context.Context, p layout.Partition, names []string) error {
-	pipe, left := m.old.db.client.Pipeline(), map[string]*redis.Cmd{}
+	pipe, left := m.old.db.Client.Pipeline(), map[string]*redis.Cmd{}
 	for _, name := range names {
 		if group, is := strings.CutPrefix(name, "group:"); is {
 			left[m.home(agentOf(group))+name] = pipe.Do(ctx, "PTTL", p.Key(name))
@@ -166,13 +167,13 @@ func (m *mover) keepTTL(ctx context.Context, p layout.Partition, names []string)
 		return nil
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return wrap(verbRepartition, err)
+		return call.Wrap(verbRepartition, err)
 	}
 	b := batch{}
 	for key, ttl := range left {
 		switch ms, err := ttl.Int64(); {
 		case err != nil:
-			return wrap(verbRepartition, err)
+			return call.Wrap(verbRepartition, err)
 		case ms == -1: // for ever
 		default: // one that has ended meanwhile takes its copy along
 			b.add("PEXPIRE", key, max(ms, 1))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -50,7 +51,7 @@ func (st *stream) ask() []any {
 func (st *stream) take(answer *redis.Cmd, b batch) (bool, error) {
 	reply, err := answer.Slice()
 	if err != nil {
-		return false, wrap(verbRepartition, err)
+		return false, call.Wrap(verbRepartition, err)
 	}
 	n := 0
 	switch st.form {
@@ -74,7 +75,7 @@ func (st *stream) take(answer *redis.Cmd, b batch) (bool, error) {
 // takeFields handles a page of a hash, and sets how many entries the next one is to have.
 func (st *stream) takeFields(reply []any, b batch) (bool, error) {
 	if len(reply) != 2 {
-		return false, wrap(verbRepartition, layout.ErrMalformed)
+		return false, call.Wrap(verbRepartition, layout.ErrMalformed)
 	}
 	fields, _ := reply[1].([]any)
 	size := 0
@@ -103,12 +104,12 @@ func (s *Store) write(ctx context.Context, b batch) error {
 	if len(b) == 0 {
 		return nil
 	}
-	pipe := s.db.client.Pipeline()
+	pipe := s.db.Client.Pipeline()
 	for at, args := range b {
 		pipe.Do(ctx, append([]any{at[0], at[1]}, args...)...)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return wrap(verbRepartition, err)
+		return call.Wrap(verbRepartition, err)
 	}
 	return nil
 }
@@ -133,13 +134,13 @@ func (m *mover) pour(ctx context.Context, streams ...*stream) error {
 
 // pages reads a page of each stream and writes what they make. It returns those that have more.
 func (m *mover) pages(ctx context.Context, some []*stream) ([]*stream, error) {
-	pipe := m.old.db.client.Pipeline()
+	pipe := m.old.db.Client.Pipeline()
 	pages := make([]*redis.Cmd, len(some))
 	for i, st := range some {
 		pages[i] = pipe.Do(ctx, st.ask()...)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, wrap(verbRepartition, err)
+		return nil, call.Wrap(verbRepartition, err)
 	}
 	b, rest := batch{}, []*stream(nil)
 	for i, st := range some {
@@ -160,7 +161,7 @@ func (m *mover) home(name string) string {
 	if err != nil {
 		agent = name // not ours: the audit of the copy reports it
 	}
-	return m.copies.db.parts[store.PartitionOf(agent, len(m.copies.db.parts))].Base
+	return m.copies.db.Parts[store.PartitionOf(agent, len(m.copies.db.Parts))].Base
 }
 
 // agentOf is the agent in front of an id, as most keys name a task; '@' may be in front of it.
@@ -221,7 +222,7 @@ func (m *mover) ofBudgets(p layout.Partition) []*stream {
 // disagree on a hold of all of them, its own is the one that is shown.
 func (m *mover) copyPartitions(ctx context.Context) error {
 	m.holds, m.parked = map[string]string{}, map[string]map[string]int64{}
-	for _, p := range slices.Backward(m.old.db.parts) {
+	for _, p := range slices.Backward(m.old.db.Parts) {
 		m.bays = map[string]bool{}
 		if err := m.pour(ctx, slices.Concat(m.ofAgents(p), m.ofHolds(p), m.ofBudgets(p))...); err != nil {
 			return err
@@ -238,8 +239,8 @@ func (m *mover) copyPartitions(ctx context.Context) error {
 
 // first copies a key of the first partition that belongs to no agent.
 func (m *mover) first(form byte, name string) *stream {
-	to, command := m.copies.db.parts[0].Base+name, map[byte]string{'h': "HSET", 'z': "ZADD"}[form]
-	st := &stream{form: form, key: m.old.db.parts[0].Key(name)}
+	to, command := m.copies.db.Parts[0].Base+name, map[byte]string{'h': "HSET", 'z': "ZADD"}[form]
+	st := &stream{form: form, key: m.old.db.Parts[0].Key(name)}
 	st.each = func(b batch, entry, value string) {
 		if form == 'z' {
 			entry, value = value, entry

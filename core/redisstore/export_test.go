@@ -39,16 +39,16 @@ func OpenAt(ctx context.Context, config Config, strict, still bool) (s *Store, s
 	if err != nil || !still {
 		return s, nil, err
 	}
-	if s.db.cluster != nil {
-		s.db.cluster.longest = time.Minute // a machine that is busy with other tests is not a node that has failed
+	if s.db.Cluster != nil {
+		s.db.Cluster.Longest = time.Minute // a machine that is busy with other tests is not a node that has failed
 	}
-	s.swept = make([]atomic.Pointer[sweep], len(s.db.parts))
+	s.swept = make([]atomic.Pointer[sweep], len(s.db.Parts))
 	for i := range s.swept {
 		s.swept[i].Store(&sweep{next: time.Now().Add(time.Hour)}) // sweeps are paced by the machine's clock
 	}
 	return s, func(now time.Time) error {
-		pipe := s.db.client.Pipeline()
-		for _, p := range s.db.parts {
+		pipe := s.db.Client.Pipeline()
+		for _, p := range s.db.Parts {
 			pipe.Set(ctx, p.Key("time"), now.UnixMilli(), 0)
 		}
 		_, err := pipe.Exec(ctx)
@@ -115,7 +115,7 @@ func Part(name string) string {
 }
 
 // AddHook sees all commands of a store.
-func (s *Store) AddHook(h redis.Hook) { s.db.client.AddHook(h) }
+func (s *Store) AddHook(h redis.Hook) { s.db.Client.AddHook(h) }
 
 // SubmitEach stores tasks as if each were a call of its own, that was joined with the others; it returns how each went.
 func (s *Store) SubmitEach(ctx context.Context, tasks []store.Submission) ([]store.Submitted, []error, error) {
@@ -131,7 +131,7 @@ func (s *Store) SubmitEach(ctx context.Context, tasks []store.Submission) ([]sto
 }
 
 // Hear has a process believe that somebody listens.
-func (s *Store) Hear() { s.db.listened.Store(1) }
+func (s *Store) Hear() { s.db.Listened.Store(1) }
 
 // Few is how many tasks of an agent are in the agenda; one, as with layout 1, or what layout 2 has.
 func (s *Store) Few(n int) { s.few = n }
@@ -154,7 +154,7 @@ func Tags(n int) []string {
 
 // ClientRetries is how often the client repeats a command by itself.
 func (s *Store) ClientRetries() int {
-	c, ok := s.db.client.(*redis.Client)
+	c, ok := s.db.Client.(*redis.Client)
 	if !ok {
 		panic("not a client of one server")
 	}
@@ -172,7 +172,7 @@ func RepartitionWith(ctx context.Context, config Config, r Repartitioning, hook 
 		return Repartitioned{}, err
 	}
 	defer func() { _ = s.Close() }()
-	s.db.client.AddHook(hook)
+	s.db.Client.AddHook(hook)
 	return s.repartition(ctx, r)
 }
 

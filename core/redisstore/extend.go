@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -17,17 +18,17 @@ import (
 // answer have an Err of their own, as the others' runs continue.
 func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.Extended, error) {
 	calls, order := s.extendCalls(leases)
-	replies, errs := s.db.evalAll(ctx, verbExtend, calls)
+	replies, errs := s.db.EvalAll(ctx, call.VerbExtend, calls)
 	out := make([]store.Extended, len(leases))
 	failed := 0
 	for c, reply := range replies {
 		why := errs[c]
 		parse := parseExtended
-		if calls[c].script == &s.db.scripts.Back {
+		if calls[c].Script == &s.db.Scripts.Back {
 			parse = parseBack
 		}
-		if reply != nil && !parse(out, reply, order[c], calls[c].partition) {
-			reply, why = nil, wrap(verbExtend, layout.ErrMalformed)
+		if reply != nil && !parse(out, reply, order[c], calls[c].Partition) {
+			reply, why = nil, call.Wrap(call.VerbExtend, layout.ErrMalformed)
 		}
 		if reply != nil {
 			continue
@@ -51,7 +52,7 @@ type charged struct{ lease, index int }
 // charge charges what runs have used so far whose leases were extended. A lease whose runs could not be charged has that as its Err: sent again,
 // nothing is charged twice.
 func charge(ctx context.Context, s *Store, leases []store.Extension, out []store.Extended) {
-	var calls []call
+	var calls []call.Call
 	var runs [][]charged
 	for i := range leases {
 		var args []any
@@ -64,13 +65,13 @@ func charge(ctx context.Context, s *Store, leases []store.Extension, out []store
 			}
 		}
 		if len(args) > 0 {
-			calls, runs = append(calls, call{script: &s.db.scripts.Charge, partition: leases[i].Partition, args: args}), append(runs, of)
+			calls, runs = append(calls, call.Call{Script: &s.db.Scripts.Charge, Partition: leases[i].Partition, Args: args}), append(runs, of)
 		}
 	}
 	if len(calls) == 0 {
 		return
 	}
-	replies, errs := s.db.evalAll(ctx, verbExtend, calls)
+	replies, errs := s.db.EvalAll(ctx, call.VerbExtend, calls)
 	for c, reply := range replies {
 		e := &out[runs[c][0].lease]
 		if len(reply) == 3 {
@@ -79,7 +80,7 @@ func charge(ctx context.Context, s *Store, leases []store.Extension, out []store
 		}
 		why := errs[c]
 		if why == nil {
-			why = wrap(verbExtend, layout.ErrMalformed)
+			why = call.Wrap(call.VerbExtend, layout.ErrMalformed)
 		}
 		*e = store.Extended{Err: why}
 	}
@@ -103,21 +104,21 @@ func parseCharged(e *store.Extended, reply []any, runs []charged) {
 
 // extendCalls are one call for the leases of each partition, and one for each lease whose runs are taken back; and the places of the leases
 // of each call, so that answers find their way back.
-func (s *Store) extendCalls(leases []store.Extension) (calls []call, order [][]int) {
-	members := make([][]int, len(s.db.parts))
+func (s *Store) extendCalls(leases []store.Extension) (calls []call.Call, order [][]int) {
+	members := make([][]int, len(s.db.Parts))
 	for i := range leases {
 		p := leases[i].Partition
 		if len(leases[i].Back) == 0 {
 			members[p] = append(members[p], i)
 			continue
 		}
-		calls = append(calls, call{script: &s.db.scripts.Back, partition: p, args: backArgs(&leases[i])})
+		calls = append(calls, call.Call{Script: &s.db.Scripts.Back, Partition: p, Args: backArgs(&leases[i])})
 		order = append(order, []int{i})
 	}
 	for p, is := range members {
 		if len(is) > 0 {
 			// In the order of partitions, which makes calls the same for the same leases.
-			calls = append(calls, call{script: &s.db.scripts.Extend, partition: p, args: extendArgs(leases, is)})
+			calls = append(calls, call.Call{Script: &s.db.Scripts.Extend, Partition: p, Args: extendArgs(leases, is)})
 			order = append(order, is)
 		}
 	}

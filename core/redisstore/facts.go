@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -22,17 +23,17 @@ type Facts = store.Facts
 // Facts asks every server that has tasks, or may have once a master is lost. A server that does not answer is left out; the first
 // error is returned if none answers.
 func (s *Store) Facts(ctx context.Context) ([]Facts, error) {
-	if s.db.cluster == nil {
-		f, err := factsOf(ctx, s.db.client, s.name)
+	if s.db.Cluster == nil {
+		f, err := factsOf(ctx, s.db.Client, s.name)
 		if err != nil {
-			return nil, wrap(verbLook, err)
+			return nil, call.Wrap(call.VerbLook, err)
 		}
 		return []Facts{f}, nil
 	}
 	var mu sync.Mutex
 	var all []Facts
 	var first error
-	err := s.db.cluster.client.ForEachShard(ctx, func(ctx context.Context, node *redis.Client) error {
+	err := s.db.Cluster.Client.ForEachShard(ctx, func(ctx context.Context, node *redis.Client) error {
 		f, err := factsOf(ctx, node, node.Options().Addr)
 		mu.Lock()
 		defer mu.Unlock()
@@ -50,7 +51,7 @@ func (s *Store) Facts(ctx context.Context) ([]Facts, error) {
 	if err == nil {
 		err = first
 	}
-	return nil, wrap(verbLook, err)
+	return nil, call.Wrap(call.VerbLook, err)
 }
 
 // factsOf asks one server.

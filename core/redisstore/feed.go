@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -27,7 +28,7 @@ type feed struct {
 }
 
 // Listened reports whether an answer has shown that there are subscribers; see [store.Feed].
-func (s *Store) Listened() bool { return s.db.listened.Load() == 1 }
+func (s *Store) Listened() bool { return s.db.Listened.Load() == 1 }
 
 // Publish keeps events in partition 0, which every layout has; see [store.Feed].
 func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, error) {
@@ -36,15 +37,15 @@ func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, e
 	for i, e := range events {
 		args[1+i] = e
 	}
-	replies, err := s.db.eval(ctx, "publish", []call{{script: &s.db.scripts.Publish, args: args}})
+	replies, err := s.db.Eval(ctx, "publish", []call.Call{{Script: &s.db.Scripts.Publish, Args: args}})
 	if err != nil {
 		return false, err
 	}
 	if len(replies[0]) != 2 {
-		return false, wrap("publish", layout.ErrMalformed)
+		return false, call.Wrap("publish", layout.ErrMalformed)
 	}
 	listened := layout.Number(replies[0][1])
-	s.db.listened.Store(listened)
+	s.db.Listened.Store(listened)
 	return listened == 1, nil
 }
 
@@ -55,19 +56,19 @@ func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, err
 		return store.FeedPage{}, err
 	}
 	begun := time.Now().UnixMilli() //nolint:forbidigo // how long ago this process has said that somebody listens
-	calls := make([]call, 1, len(s.db.parts))
+	calls := make([]call.Call, 1, len(s.db.Parts))
 	due := begun-s.feed.said.Load() > f.For.Milliseconds()/4
 	// The answer is of partition 0. In the others it lasts longer than there: while events are taken, each process may learn so.
-	for p := range s.db.parts {
-		c := call{script: &s.db.scripts.Follow, partition: p, args: []any{f.For.Milliseconds(), store.FeedKeptFor.Milliseconds(), after, f.Limit}}
+	for p := range s.db.Parts {
+		c := call.Call{Script: &s.db.Scripts.Follow, Partition: p, Args: []any{f.For.Milliseconds(), store.FeedKeptFor.Milliseconds(), after, f.Limit}}
 		if p == 0 {
 			calls[0] = c
 		} else if due {
-			c.args = []any{2 * f.For.Milliseconds(), 1, "", 0}
+			c.Args = []any{2 * f.For.Milliseconds(), 1, "", 0}
 			calls = append(calls, c)
 		}
 	}
-	replies, errs := s.db.evalAll(ctx, "follow", calls)
+	replies, errs := s.db.EvalAll(ctx, "follow", calls)
 	if errs[0] != nil {
 		return store.FeedPage{}, lacking(errs[0])
 	}
@@ -81,13 +82,13 @@ func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, err
 func (s *Store) FeedSecret(ctx context.Context) ([]byte, error) {
 	secret := make([]byte, store.FeedSecretLen)
 	_, _ = rand.Read(secret) // it never fails
-	key := s.db.parts[0].Key("seal")
-	if err := s.db.client.Do(ctx, "SET", key, secret, "NX").Err(); err != nil && !errors.Is(err, redis.Nil) {
-		return nil, lacking(wrap("follow", err))
+	key := s.db.Parts[0].Key("seal")
+	if err := s.db.Client.Do(ctx, "SET", key, secret, "NX").Err(); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, lacking(call.Wrap("follow", err))
 	}
-	kept, err := s.db.client.Do(ctx, "GET", key).Text()
+	kept, err := s.db.Client.Do(ctx, "GET", key).Text()
 	if err != nil {
-		return nil, lacking(wrap("follow", err))
+		return nil, lacking(call.Wrap("follow", err))
 	}
 	return []byte(kept), nil
 }
@@ -103,11 +104,11 @@ func lacking(err error) error {
 // followed reads the answer of follow.lua.
 func followed(f store.Follow, reply []any) (store.FeedPage, error) {
 	if len(reply) < 3 || len(reply)%2 == 0 {
-		return store.FeedPage{}, wrap("follow", layout.ErrMalformed)
+		return store.FeedPage{}, call.Wrap("follow", layout.ErrMalformed)
 	}
 	epoch, err := strconv.ParseInt(layout.Text(reply[1]), 10, 64)
 	if err != nil {
-		return store.FeedPage{}, wrap("follow", layout.ErrMalformed)
+		return store.FeedPage{}, call.Wrap("follow", layout.ErrMalformed)
 	}
 	var entries []store.FeedItem
 	for i := 3; i < len(reply); i += 2 {
@@ -115,7 +116,7 @@ func followed(f store.Follow, reply []any) (store.FeedPage, error) {
 	}
 	page, err := store.NewFeedPage(f, epoch, layout.Text(reply[2]), entries)
 	if err != nil {
-		return page, wrap("follow", layout.ErrMalformed)
+		return page, call.Wrap("follow", layout.ErrMalformed)
 	}
 	return page, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -25,11 +26,11 @@ const (
 // them, and as much of it is read as the page takes.
 func (s *Store) Find(ctx context.Context, q store.Find) (store.Page, error) {
 	q.Limit = max(q.Limit, 1)
-	at, ok := parseFindMark(q.After, len(s.db.parts))
+	at, ok := parseFindMark(q.After, len(s.db.Parts))
 	if !ok {
 		return store.Page{}, errCursor
 	}
-	f := &finding{s: s, q: q, at: at, room: store.PageBytes, lines: make([]findLine, len(s.db.parts))}
+	f := &finding{s: s, q: q, at: at, room: store.PageBytes, lines: make([]findLine, len(s.db.Parts))}
 	ask := f.ask
 	if q.Place == store.PlaceAwaiting {
 		ask = f.askAwaiting
@@ -99,20 +100,20 @@ type finding struct {
 
 // ask has each partition find what comes next in it.
 func (f *finding) ask(ctx context.Context) error {
-	calls := make([]call, len(f.s.db.parts))
+	calls := make([]call.Call, len(f.s.db.Parts))
 	for i := range calls {
 		from, ties, member, again := f.begin(i)
-		calls[i] = call{script: &f.s.db.scripts.Find, partition: i, args: []any{
+		calls[i] = call.Call{Script: &f.s.db.Scripts.Find, Partition: i, Args: []any{
 			string(f.q.Place), from, ties, member, int64(f.q.Since), min(f.q.Limit, mostFound), again,
 		}}
 	}
-	replies, err := f.s.db.eval(ctx, "read", calls)
+	replies, err := f.s.db.Eval(ctx, "read", calls)
 	if err != nil {
 		return err
 	}
 	for i, reply := range replies {
 		if f.lines[i], err = f.parse(i, reply); err != nil {
-			return wrap("read", err)
+			return call.Wrap("read", err)
 		}
 		f.page.Now = max(f.page.Now, store.Millis(layout.Number(reply[0])))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -72,11 +73,11 @@ func (f *finding) open() bool {
 // read reads the first of some tasks, of so many agents at once, and returns how many these are.
 func (f *finding) read(ctx context.Context, all []found) (int, error) {
 	ids, agents, n := f.first(all)
-	calls := make([]call, len(agents))
+	calls := make([]call.Call, len(agents))
 	for i, agent := range agents {
 		calls[i] = f.s.readCall(agent, ids[agent], reading{claimed: true, room: max(f.room, 0), first: true})
 	}
-	replies, err := f.s.db.eval(ctx, "read", calls)
+	replies, err := f.s.db.Eval(ctx, "read", calls)
 	if err != nil {
 		return 0, err
 	}
@@ -84,7 +85,7 @@ func (f *finding) read(ctx context.Context, all []found) (int, error) {
 	for i, agent := range agents {
 		tasks, _, err := parseRead(agent, ids[agent], replies[i], false)
 		if err != nil {
-			return 0, wrap("read", err)
+			return 0, call.Wrap("read", err)
 		}
 		for k := range tasks {
 			stored[[2]string{agent, tasks[k].ID}] = &tasks[k]
@@ -179,7 +180,7 @@ type awaiter struct {
 // askAwaiting finds what the page may have: partition by partition, in each as a scan goes, and of one step of it by name. The inner part of a mark
 // is where the step begins. Steps are those of one round trip: no page looks at more.
 func (f *finding) askAwaiting(ctx context.Context) error {
-	ctx, cancel := f.s.db.patience(ctx, "read")
+	ctx, cancel := f.s.db.Patience(ctx, "read")
 	defer cancel()
 	at := cmp.Or(f.at, &findMark{member: behindAll, inner: "0"})
 	if _, err := strconv.ParseUint(at.inner, 10, 64); err != nil {
@@ -187,16 +188,16 @@ func (f *finding) askAwaiting(ctx context.Context) error {
 	}
 	now, err := f.s.time(ctx)
 	if err != nil {
-		return wrap("read", err)
+		return call.Wrap("read", err)
 	}
 	f.page.Now = now
 	steps, err := f.scan(ctx, at)
 	if err != nil {
-		return wrap("read", err)
+		return call.Wrap("read", err)
 	}
 	all, line, err := f.gather(steps, at)
 	if err != nil {
-		return wrap("read", err)
+		return call.Wrap("read", err)
 	}
 	for i := range f.lines {
 		f.lines[i].over = true
@@ -240,15 +241,15 @@ type scanStep struct {
 
 // scan makes a step in each partition from that of the mark on.
 func (f *finding) scan(ctx context.Context, at *findMark) ([]scanStep, error) {
-	pipe := f.s.db.client.Pipeline()
-	steps := make([]scanStep, len(f.s.db.parts)-at.partition)
+	pipe := f.s.db.Client.Pipeline()
+	steps := make([]scanStep, len(f.s.db.Parts)-at.partition)
 	for i := range steps {
 		steps[i].from = "0"
 		if i == 0 {
 			steps[i].from = at.inner
 		}
 		cursor, _ := strconv.ParseUint(steps[i].from, 10, 64) // it was read before
-		steps[i].cmd = pipe.HScan(ctx, f.s.db.parts[at.partition+i].Key("awaits"), cursor, "", mostFound)
+		steps[i].cmd = pipe.HScan(ctx, f.s.db.Parts[at.partition+i].Key("awaits"), cursor, "", mostFound)
 	}
 	_, err := pipe.Exec(ctx)
 	return steps, err
@@ -281,14 +282,14 @@ func (f *finding) untold(ctx context.Context, all []awaiter) ([]found, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
-	pipe := f.s.db.client.Pipeline()
+	pipe := f.s.db.Client.Pipeline()
 	marks := make([]*redis.StringCmd, len(all))
 	for i := range all {
 		w := &all[i]
-		marks[i] = pipe.HGet(ctx, f.s.db.parts[w.mark.partition].Key("awaits:"+layout.Encode(w.agent)+":"+w.key), w.id)
+		marks[i] = pipe.HGet(ctx, f.s.db.Parts[w.mark.partition].Key("awaits:"+layout.Encode(w.agent)+":"+w.key), w.id)
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return nil, wrap("read", err)
+		return nil, call.Wrap("read", err)
 	}
 	var out []found
 	for i := range all {

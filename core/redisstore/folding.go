@@ -12,19 +12,20 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // counters are those of each partition.
 func (s *Store) counters(ctx context.Context) ([]map[string]string, error) {
-	pipe := s.db.client.Pipeline()
-	asked := make([]*redis.Cmd, len(s.db.parts))
-	for i, p := range s.db.parts {
+	pipe := s.db.Client.Pipeline()
+	asked := make([]*redis.Cmd, len(s.db.Parts))
+	for i, p := range s.db.Parts {
 		asked[i] = pipe.Do(ctx, "HGETALL", p.Key("counters"))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, wrap(verbRepartition, err)
+		return nil, call.Wrap(verbRepartition, err)
 	}
 	all := make([]map[string]string, len(asked))
 	for i, a := range asked {
@@ -53,12 +54,12 @@ func folded(counters []map[string]string) map[string]int64 {
 // fold writes the sums into the copies. The clock of every copy is the highest of all, so that fences keep growing, and holds begin
 // later than the orders before them.
 func (m *mover) fold(ctx context.Context, counters []map[string]string, st *store.Stats) error {
-	b, first := batch{}, m.copies.db.parts[0]
+	b, first := batch{}, m.copies.db.Parts[0]
 	sums := folded(counters)
 	for name, n := range sums {
 		b.add("HSET", first.Key("counters"), name, n)
 	}
-	for _, p := range m.copies.db.parts {
+	for _, p := range m.copies.db.Parts {
 		b.add("HSET", p.Key("counters"), "clock", sums["clock"], "ordered", sums["ordered"])
 	}
 	for i := range st.Kinds {
@@ -111,11 +112,11 @@ func (s *Store) count(ctx context.Context) (counted, error) {
 		return counted{}, err
 	}
 	var moved counted
-	for i, p := range s.db.parts {
+	for i, p := range s.db.Parts {
 		moved.Tasks += layout.Int(counters[i]["live"])
-		agents, err := s.db.client.Do(ctx, "HLEN", p.Key("agents")).Int64()
+		agents, err := s.db.Client.Do(ctx, "HLEN", p.Key("agents")).Int64()
 		if err != nil {
-			return counted{}, wrap(verbRepartition, err)
+			return counted{}, call.Wrap(verbRepartition, err)
 		}
 		moved.Agents += agents
 		if err := s.countRecords(ctx, p, &moved); err != nil {
@@ -138,16 +139,16 @@ func (s *Store) countRecords(ctx context.Context, p layout.Partition, moved *cou
 		lists = append(lists, pipe.Do(ctx, "LLEN", p.Key("ends:"+agent)), pipe.Do(ctx, "LLEN", p.Key("dead:"+agent)))
 	}}
 	for last := false; !last; {
-		pipe, records, lists = s.db.client.Pipeline(), nil, nil
+		pipe, records, lists = s.db.Client.Pipeline(), nil, nil
 		var err error
-		if last, err = st.take(s.db.client.Do(ctx, st.ask()...), nil); err != nil {
+		if last, err = st.take(s.db.Client.Do(ctx, st.ask()...), nil); err != nil {
 			return err
 		}
 		if len(records) == 0 {
 			continue
 		}
 		if _, err := pipe.Exec(ctx); err != nil {
-			return wrap(verbRepartition, err)
+			return call.Wrap(verbRepartition, err)
 		}
 		moved.Records += total(records)
 		moved.listed += total(lists)

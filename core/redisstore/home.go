@@ -15,7 +15,7 @@ import (
 // linesAtHome puts the homes' state into the lines of a reply of read.lua: how much of a bucket is in use, and when there is room, is known there
 // alone. A home that is away leaves them unchanged.
 func (s *Store) linesAtHome(ctx context.Context, reply []any) {
-	if len(s.db.parts) == 1 {
+	if len(s.db.Parts) == 1 {
 		return
 	}
 	for i := readFields; i < len(reply); i += readFields {
@@ -27,7 +27,7 @@ func (s *Store) linesAtHome(ctx context.Context, reply []any) {
 		if !strings.HasSuffix(layout.Text(line[1]), spans) && !spanningBudget(bucket, layout.Text(line[1])) {
 			continue
 		}
-		pipe, p := s.db.client.Pipeline(), s.db.parts[s.db.partitionOf(bucket)]
+		pipe, p := s.db.Client.Pipeline(), s.db.Parts[s.db.PartitionOf(bucket)]
 		for _, what := range []string{"HGET flight", "HGET learned", "HGET spent", "ZSCORE rates", "ZSCORE periods"} {
 			command, key, _ := strings.Cut(what, " ")
 			pipe.Do(ctx, command, p.Key(key), atHome+bucket)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -80,7 +81,7 @@ const (
 
 // isSpanning reports whether tasks that are counted together may be in several partitions.
 func (s *Store) isSpanning(t *store.LimitTarget) bool {
-	return len(s.db.parts) > 1 && !t.OfOneAgent()
+	return len(s.db.Parts) > 1 && !t.OfOneAgent()
 }
 
 // parseLimit reads a limit.
@@ -126,7 +127,7 @@ type bound struct{ name, text string }
 func (s *Store) bound(ctx context.Context, changes []bound) ([]store.Effect, error) {
 	out := make([]store.Effect, len(changes))
 	for i, c := range changes {
-		for p := range s.db.parts {
+		for p := range s.db.Parts {
 			changed, err := s.limit(ctx, p, c)
 			if err != nil {
 				return nil, err
@@ -142,14 +143,14 @@ func (s *Store) bound(ctx context.Context, changes []bound) ([]store.Effect, err
 // limit changes one limit in a partition, and goes through the lines behind it, page by page.
 func (s *Store) limit(ctx context.Context, partition int, c bound) (changed bool, err error) {
 	for cursor := "0"; ; {
-		replies, err := s.db.eval(ctx, verbControl, []call{{script: &s.db.scripts.Limit, partition: partition, args: []any{
+		replies, err := s.db.Eval(ctx, call.VerbControl, []call.Call{{Script: &s.db.Scripts.Limit, Partition: partition, Args: []any{
 			c.name, c.text, cursor, store.MostLimits,
 		}}})
 		if err != nil {
 			return changed, err
 		}
 		if len(replies[0]) != 3 {
-			return changed, wrap(verbControl, layout.ErrMalformed)
+			return changed, call.Wrap(call.VerbControl, layout.ErrMalformed)
 		}
 		code := layout.Number(replies[0][1])
 		if code < 0 {
@@ -167,16 +168,16 @@ const mostCounted = 1000
 
 // Limits are the limits in force; see [store.Bounds].
 func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
-	pipe := s.db.client.Pipeline()
-	limits := pipe.Do(ctx, "HGETALL", s.db.parts[0].Key("limits"))
+	pipe := s.db.Client.Pipeline()
+	limits := pipe.Do(ctx, "HGETALL", s.db.Parts[0].Key("limits"))
 	scans := map[string][]*redis.ScanCmd{}
-	for _, p := range s.db.parts {
+	for _, p := range s.db.Parts {
 		for _, name := range []string{"flight", "lines", "learned"} {
 			scans[name] = append(scans[name], pipe.HScan(ctx, p.Key(name), 0, "", mostCounted))
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, wrap("read", err)
+		return nil, call.Wrap("read", err)
 	}
 	running, waiting := countsOf(scanned(scans["flight"])), countsOf(scanned(scans["lines"]))
 	var out []store.LimitUse
@@ -186,7 +187,7 @@ func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
 		}
 		l, err := parseLimit(name, text)
 		if err != nil {
-			return nil, wrap("read", layout.ErrMalformed)
+			return nil, call.Wrap("read", layout.ErrMalformed)
 		}
 		use := store.LimitUse{Limit: l, Running: running[name], Waiting: waiting[name]}
 		if l.Adaptive {

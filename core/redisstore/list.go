@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -88,7 +89,7 @@ func (w *walking) list(ctx context.Context) ([]listed, error) {
 	const head, fields = 3, 3
 	// A step lists what the page still lacks, and no more than is good for Redis.
 	most := max(min(w.q.Limit-len(w.page.Tasks), mostListed), 0)
-	replies, err := w.s.db.eval(ctx, "read", []call{{script: &w.s.db.scripts.List, partition: w.s.db.partitionOf(w.q.Agent), args: []any{
+	replies, err := w.s.db.Eval(ctx, "read", []call.Call{{Script: &w.s.db.Scripts.List, Partition: w.s.db.PartitionOf(w.q.Agent), Args: []any{
 		layout.Encode(w.q.Agent), w.s.config.Retention.Milliseconds(), "", most, wanted(w.q.Statuses), w.at,
 	}}})
 	if err != nil {
@@ -96,7 +97,7 @@ func (w *walking) list(ctx context.Context) ([]listed, error) {
 	}
 	reply := replies[0]
 	if len(reply) < head || len(reply)%fields != head%fields {
-		return nil, wrap("read", layout.ErrMalformed)
+		return nil, call.Wrap("read", layout.ErrMalformed)
 	}
 	w.page.Now = store.Millis(layout.Number(reply[0]))
 	// Set before the tasks are read: if they fit, this is where the next page begins.
@@ -112,7 +113,7 @@ func (w *walking) list(ctx context.Context) ([]listed, error) {
 // The counts are kept up to date by the scripts, so this costs the same
 // for a group of one and of a million.
 func (s *Store) Group(ctx context.Context, agent, group string) (store.GroupCounts, error) {
-	replies, err := s.db.eval(ctx, "read", []call{{script: &s.db.scripts.List, partition: s.db.partitionOf(agent), args: []any{
+	replies, err := s.db.Eval(ctx, "read", []call.Call{{Script: &s.db.Scripts.List, Partition: s.db.PartitionOf(agent), Args: []any{
 		// list.lua with a group and no limit counts and lists nothing.
 		layout.Encode(agent), s.config.Retention.Milliseconds(), layout.GroupKey(agent, group), 0, "", "",
 	}}})
@@ -120,7 +121,7 @@ func (s *Store) Group(ctx context.Context, agent, group string) (store.GroupCoun
 		return store.GroupCounts{}, err
 	}
 	if len(replies[0]) < 2 {
-		return store.GroupCounts{}, wrap("read", layout.ErrMalformed)
+		return store.GroupCounts{}, call.Wrap("read", layout.ErrMalformed)
 	}
 	counts, ok := replies[0][1].([]any)
 	// No such group: zero of everything, as for one whose tasks have been deleted.

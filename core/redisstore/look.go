@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -52,7 +53,7 @@ func (s *Store) nexts(ctx context.Context, requests []store.LookRequest, which [
 	if len(which) == 0 {
 		return
 	}
-	calls := make([]call, len(which))
+	calls := make([]call.Call, len(which))
 	for k, i := range which {
 		r := &requests[i]
 		args := make([]any, 0, 1+len(r.Kinds)+len(r.Agents))
@@ -63,9 +64,9 @@ func (s *Store) nexts(ctx context.Context, requests []store.LookRequest, which [
 		for _, agent := range r.Agents {
 			args = append(args, layout.Encode(agent))
 		}
-		calls[k] = call{script: &s.db.scripts.Next, partition: r.Partition, args: args}
+		calls[k] = call.Call{Script: &s.db.Scripts.Next, Partition: r.Partition, Args: args}
 	}
-	replies, errs := s.db.evalAll(ctx, verbLook, calls)
+	replies, errs := s.db.EvalAll(ctx, call.VerbLook, calls)
 	for k, i := range which {
 		out[i] = nextOf(requests[i].Partition, replies[k], errs[k])
 	}
@@ -79,7 +80,7 @@ func nextOf(partition int, reply []any, err error) store.Look {
 		return c
 	}
 	// It stays the answer unless everything below can be read.
-	c.Err = wrap(verbLook, layout.ErrMalformed)
+	c.Err = call.Wrap(call.VerbLook, layout.ErrMalformed)
 	if len(reply) != 4 {
 		return c
 	}
@@ -98,26 +99,26 @@ func nextOf(partition int, reply []any, err error) store.Look {
 // failed in a way that may pass. Such a hint may be out of date by the time it is used: it
 // decides whether to claim, never what is due.
 func (s *Store) hints(ctx context.Context, requests []store.LookRequest, which []int, out []store.Look) {
-	groups := s.db.byNode(ctx, len(which), func(k int) int { return requests[which[k]].Partition })
-	atOnce(len(groups), func(g int) {
-		mine := make([]int, len(groups[g].members))
-		for i, k := range groups[g].members {
+	groups := s.db.ByNode(ctx, len(which), func(k int) int { return requests[which[k]].Partition })
+	call.AtOnce(len(groups), func(g int) {
+		mine := make([]int, len(groups[g].Members))
+		for i, k := range groups[g].Members {
 			mine[i] = which[k]
 		}
-		s.hintsOf(ctx, groups[g].node, requests, mine, out)
+		s.hintsOf(ctx, groups[g].Node, requests, mine, out)
 	})
 }
 
 // hintsOf is hints for partitions of one node.
 func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, requests []store.LookRequest, which []int, out []store.Look) {
-	ctx, cancel := s.db.patience(ctx, verbLook)
+	ctx, cancel := s.db.Patience(ctx, call.VerbLook)
 	defer cancel()
 	// The same attempts and pauses as those of scripts: a look is as
 	// important as the claim that follows.
 	for attempt := 1; len(which) > 0; attempt++ {
 		keys := make([]string, len(which))
 		for k, i := range which {
-			keys[k] = s.db.parts[requests[i].Partition].Key("due")
+			keys[k] = s.db.Parts[requests[i].Partition].Key("due")
 		}
 		now, hints, errs := s.readDue(ctx, node, keys)
 		s.askForKinds(ctx, node, requests, which, hints, errs)
@@ -127,14 +128,14 @@ func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, request
 		var first error
 		for k, i := range which {
 			if errs[k] != nil {
-				out[i].Err = wrap(verbLook, errs[k])
+				out[i].Err = call.Wrap(call.VerbLook, errs[k])
 				failed, first = append(failed, i), cmp.Or(first, errs[k])
 				continue
 			}
 			out[i] = hint(requests[i], now, layout.Text(hints[k]))
 		}
-		s.db.cluster.learn(ctx, first)
-		if len(failed) == 0 || attempt == attempts || !passing(first) || !wait(ctx, attempt) {
+		s.db.Cluster.Learn(ctx, first)
+		if len(failed) == 0 || attempt == call.Attempts || !call.Passing(first) || !call.Wait(ctx, attempt) {
 			return
 		}
 		which = failed
@@ -149,7 +150,7 @@ func (s *Store) readDue(ctx context.Context, node redis.UniversalClient, keys []
 	pipe := node.Pipeline()
 	now := pipe.Do(ctx, "TIME")
 	// One server has all keys, in any slot, and one MGET reads them.
-	if s.db.cluster == nil {
+	if s.db.Cluster == nil {
 		args := make([]any, 0, 1+len(keys))
 		args = append(args, "MGET")
 		for _, key := range keys {
@@ -173,7 +174,7 @@ func (s *Store) readDue(ctx context.Context, node redis.UniversalClient, keys []
 	hints, errs := make([]any, len(keys)), make([]error, len(keys))
 	for i, get := range single {
 		if redis.HasErrorPrefix(get.Err(), "MOVED") || redis.HasErrorPrefix(get.Err(), "ASK") {
-			get = s.db.client.Do(ctx, "GET", keys[i])
+			get = s.db.Client.Do(ctx, "GET", keys[i])
 		}
 		// A missing key is no error: the partition has never had a task, and its hint is empty.
 		if get.Err() != redis.Nil { //nolint:errorlint // go-redis returns it unwrapped
@@ -198,7 +199,7 @@ func (s *Store) askForKinds(
 	asked := map[int]*redis.Cmd{}
 	for k, i := range which {
 		if errs[k] == nil && strings.HasSuffix(layout.Text(hints[k]), manyKinds) && len(requests[i].Kinds) > 0 {
-			args := []any{"HMGET", s.db.parts[requests[i].Partition].Key("parked")}
+			args := []any{"HMGET", s.db.Parts[requests[i].Partition].Key("parked")}
 			for _, kind := range requests[i].Kinds {
 				args = append(args, kind)
 			}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 )
 
@@ -71,7 +72,7 @@ func (s *Store) duringAMove(key string, m *moving, err error) error {
 		return fmt.Errorf("the prefix %q has layout version %q, but this binary reads versions %d to %d: use a binary of that version",
 			s.config.Prefix, m.Version, oldestLayout, layoutVersion)
 	}
-	s.db.parts = layout.PartitionsOf(s.config.Prefix, m.From)
+	s.db.Parts = layout.PartitionsOf(s.config.Prefix, m.From)
 	return nil
 }
 
@@ -116,9 +117,9 @@ func (s *Store) reopen(ctx context.Context, was *moving, partitions int) error {
 // turnTo runs turnLayout.
 func (s *Store) turnTo(ctx context.Context, was *moving, next, version string, partitions int) error {
 	key := s.config.Prefix + "layout"
-	turned, err := s.db.client.Do(ctx, "EVAL", turnLayout, 1, key, was.stored, next, version, was.From, partitions).Int()
+	turned, err := s.db.Client.Do(ctx, "EVAL", turnLayout, 1, key, was.stored, next, version, was.From, partitions).Int()
 	if err != nil {
-		return wrap(verbRepartition, err)
+		return call.Wrap(verbRepartition, err)
 	}
 	if turned == 0 {
 		return errOvertaken

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 )
 
@@ -22,17 +23,17 @@ const (
 
 // change runs the script of a repartition on keys of each partition, by their names; several times where they are many.
 func (s *Store) change(ctx context.Context, state *moving, what string, names [][]string) error {
-	var calls []call
+	var calls []call.Call
 	for i, all := range names {
 		for some := range slices.Chunk(all, mostChanged) {
 			args := []any{state.Attempt, what, copyOf(state.Copy)}
 			for _, name := range some {
 				args = append(args, name)
 			}
-			calls = append(calls, call{script: &s.db.scripts.Repartition, partition: i, args: args})
+			calls = append(calls, call.Call{Script: &s.db.Scripts.Repartition, Partition: i, Args: args})
 		}
 	}
-	replies, err := s.db.eval(ctx, verbRepartition, calls)
+	replies, err := s.db.Eval(ctx, verbRepartition, calls)
 	if err != nil {
 		return err
 	}
@@ -46,9 +47,9 @@ func (s *Store) change(ctx context.Context, state *moving, what string, names []
 
 // take takes all slots for an attempt.
 func (m *mover) take(ctx context.Context) error {
-	names := make([][]string, len(m.slots.db.parts))
+	names := make([][]string, len(m.slots.db.Parts))
 	for i := range names {
-		names[i] = []string{nothing}
+		names[i] = []string{call.Nothing}
 	}
 	return m.slots.change(ctx, m.state, "take", names)
 }
@@ -61,10 +62,10 @@ func (m *mover) scan(ctx context.Context, page func(found map[string][]string) e
 		for cursor := "0"; ; {
 			reply, err := node.Do(ctx, "SCAN", cursor, "MATCH", quoted(m.old.config.Prefix)+"{*}:*", "COUNT", scanPage).Slice()
 			if err != nil {
-				return wrap(verbRepartition, err)
+				return call.Wrap(verbRepartition, err)
 			}
 			if len(reply) != 2 {
-				return wrap(verbRepartition, layout.ErrMalformed)
+				return call.Wrap(verbRepartition, layout.ErrMalformed)
 			}
 			keys, _ := reply[1].([]any)
 			mu.Lock()
@@ -75,10 +76,10 @@ func (m *mover) scan(ctx context.Context, page func(found map[string][]string) e
 			}
 		}
 	}
-	if c := m.old.db.cluster; c != nil {
-		return c.client.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return through(ctx, node) })
+	if c := m.old.db.Cluster; c != nil {
+		return c.Client.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return through(ctx, node) })
 	}
-	return through(ctx, m.old.db.client)
+	return through(ctx, m.old.db.Client)
 }
 
 // quoted is a prefix as a pattern that only it fits.
@@ -89,7 +90,7 @@ func quoted(prefix string) string {
 // byBase sorts keys by their partitions, and leaves out those of probes and of others.
 func (m *mover) byBase(keys []any) map[string][]string {
 	found := map[string][]string{}
-	for _, p := range m.slots.db.parts {
+	for _, p := range m.slots.db.Parts {
 		found[p.Base] = nil
 	}
 	for _, key := range keys {
@@ -139,8 +140,8 @@ func (m *mover) untilNone(ctx context.Context, what string, chosen func(name str
 
 // choose are the names among those of each slot that are chosen.
 func (m *mover) choose(found map[string][]string, chosen func(name string) (string, bool)) (names [][]string, some bool) {
-	names = make([][]string, len(m.slots.db.parts))
-	for i, p := range m.slots.db.parts {
+	names = make([][]string, len(m.slots.db.Parts))
+	for i, p := range m.slots.db.Parts {
 		for _, name := range found[p.Base] {
 			if of, is := chosen(name); is {
 				names[i], some = append(names[i], of), true
@@ -162,11 +163,11 @@ func (m *mover) trial(ctx context.Context) error {
 		{"UNLINK", key + "."},
 		{"SCAN", 0, "MATCH", quoted(m.old.config.Prefix) + "*", "COUNT", 1},
 	} {
-		switch err := m.old.db.client.Do(ctx, command...).Err(); {
+		switch err := m.old.db.Client.Do(ctx, command...).Err(); {
 		case err != nil && denied(err):
 			return fmt.Errorf("the Redis user lacks a permission that duly repartition needs: %w; see docs/redis.md", err)
 		case err != nil:
-			return wrap(verbRepartition, err)
+			return call.Wrap(verbRepartition, err)
 		}
 	}
 	return nil

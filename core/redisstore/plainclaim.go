@@ -6,17 +6,20 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // claimCall is the call for a request: a plain one if it asks for nothing that only claim.lua knows.
-func (s *Store) claimCall(r *store.ClaimRequest) call {
-	full := func() call { return call{script: &s.db.scripts.Claim, partition: r.Partition, args: claimArgs(r, "")} }
+func (s *Store) claimCall(r *store.ClaimRequest) call.Call {
+	full := func() call.Call {
+		return call.Call{Script: &s.db.Scripts.Claim, Partition: r.Partition, Args: claimArgs(r, "")}
+	}
 	usual := len(r.Most) == 0 && len(r.Leave) == 0 && len(r.Kinds) > 0 && (r.Agents == nil || len(r.Agents) > 0) &&
 		!r.Urgent && !r.Serial && r.After == 0 && r.PerAgent == 0 && r.Limit > 0
-	if memory := &s.plain[r.Partition].claim; usual && memory.worthTrying() {
-		return call{script: &s.db.scripts.PlainClaim, partition: r.Partition, args: plainClaimArgs(r), full: full, plain: memory}
+	if memory := &s.plain[r.Partition].Claim; usual && memory.WorthTrying() {
+		return call.Call{Script: &s.db.Scripts.PlainClaim, Partition: r.Partition, Args: plainClaimArgs(r), Full: full, Plain: memory}
 	}
 	return full()
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -98,7 +99,7 @@ func scheduleIndex(t store.ScheduleType) int {
 
 // plainSettleCall is the call of plainsettle.lua for some runs of one partition, given by their places. It puts members in the
 // order of the script.
-func (s *Store) plainSettleCall(runs []store.Settlement, members []int) call {
+func (s *Store) plainSettleCall(runs []store.Settlement, members []int) call.Call {
 	claims, kinds := make([]claimRuns, 0, 4), make([]kindSums, 0, 2)
 	var verbs [256]int
 	again := order(runs, members)
@@ -122,7 +123,7 @@ func (s *Store) plainSettleCall(runs []store.Settlement, members []int) call {
 		args = append(args, string(k.tally()), string(k.failures))
 	}
 	args = appendOutcomes(args, runs, members)
-	return call{script: &s.db.scripts.PlainSettle, args: args.Pointers()}
+	return call.Call{Script: &s.db.Scripts.PlainSettle, Args: args.Pointers()}
 }
 
 // appendOutcomes appends the outcome of each run. The texts are made in one piece: each by itself would be an allocation or two.

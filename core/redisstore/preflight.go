@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 )
 
@@ -32,7 +33,7 @@ const inAgenda = 32
 // preflight checks that the Redis can be relied on, and learns or sets the number of partitions.
 func (s *Store) preflight(ctx context.Context) error {
 	// PING comes first, as its error distinguishes an unreachable server from one that refuses.
-	if err := s.db.client.Do(ctx, "PING").Err(); err != nil {
+	if err := s.db.Client.Do(ctx, "PING").Err(); err != nil {
 		return s.reaching(err)
 	}
 	if err := s.checkServers(ctx); err != nil {
@@ -48,13 +49,13 @@ func (s *Store) preflight(ctx context.Context) error {
 
 // checkServers looks at every server that has tasks, or may have once a master is lost.
 func (s *Store) checkServers(ctx context.Context) error {
-	if s.db.cluster == nil {
-		return s.checkServer(ctx, s.db.client, s.name)
+	if s.db.Cluster == nil {
+		return s.checkServer(ctx, s.db.Client, s.name)
 	}
 	var mu sync.Mutex
 	var errs []error
 	// Also replicas: a failover makes one of them a master, with its own eviction policy.
-	_ = s.db.cluster.client.ForEachShard(ctx, func(ctx context.Context, node *redis.Client) error {
+	_ = s.db.Cluster.Client.ForEachShard(ctx, func(ctx context.Context, node *redis.Client) error {
 		err := s.checkServer(ctx, node, node.Options().Addr)
 		mu.Lock()
 		defer mu.Unlock()
@@ -68,12 +69,12 @@ func (s *Store) checkServers(ctx context.Context) error {
 // checkServer refuses a server that is too old or that may evict tasks, and warns of one that keeps nothing.
 func (s *Store) checkServer(ctx context.Context, server redis.UniversalClient, name string) error {
 	log := s.config.Logger
-	if s.db.cluster != nil {
+	if s.db.Cluster != nil {
 		log = log.With(slog.String("node", name))
 	}
 	info, err := server.Do(ctx, "INFO").Text()
 	switch {
-	case err != nil && passing(err): // a node of a cluster; the calls that need it report it
+	case err != nil && call.Passing(err): // a node of a cluster; the calls that need it report it
 		log.WarnContext(ctx, "cannot check a Redis server: it does not answer", slog.Any("err", err))
 		return nil
 	case err != nil:
@@ -83,7 +84,7 @@ func (s *Store) checkServer(ctx context.Context, server redis.UniversalClient, n
 		return nil
 	}
 	v := parseInfo(info)
-	if s.db.cluster == nil {
+	if s.db.Cluster == nil {
 		// run_id changes at each start of a server. The mark of a probe names it, so
 		// that a new server is probed again.
 		s.server = v["run_id"]
@@ -93,7 +94,7 @@ func (s *Store) checkServer(ctx context.Context, server redis.UniversalClient, n
 	if major < 6 || major == 6 && minor < 2 {
 		return fmt.Errorf("Redis %s at %s is too old: duly needs 6.2 or later", v["redis_version"], name)
 	}
-	if v["cluster_enabled"] == "1" && s.db.cluster == nil {
+	if v["cluster_enabled"] == "1" && s.db.Cluster == nil {
 		return fmt.Errorf("cannot use Redis at %s: %s", name, nodeOfACluster)
 	}
 	// An empty policy means that the server does not report one:
@@ -171,11 +172,11 @@ func serverVersion(s string) (major, minor int) {
 // of this version use the new layout when they are started again.
 func (s *Store) Upgrade(ctx context.Context) (from, to int, err error) {
 	key := s.config.Prefix + "layout"
-	if from, err = s.db.client.Do(ctx, "HGET", key, "version").Int(); err != nil {
-		return 0, 0, wrap("upgrade", err)
+	if from, err = s.db.Client.Do(ctx, "HGET", key, "version").Int(); err != nil {
+		return 0, 0, call.Wrap("upgrade", err)
 	}
-	if err := s.db.client.Do(ctx, "HSET", key, "version", layoutVersion).Err(); err != nil {
-		return 0, 0, wrap("upgrade", err)
+	if err := s.db.Client.Do(ctx, "HSET", key, "version", layoutVersion).Err(); err != nil {
+		return 0, 0, call.Wrap("upgrade", err)
 	}
 	s.few = inAgenda
 	return from, layoutVersion, nil
@@ -188,7 +189,7 @@ func (s *Store) checkLayout(ctx context.Context) error {
 	key := s.config.Prefix + "layout"
 	want := s.config.Partitions
 	if want == 0 {
-		if want = 1; s.db.cluster != nil { // one server handles no more with several: each batch becomes that many script calls
+		if want = 1; s.db.Cluster != nil { // one server handles no more with several: each batch becomes that many script calls
 			want = DefaultPartitions
 		}
 	}
@@ -213,9 +214,9 @@ func (s *Store) checkLayout(ctx context.Context) error {
 
 // storedLayout is the layout that is stored; empty for a new prefix.
 func (s *Store) storedLayout(ctx context.Context, key string) (map[string]string, error) {
-	all := s.db.client.Do(ctx, "HGETALL", key)
+	all := s.db.Client.Do(ctx, "HGETALL", key)
 	if err := all.Err(); err != nil {
-		return nil, wrap("open", err)
+		return nil, call.Wrap("open", err)
 	}
 	return layout.FieldsOf(all), nil
 }
@@ -243,6 +244,6 @@ func (s *Store) useLayout(ctx context.Context, key string, stored map[string]str
 		return fmt.Errorf("the prefix %q was created with %d partitions, not %d: leave Partitions unset, or use another prefix",
 			s.config.Prefix, n, s.config.Partitions)
 	}
-	s.db.parts = layout.PartitionsOf(s.config.Prefix, n)
+	s.db.Parts = layout.PartitionsOf(s.config.Prefix, n)
 	return nil
 }

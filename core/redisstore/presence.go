@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -36,7 +37,7 @@ func (s *Store) Processes(ctx context.Context) (map[string][]byte, error) {
 // present runs presence.lua, in partition 0, which every layout has. An empty tag writes nothing.
 func (s *Store) present(ctx context.Context, tag string, info []byte, ttl time.Duration) ([]any, error) {
 	args := []any{tag, info, ttl.Milliseconds(), store.MaxProcesses}
-	replies, err := s.db.eval(ctx, "presence", []call{{script: &s.db.scripts.Presence, args: args}})
+	replies, err := s.db.Eval(ctx, "presence", []call.Call{{Script: &s.db.Scripts.Presence, Args: args}})
 	if err != nil {
 		return nil, err
 	}

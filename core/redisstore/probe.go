@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/script"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -65,20 +66,20 @@ func (s *Store) probe(ctx context.Context) error {
 	nonce := newNonce()
 	// On the list before its first key exists: a kill between the two leaves a name
 	// without keys, never keys without a name.
-	if err := s.db.client.Do(ctx, "ZADD", s.probeList(), known.now, nonce).Err(); err != nil {
+	if err := s.db.Client.Do(ctx, "ZADD", s.probeList(), known.now, nonce).Err(); err != nil {
 		return s.orFull(ctx, err)
 	}
 	defer func() { _ = s.endProbe(context.WithoutCancel(ctx), nonce) }() // as above
 	if err := s.life(ctx, nonce); err != nil {
 		return s.orFull(ctx, err)
 	}
-	return s.orFull(ctx, s.db.client.Do(ctx, "SET", s.probeMark(), 1, "PX", probeKnown.Milliseconds()).Err())
+	return s.orFull(ctx, s.db.Client.Do(ctx, "SET", s.probeMark(), 1, "PX", probeKnown.Milliseconds()).Err())
 }
 
 // orFull is the error of a probe, unless it is that memory is full: the store must open then, so that runs can end and make room.
 func (s *Store) orFull(ctx context.Context, err error) error {
 	// guard: full-open
-	if err == nil || !errors.Is(wrap("open", err), store.ErrFull) {
+	if err == nil || !errors.Is(call.Wrap("open", err), store.ErrFull) {
 		return probeError(err)
 	}
 	s.config.Logger.WarnContext(ctx, "Redis is at maxmemory: tasks cannot be submitted, and whether its user may run every script was not tried",
@@ -89,7 +90,7 @@ func (s *Store) orFull(ctx context.Context, err error) error {
 // lookForProbes asks in one round trip. The list is short: only a process
 // that was killed leaves an entry.
 func (s *Store) lookForProbes(ctx context.Context) (probes, error) {
-	pipe := s.db.client.Pipeline()
+	pipe := s.db.Client.Pipeline()
 	mark := pipe.Do(ctx, "EXISTS", s.probeMark())
 	list := pipe.Do(ctx, "ZRANGE", s.probeList(), 0, mostRemoved-1, "WITHSCORES")
 	clock := pipe.Do(ctx, "TIME")
@@ -117,11 +118,11 @@ func (s *Store) endProbe(ctx context.Context, nonce string) error {
 		// All keys are in the slot of the probe's partition, so one UNLINK serves a cluster as well.
 		args = append(args, key)
 	}
-	if err := s.db.client.Do(ctx, args...).Err(); err != nil {
+	if err := s.db.Client.Do(ctx, args...).Err(); err != nil {
 		return err
 	}
 	// Only now: if the UNLINK fails, the entry stays and the next Open tries again.
-	return s.db.client.Do(ctx, "ZREM", s.probeList(), nonce).Err()
+	return s.db.Client.Do(ctx, "ZREM", s.probeList(), nonce).Err()
 }
 
 // probeList is the ZSET of the probes that have not ended, by when they began.
@@ -132,7 +133,7 @@ func (s *Store) probeList() string { return s.config.Prefix + "probes" }
 // that this one has, and makes another key.
 func (s *Store) probeMark() string {
 	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%q %q %q", s.db.scripts.Submit.SHA, s.user, s.server) // a hash takes everything
+	_, _ = fmt.Fprintf(h, "%q %q %q", s.db.Scripts.Submit.SHA, s.user, s.server) // a hash takes everything
 	_, _ = h.Write([]byte(script.Index))                                         // the hashes of all
 	return s.config.Prefix + "probed:" + hex.EncodeToString(h.Sum(nil)[:16])
 }
@@ -169,12 +170,12 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 	p := *s
 	p.config.MaxTasks = DefaultMaxTasks // it makes more tasks than a user may allow an agent
 	// One partition, so that every agent is in the probe's own.
-	p.db.parts = []layout.Partition{s.probePartition(nonce)}
-	p.plain, p.swept = []plainPartition{{}}, make([]atomic.Pointer[sweep], 1)
+	p.db.Parts = []layout.Partition{s.probePartition(nonce)}
+	p.plain, p.swept = []call.Plain{{}}, make([]atomic.Pointer[sweep], 1)
 	if err := p.plainLife(ctx); err != nil {
 		return err
 	}
-	p.plain[0].never()
+	p.plain[0].Never()
 	task := func(id string) store.Submission {
 		return store.Submission{Agent: "a", ID: id, Kind: "probe", Group: "g", Level: store.LevelLow}
 	}
@@ -220,7 +221,7 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 		return err
 	}
 	// Sweep with 1 ms of retention, so that it has something to drop.
-	_, err = p.db.eval(ctx, "sweep", []call{{script: &p.db.scripts.Sweep, args: []any{"0", 1, "1|1"}}})
+	_, err = p.db.Eval(ctx, "sweep", []call.Call{{Script: &p.db.Scripts.Sweep, Args: []any{"0", 1, "1|1"}}})
 	return err
 }
 
@@ -300,7 +301,7 @@ func (s *Store) operate(ctx context.Context) error {
 // take claims all due tasks of the probe's agent, for as long as a probe needs.
 func (s *Store) take(ctx context.Context, kinds []string) (store.Fence, []store.Claimed, error) {
 	r := store.ClaimRequest{Nonce: newNonce(), Agents: []string{"a"}, Kinds: kinds, Limit: store.MaxClaim, Lease: sweepEvery}
-	replies, err := s.db.eval(ctx, "claim", []call{{script: &s.db.scripts.Claim, args: claimArgs(&r, "")}})
+	replies, err := s.db.Eval(ctx, "claim", []call.Call{{Script: &s.db.Scripts.Claim, Args: claimArgs(&r, "")}})
 	if err != nil {
 		return 0, nil, err
 	}

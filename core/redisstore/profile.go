@@ -10,15 +10,16 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // Profile sets and deletes profiles; see [store.Tenants].
 func (s *Store) Profile(ctx context.Context, changes []store.ProfileChange) ([]store.Effect, error) {
-	calls := make([]call, len(changes))
+	calls := make([]call.Call, len(changes))
 	for i, c := range changes {
-		calls[i] = call{script: &s.db.scripts.Profile, partition: s.db.partitionOf(c.Agent), args: []any{
+		calls[i] = call.Call{Script: &s.db.Scripts.Profile, Partition: s.db.PartitionOf(c.Agent), Args: []any{
 			layout.Encode(c.Agent), c.Was, c.Now, s.boundsText(&c), quotaText(c.Quota), readText(c.Recurring), tenantText(c.Tenant),
 		}}
 	}
@@ -48,10 +49,10 @@ func (s *Store) boundsText(c *store.ProfileChange) string {
 
 // Replan gives waiting tasks other due times; see [store.Tenants].
 func (s *Store) Replan(ctx context.Context, tasks []store.Replan) ([]store.Effect, error) {
-	calls := make([]call, len(tasks))
+	calls := make([]call.Call, len(tasks))
 	for i := range tasks {
 		t := &tasks[i]
-		calls[i] = call{script: &s.db.scripts.Replan, partition: s.db.partitionOf(t.Agent), args: []any{
+		calls[i] = call.Call{Script: &s.db.Scripts.Replan, Partition: s.db.PartitionOf(t.Agent), Args: []any{
 			layout.Encode(t.Agent), t.ID, t.Version, int64(t.Was), int64(t.Due), t.State,
 		}}
 	}
@@ -60,42 +61,42 @@ func (s *Store) Replan(ctx context.Context, tasks []store.Replan) ([]store.Effec
 
 // ProfileOf is the profile of an agent; see [store.Tenants].
 func (s *Store) ProfileOf(ctx context.Context, agent string) ([]byte, error) {
-	ctx, cancel := s.db.patience(ctx, "read")
+	ctx, cancel := s.db.Patience(ctx, "read")
 	defer cancel()
-	reply, err := s.db.client.Do(ctx, "HMGET", s.db.parts[s.db.partitionOf(agent)].Key("profiles"), layout.Encode(agent)).Slice()
+	reply, err := s.db.Client.Do(ctx, "HMGET", s.db.Parts[s.db.PartitionOf(agent)].Key("profiles"), layout.Encode(agent)).Slice()
 	if err != nil {
-		return nil, wrap("read", err)
+		return nil, call.Wrap("read", err)
 	}
 	if len(reply) != 1 {
-		return nil, wrap("read", layout.ErrMalformed)
+		return nil, call.Wrap("read", layout.ErrMalformed)
 	}
 	return layout.Data(layout.Text(reply[0])), nil
 }
 
 // Profiles returns a page of profiles; see [store.Tenants]. A cursor is that of [Store.Agents]; a page ends where one of HSCAN does.
 func (s *Store) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage, error) {
-	at, cursor, ok := parseCursor(q.After, len(s.db.parts))
+	at, cursor, ok := parseCursor(q.After, len(s.db.Parts))
 	if !ok {
 		return store.ProfilePage{}, errCursor
 	}
-	ctx, cancel := s.db.patience(ctx, "read")
+	ctx, cancel := s.db.Patience(ctx, "read")
 	defer cancel()
 	var page store.ProfilePage
 	if q.Agent != "" {
 		return profileAlone(ctx, s, q.Agent)
 	}
-	for at < len(s.db.parts) && len(page.Profiles) < max(q.Limit, 1) {
-		reply, err := s.db.client.Do(ctx, "HSCAN", s.db.parts[at].Key("profiles"), cursor, "COUNT", min(max(q.Limit-len(page.Profiles), 1), mostPaged)).Slice()
+	for at < len(s.db.Parts) && len(page.Profiles) < max(q.Limit, 1) {
+		reply, err := s.db.Client.Do(ctx, "HSCAN", s.db.Parts[at].Key("profiles"), cursor, "COUNT", min(max(q.Limit-len(page.Profiles), 1), mostPaged)).Slice()
 		if err != nil {
-			return store.ProfilePage{}, wrap("read", err)
+			return store.ProfilePage{}, call.Wrap("read", err)
 		}
 		if len(reply) != 2 {
-			return store.ProfilePage{}, wrap("read", layout.ErrMalformed)
+			return store.ProfilePage{}, call.Wrap("read", layout.ErrMalformed)
 		}
 		fields, _ := reply[1].([]any)
 		found, err := profilesIn(fields)
 		if err != nil {
-			return store.ProfilePage{}, wrap("read", err)
+			return store.ProfilePage{}, call.Wrap("read", err)
 		}
 		for agent, profile := range found {
 			page.Profiles = append(page.Profiles, store.Profiled{Agent: agent, Profile: profile})
@@ -104,7 +105,7 @@ func (s *Store) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage
 			at++
 		}
 	}
-	if at < len(s.db.parts) {
+	if at < len(s.db.Parts) {
 		page.Next = fmt.Sprintf("%d.%s", at, cursor)
 	}
 	return page, addUse(ctx, s, page.Profiles)
@@ -152,12 +153,12 @@ func (s *Store) Forget(ctx context.Context, r store.Remains) (string, error) {
 	for _, group := range r.Groups {
 		args = append(args, layout.GroupKey(r.Agent, group))
 	}
-	replies, err := s.db.eval(ctx, verbControl, []call{{script: &s.db.scripts.Forget, partition: s.db.partitionOf(r.Agent), args: args}})
+	replies, err := s.db.Eval(ctx, call.VerbControl, []call.Call{{Script: &s.db.Scripts.Forget, Partition: s.db.PartitionOf(r.Agent), Args: args}})
 	if err != nil {
 		return "", err
 	}
 	if len(replies[0]) != 2 {
-		return "", wrap(verbControl, layout.ErrMalformed)
+		return "", call.Wrap(call.VerbControl, layout.ErrMalformed)
 	}
 	if next := layout.Text(replies[0][1]); next != "0" {
 		return next, nil
@@ -225,14 +226,14 @@ var quotaParts = map[string]string{"l": "live", "r": "recurring", "b": "bytes", 
 func quotaRefusal(agent, says string) error {
 	fields := strings.Split(says, "|")
 	if len(says) == 0 || len(fields) != 3 {
-		return wrap(verbSubmit, layout.ErrMalformed)
+		return call.Wrap(call.VerbSubmit, layout.ErrMalformed)
 	}
 	e := &store.LimitError{Agent: agent, Quota: quotaParts[says[:1]]}
 	var numbers [3]int64
 	for i, field := range fields {
 		n, err := strconv.ParseInt(strings.TrimPrefix(field, says[:1]), 10, 64)
 		if err != nil || e.Quota == "" {
-			return wrap(verbSubmit, layout.ErrMalformed)
+			return call.Wrap(call.VerbSubmit, layout.ErrMalformed)
 		}
 		numbers[i] = n
 	}
@@ -242,23 +243,23 @@ func quotaRefusal(agent, says string) error {
 
 // addUse adds how much is used of the quotas of some agents, where they have one.
 func addUse(ctx context.Context, s *Store, profiles []store.Profiled) error {
-	var calls []call
+	var calls []call.Call
 	at := map[string]*store.Profiled{}
 	members := map[int]int{} // the call of a partition
 	for i := range profiles {
-		p := s.db.partitionOf(profiles[i].Agent)
+		p := s.db.PartitionOf(profiles[i].Agent)
 		if _, some := members[p]; !some {
 			members[p] = len(calls)
-			calls = append(calls, call{script: &s.db.scripts.Quotas, partition: p})
+			calls = append(calls, call.Call{Script: &s.db.Scripts.Quotas, Partition: p})
 		}
 		c := &calls[members[p]]
-		c.args = append(c.args, layout.Encode(profiles[i].Agent))
+		c.Args = append(c.Args, layout.Encode(profiles[i].Agent))
 		at[layout.Encode(profiles[i].Agent)] = &profiles[i]
 	}
 	if len(calls) == 0 {
 		return nil
 	}
-	replies, err := s.db.eval(ctx, "read", calls)
+	replies, err := s.db.Eval(ctx, "read", calls)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -74,7 +75,7 @@ type reading struct {
 
 // read returns the first of the tasks with some ids, at least one if it fits, and how many bytes they take.
 func (s *Store) read(ctx context.Context, agent string, ids []string, how reading) (store.Millis, []store.Stored, int, error) {
-	replies, err := s.db.eval(ctx, "read", []call{s.readCall(agent, ids, how)})
+	replies, err := s.db.Eval(ctx, "read", []call.Call{s.readCall(agent, ids, how)})
 	if err != nil {
 		return 0, nil, 0, err
 	}
@@ -85,13 +86,13 @@ func (s *Store) read(ctx context.Context, agent string, ids []string, how readin
 		err = layout.ErrMalformed
 	}
 	if err != nil {
-		return 0, nil, 0, wrap("read", err)
+		return 0, nil, 0, call.Wrap("read", err)
 	}
 	return store.Millis(layout.Number(replies[0][0])), tasks, size, nil
 }
 
 // readCall asks for tasks of an agent.
-func (s *Store) readCall(agent string, ids []string, how reading) call {
+func (s *Store) readCall(agent string, ids []string, how reading) call.Call {
 	room := strconv.Itoa(how.room)
 	// The plus is how read.lua recognises that the first task is wanted in any case.
 	if how.first {
@@ -108,7 +109,7 @@ func (s *Store) readCall(agent string, ids []string, how reading) call {
 	for _, id := range ids {
 		args = append(args, id)
 	}
-	return call{script: &s.db.scripts.Read, partition: s.db.partitionOf(agent), args: args}
+	return call.Call{Script: &s.db.Scripts.Read, Partition: s.db.PartitionOf(agent), Args: args}
 }
 
 // parseRead reads the answer: the first of these tasks, and how many bytes they take.

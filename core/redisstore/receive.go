@@ -5,6 +5,7 @@ package redisstore
 import (
 	"context"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -12,13 +13,13 @@ import (
 // Receive notes the state of a message; see [store.Messages]. All messages are in the first partition, which every layout has.
 func (s *Store) Receive(ctx context.Context, r store.Receipt) (store.Received, error) {
 	args := []any{r.Message, r.By, string(r.State), r.Content, r.For.Milliseconds()}
-	replies, err := s.db.eval(ctx, "receive", []call{{script: &s.db.scripts.Receive, args: args}})
+	replies, err := s.db.Eval(ctx, "receive", []call.Call{{Script: &s.db.Scripts.Receive, Args: args}})
 	if err != nil || len(replies[0]) < 3 {
 		return store.Received{}, err
 	}
 	state := layout.Text(replies[0][1])
 	if len(state) != 1 {
-		return store.Received{}, wrap("receive", layout.ErrMalformed)
+		return store.Received{}, call.Wrap("receive", layout.ErrMalformed)
 	}
 	return store.Received{State: store.ReceiptState(state[0]), Content: layout.Text(replies[0][2])}, nil
 }

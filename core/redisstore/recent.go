@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -21,7 +22,7 @@ func (s *Store) Tally(ctx context.Context, t store.Tally) error {
 	for _, c := range t.Counters() {
 		args = append(args, c.Name, c.N)
 	}
-	_, err := s.db.eval(ctx, "stats", []call{{script: &s.db.scripts.Tally, args: args}})
+	_, err := s.db.Eval(ctx, "stats", []call.Call{{Script: &s.db.Scripts.Tally, Args: args}})
 	return err
 }
 
@@ -61,19 +62,19 @@ func (s *Store) recent(ctx context.Context, each time.Duration, slots int) ([][]
 	if each == store.LongSlot {
 		prefix = "h"
 	}
-	first, err := s.db.eval(ctx, "stats", []call{{script: &s.db.scripts.Recent, args: []any{"", each.Milliseconds(), prefix}}})
+	first, err := s.db.Eval(ctx, "stats", []call.Call{{Script: &s.db.Scripts.Recent, Args: []any{"", each.Milliseconds(), prefix}}})
 	if err != nil {
 		return nil, 0, err
 	}
 	now, err := layout.Millis(first[0][0])
 	if err != nil {
-		return nil, 0, wrap("stats", err)
+		return nil, 0, call.Wrap("stats", err)
 	}
-	var calls []call
+	var calls []call.Call
 	for back := int64(min(slots, store.Kept(each)+1)) - 1; back > 0; back-- {
-		calls = append(calls, call{script: &s.db.scripts.Recent, args: []any{strconv.FormatInt(store.SlotOf(now, each)-back, 10), each.Milliseconds(), prefix}})
+		calls = append(calls, call.Call{Script: &s.db.Scripts.Recent, Args: []any{strconv.FormatInt(store.SlotOf(now, each)-back, 10), each.Milliseconds(), prefix}})
 	}
-	replies, err := s.db.eval(ctx, "stats", calls)
+	replies, err := s.db.Eval(ctx, "stats", calls)
 	return append(replies, first[0]), now, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -79,7 +80,7 @@ type mover struct {
 // over is the same store with other partitions.
 func (s *Store) over(parts []layout.Partition) *Store {
 	v := *s
-	v.db.parts = parts
+	v.db.Parts = parts
 	return &v
 }
 
@@ -88,13 +89,13 @@ func (m *mover) aim(s *Store) {
 	m.old = s.over(layout.PartitionsOf(s.config.Prefix, m.state.From))
 	m.fresh = s.over(layout.PartitionsOf(s.config.Prefix, m.state.To))
 	m.copies = s.over(nil)
-	slots := m.old.db.parts
+	slots := m.old.db.Parts
 	was := map[layout.Partition]bool{}
 	for _, p := range slots {
 		was[p] = true
 	}
-	for _, p := range m.fresh.db.parts {
-		m.copies.db.parts = append(m.copies.db.parts, layout.Partition{Base: p.Base + copyOf(m.state.Copy)})
+	for _, p := range m.fresh.db.Parts {
+		m.copies.db.Parts = append(m.copies.db.Parts, layout.Partition{Base: p.Base + copyOf(m.state.Copy)})
 		if !was[p] {
 			slots = append(slices.Clip(slots), p)
 		}
@@ -146,9 +147,9 @@ func (s *Store) repartition(ctx context.Context, r Repartitioning) (Repartitione
 // newMover reads how far a move is, or makes the state of one that has not begun. It refuses another number than that of a move that
 // has not ended, except for the number that undoes it.
 func (s *Store) newMover(ctx context.Context, r Repartitioning) (*mover, error) {
-	asked := s.db.client.Do(ctx, "HGETALL", s.config.Prefix+"layout")
+	asked := s.db.Client.Do(ctx, "HGETALL", s.config.Prefix+"layout")
 	if err := asked.Err(); err != nil {
-		return nil, wrap(verbRepartition, err)
+		return nil, call.Wrap(verbRepartition, err)
 	}
 	stored := layout.FieldsOf(asked)
 	state, moves, err := movingOf(stored)
@@ -156,7 +157,7 @@ func (s *Store) newMover(ctx context.Context, r Repartitioning) (*mover, error) 
 	case err != nil:
 		return nil, s.duringAMove(s.config.Prefix+"layout", state, err)
 	case !moves:
-		state = &moving{From: len(s.db.parts), To: r.To, Version: stored["version"]}
+		state = &moving{From: len(s.db.Parts), To: r.To, Version: stored["version"]}
 		if state.From == r.To {
 			return nil, fmt.Errorf("the prefix %q has %d partitions already", s.config.Prefix, r.To)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -28,9 +29,9 @@ func (s *Store) Settle(ctx context.Context, runs []store.Settlement) ([]store.Se
 }
 
 // settleCalls are the calls that settle some runs, and which of the runs each has.
-func (s *Store) settleCalls(runs []store.Settlement) ([]call, [][]int) {
+func (s *Store) settleCalls(runs []store.Settlement) ([]call.Call, [][]int) {
 	batches := s.settleBatches(runs)
-	calls, members := make([]call, len(batches)), make([][]int, len(batches))
+	calls, members := make([]call.Call, len(batches)), make([][]int, len(batches))
 	for i, b := range batches {
 		calls[i], members[i] = s.settleCall(runs, b), b.members
 	}
@@ -48,7 +49,7 @@ type settleBatch struct {
 // settleBatches puts runs into batches of one partition each.
 func (s *Store) settleBatches(runs []store.Settlement) []settleBatch {
 	var batches []settleBatch
-	odd := make([]bool, len(s.db.parts)) // whether some of the runs of a partition are not plain: then all go the other way, in their order
+	odd := make([]bool, len(s.db.Parts)) // whether some of the runs of a partition are not plain: then all go the other way, in their order
 	for i := range runs {
 		odd[runs[i].Partition] = odd[runs[i].Partition] || !plainSettlement(&runs[i])
 	}
@@ -69,8 +70,8 @@ func (s *Store) settleBatches(runs []store.Settlement) []settleBatch {
 }
 
 // settleCall is the call that settles a batch.
-func (s *Store) settleCall(runs []store.Settlement, b settleBatch) call {
-	full := func() call {
+func (s *Store) settleCall(runs []store.Settlement, b settleBatch) call.Call {
+	full := func() call.Call {
 		args := make([]any, 0, 3+12*len(b.members))
 		args = append(args, s.config.Retention.Milliseconds(), s.config.kept(), quietArg(runs, b.members))
 		for _, i := range b.members {
@@ -79,14 +80,14 @@ func (s *Store) settleCall(runs []store.Settlement, b settleBatch) call {
 			args = append(args, formatFence(r.Fence), r.Index, agent, r.ID, string(r.Verb),
 				layout.DueArg(r.Due), layout.StateArg(r), r.Record, layout.GroupOf(agent, r.Group), r.Kind, statArg(r.Tally), extraArg(r))
 		}
-		return call{script: &s.db.scripts.Settle, partition: b.partition, args: args}
+		return call.Call{Script: &s.db.Scripts.Settle, Partition: b.partition, Args: args}
 	}
-	memory := &s.plain[b.partition].settle
-	if !b.plain || !memory.worthTrying() {
+	memory := &s.plain[b.partition].Settle
+	if !b.plain || !memory.WorthTrying() {
 		return full()
 	}
 	c := s.plainSettleCall(runs, slices.Clone(b.members)) // settle.lua takes them as they came: a run may come twice
-	c.partition, c.full, c.plain = b.partition, full, memory
+	c.Partition, c.Full, c.Plain = b.partition, full, memory
 	return c
 }
 
@@ -111,8 +112,8 @@ func settleSize(r *store.Settlement) int {
 
 // parseSettled puts the outcomes of one call into out, at the places of its runs. Without a reply, which it reports, they
 // have failed with err.
-func parseSettled(out []store.Settled, c *call, runs []store.Settlement, reply []any, members []int, err error) bool {
-	if c.full != nil && len(reply) == 2 {
+func parseSettled(out []store.Settled, c *call.Call, runs []store.Settlement, reply []any, members []int, err error) bool {
+	if c.Full != nil && len(reply) == 2 {
 		now := store.Millis(layout.Number(reply[0]))
 		for _, i := range members {
 			out[i] = settledPlainly(&runs[i], now)
@@ -126,7 +127,7 @@ func parseSettled(out []store.Settled, c *call, runs []store.Settlement, reply [
 	}
 	if len(reply) != len(members)+1 || len(crossed)%3 != 0 {
 		if err == nil {
-			err = wrap(verbSettle, layout.ErrMalformed)
+			err = call.Wrap(call.VerbSettle, layout.ErrMalformed)
 		}
 		for _, i := range members {
 			out[i].Err = err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -19,25 +20,25 @@ const verbSignal = "signal"
 
 // Signal resumes the waiting tasks; see [store.Signals].
 func (s *Store) Signal(ctx context.Context, signals []store.Signal) ([]store.Signalled, error) {
-	calls := make([]call, len(signals))
+	calls := make([]call.Call, len(signals))
 	for i := range signals {
 		n, rest := &signals[i], ""
 		if n.Rest {
 			rest = "1"
 		}
-		calls[i] = call{script: &s.db.scripts.Signal, partition: s.db.partitionOf(n.Agent), args: []any{
+		calls[i] = call.Call{Script: &s.db.Scripts.Signal, Partition: s.db.PartitionOf(n.Agent), Args: []any{
 			layout.Encode(n.Agent), layout.Encode(n.Key), layout.Lengthened(nil, string(n.Note), string(n.Payload)), max(n.Keep.Milliseconds(), 1), rest,
 			waitMark(n.Approval), n.ID, int64(n.Wait), n.Message, max(n.Remember.Milliseconds(), 1),
 		}}
 	}
-	replies, err := s.db.eval(ctx, verbSignal, calls)
+	replies, err := s.db.Eval(ctx, verbSignal, calls)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]store.Signalled, len(signals))
 	for i, reply := range replies {
 		if len(reply) != 4 {
-			return nil, wrap(verbSignal, layout.ErrMalformed)
+			return nil, call.Wrap(verbSignal, layout.ErrMalformed)
 		}
 		out[i] = store.Signalled{Code: store.SignalCode(layout.Number(reply[1])), Resumed: int(layout.Number(reply[2])), More: layout.Number(reply[3]) == 1}
 	}
@@ -54,25 +55,25 @@ func waitMark(approval bool) string {
 
 // Heard returns what tasks have received; see [store.Signals]. It is kept where they wait.
 func (s *Store) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, error) {
-	ctx, cancel := s.db.patience(ctx, "read")
+	ctx, cancel := s.db.Patience(ctx, "read")
 	defer cancel()
-	pipe := s.db.client.Pipeline()
+	pipe := s.db.Client.Pipeline()
 	answers := make([]*redis.Cmd, len(waits))
 	for i, w := range waits {
-		p := s.db.parts[s.db.partitionOf(w.Agent)]
+		p := s.db.Parts[s.db.PartitionOf(w.Agent)]
 		answers[i] = pipe.Do(ctx, "HGET", p.Key("awaits:"+layout.Encode(w.Agent)+":"+layout.Encode(w.Key)), w.ID)
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return nil, wrap("read", err)
+		return nil, call.Wrap("read", err)
 	}
 	out := make([]*store.Told, len(waits))
 	for i, a := range answers {
 		said, err := a.Text()
 		if err != nil && !errors.Is(err, redis.Nil) {
-			return nil, wrap("read", err)
+			return nil, call.Wrap("read", err)
 		}
 		if out[i], err = parseTold(said); err != nil {
-			return nil, wrap("read", err)
+			return nil, call.Wrap("read", err)
 		}
 	}
 	return out, nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -21,7 +22,7 @@ import (
 type spanning struct {
 	store    *Store
 	requests []store.ClaimRequest
-	calls    []call // of the requests
+	calls    []call.Call // of the requests
 	replies  [][]any
 	errs     []error
 
@@ -32,15 +33,15 @@ type spanning struct {
 }
 
 // answered looks at the answers to the first calls of a turn. A claim that found only tasks that wait for permits is made again with them.
-func (t *spanning) answered(settles []call, settled [][]any, members [][]int) {
+func (t *spanning) answered(settles []call.Call, settled [][]any, members [][]int) {
 	p := t.store.permits
 	for i, reply := range settled {
-		if n := len(members[i]); settles[i].full == nil && len(reply) == n+3 {
+		if n := len(members[i]); settles[i].Full == nil && len(reply) == n+3 {
 			said, _ := reply[n+2].([]any)
-			t.reports = p.settled(settles[i].partition, said, t.reports)
+			t.reports = p.settled(settles[i].Partition, said, t.reports)
 		}
 		if len(reply) > 0 {
-			p.heard(settles[i].partition, store.Millis(layout.Number(reply[0])))
+			p.heard(settles[i].Partition, store.Millis(layout.Number(reply[0])))
 		}
 	}
 	for i := range t.requests {
@@ -53,13 +54,13 @@ func (t *spanning) answered(settles []call, settled [][]any, members [][]int) {
 // claimed learns from the answer to a request, and reports whether tasks wait for permits.
 func (t *spanning) claimed(i int, brought bool) bool {
 	reply := t.replies[i]
-	if t.requests[i].New != nil || t.calls[i].full != nil || len(reply) < claimHead {
+	if t.requests[i].New != nil || t.calls[i].Full != nil || len(reply) < claimHead {
 		return false
 	}
 	said, _ := reply[claimSpans].([]any)
 	var waits bool
-	t.reports, waits = t.store.permits.claimed(t.calls[i].partition, said, t.reports, brought)
-	t.store.permits.heard(t.calls[i].partition, store.Millis(layout.Number(reply[0])))
+	t.reports, waits = t.store.permits.claimed(t.calls[i].Partition, said, t.reports, brought)
+	t.store.permits.heard(t.calls[i].Partition, store.Millis(layout.Number(reply[0])))
 	return waits
 }
 
@@ -91,22 +92,22 @@ const questionLen = 10
 // ask calls homes, and returns what claims are to bring to the partitions.
 func (t *spanning) ask(ctx context.Context, reports []report) brought {
 	s := t.store
-	var calls []call
+	var calls []call.Call
 	var members [][]report
 	at, nonce := map[int]int{}, rand.Text()[:questionLen]
 	for _, r := range reports {
-		home := s.db.partitionOf(r.bucket)
+		home := s.db.PartitionOf(r.bucket)
 		k, known := at[home]
 		if !known {
 			k = len(calls)
 			at[home] = k
-			calls, members = append(calls, call{script: &s.db.scripts.Permit, partition: home, args: []any{len(s.db.parts), nonce}}), append(members, nil)
+			calls, members = append(calls, call.Call{Script: &s.db.Scripts.Permit, Partition: home, Args: []any{len(s.db.Parts), nonce}}), append(members, nil)
 		}
-		calls[k].args, members[k] = append(calls[k].args, r.args()...), append(members[k], r)
+		calls[k].Args, members[k] = append(calls[k].Args, r.args()...), append(members[k], r)
 	}
 	bring := brought{}
-	asked := time.Now()                                //nolint:forbidigo // by when permits are used is counted from before they were given
-	replies, _ := s.db.evalAll(ctx, verbPermit, calls) // one that is away gives no permits: nothing that needs one starts
+	asked := time.Now()                                     //nolint:forbidigo // by when permits are used is counted from before they were given
+	replies, _ := s.db.EvalAll(ctx, call.VerbPermit, calls) // one that is away gives no permits: nothing that needs one starts
 	for k, reply := range replies {
 		if len(reply) == len(members[k])+4 {
 			t.granted(members[k], reply[1:], asked, bring)
@@ -155,10 +156,10 @@ func (t *spanning) granted(reports []report, reply []any, asked time.Time, bring
 
 // claim makes the claims that were to ask first, and brings to other partitions what is for them.
 func (t *spanning) claim(ctx context.Context, bring brought) {
-	calls := make([]call, len(t.later))
+	calls := make([]call.Call, len(t.later))
 	for k, i := range t.later {
 		r := &t.requests[i]
-		calls[k] = call{script: &t.store.db.scripts.Claim, partition: r.Partition, args: claimArgs(r, bring[r.Partition])}
+		calls[k] = call.Call{Script: &t.store.db.Scripts.Claim, Partition: r.Partition, Args: claimArgs(r, bring[r.Partition])}
 		delete(bring, r.Partition)
 	}
 	replies, errs := t.visit(ctx, bring, calls)
@@ -186,20 +187,20 @@ func (t *spanning) notice() time.Duration {
 }
 
 // visit makes calls, and brings to other partitions what is for them with claims for nothing.
-func (t *spanning) visit(ctx context.Context, bring brought, calls []call) (replies [][]any, errs []error) {
+func (t *spanning) visit(ctx context.Context, bring brought, calls []call.Call) (replies [][]any, errs []error) {
 	n := len(calls)
 	for partition, lines := range bring {
 		r := store.ClaimRequest{Partition: partition, Nonce: rand.Text()[:store.NonceLen], Lease: time.Second, Notice: t.notice()}
-		calls = append(calls, call{script: &t.store.db.scripts.Claim, partition: partition, args: claimArgs(&r, lines)})
+		calls = append(calls, call.Call{Script: &t.store.db.Scripts.Claim, Partition: partition, Args: claimArgs(&r, lines)})
 	}
 	if len(calls) == 0 {
 		return nil, nil
 	}
-	replies, errs = t.store.db.evalAll(ctx, verbTurn, calls)
+	replies, errs = t.store.db.EvalAll(ctx, call.VerbTurn, calls)
 	for i := n; i < len(calls); i++ {
 		if len(replies[i]) >= claimHead {
 			said, _ := replies[i][claimSpans].([]any)
-			t.reports, _ = t.store.permits.claimed(calls[i].partition, said, t.reports, true)
+			t.reports, _ = t.store.permits.claimed(calls[i].Partition, said, t.reports, true)
 		}
 	}
 	return replies[:n], errs[:n]
@@ -227,7 +228,7 @@ func (s *Store) spread(ctx context.Context, t *spanning, settled []store.Settled
 // pauseAll pauses the scope of a budget that is used up, if it is to be paused: its home has done so in its own partition only.
 func (s *Store) pauseAll(ctx context.Context, c *store.Crossing) {
 	name := budgetName(c.About)
-	text, err := s.db.client.Do(ctx, "HGET", s.db.parts[0].Key("limits"), name).Text()
+	text, err := s.db.Client.Do(ctx, "HGET", s.db.Parts[0].Key("limits"), name).Text()
 	var b store.Budget
 	if err == nil {
 		b, err = parseBudget(name, text)

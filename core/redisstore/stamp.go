@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -22,21 +23,21 @@ func (s *Store) Stamp(ctx context.Context, stamp string) error {
 	if err := s.keepLayout(ctx); err != nil {
 		return err
 	}
-	calls := make([]call, len(s.db.parts))
+	calls := make([]call.Call, len(s.db.Parts))
 	for p := range calls {
-		calls[p] = call{script: &s.db.scripts.Stamp, partition: p, args: []any{stamp, store.MostStamps}}
+		calls[p] = call.Call{Script: &s.db.Scripts.Stamp, Partition: p, Args: []any{stamp, store.MostStamps}}
 	}
-	_, err := s.db.eval(ctx, verbControl, calls)
+	_, err := s.db.Eval(ctx, call.VerbControl, calls)
 	return err
 }
 
 // Stamped reports whether a partition has a stamp; see [store.Bounds].
 func (s *Store) Stamped(ctx context.Context, partition int, stamp string) (bool, error) {
-	ctx, cancel := s.db.patience(ctx, verbLook)
+	ctx, cancel := s.db.Patience(ctx, call.VerbLook)
 	defer cancel()
-	known, err := s.db.client.Do(ctx, "HGET", s.db.parts[partition].Key("counters"), "stamps").Text()
+	known, err := s.db.Client.Do(ctx, "HGET", s.db.Parts[partition].Key("counters"), "stamps").Text()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return false, wrap(verbLook, err)
+		return false, call.Wrap(call.VerbLook, err)
 	}
 	return slices.Contains(strings.Fields(known), stamp), nil
 }
@@ -44,15 +45,15 @@ func (s *Store) Stamped(ctx context.Context, partition int, stamp string) (bool,
 // keepLayout stores the layout that this process works with if none is stored, and refuses another one.
 func (s *Store) keepLayout(ctx context.Context) error {
 	key := s.config.Prefix + "layout"
-	n, err := s.db.client.Do(ctx, "HGET", key, "partitions").Int()
+	n, err := s.db.Client.Do(ctx, "HGET", key, "partitions").Int()
 	switch {
 	case errors.Is(err, redis.Nil):
-		return s.newLayout(ctx, key, len(s.db.parts), s.layout)
+		return s.newLayout(ctx, key, len(s.db.Parts), s.layout)
 	case err != nil:
-		return wrap(verbControl, err)
-	case n != len(s.db.parts):
-		return wrap(verbControl, fmt.Errorf("the prefix %q was lost and has been created again with %d partitions, where this process has %d: restart this process",
-			s.config.Prefix, n, len(s.db.parts)))
+		return call.Wrap(call.VerbControl, err)
+	case n != len(s.db.Parts):
+		return call.Wrap(call.VerbControl, fmt.Errorf("the prefix %q was lost and has been created again with %d partitions, where this process has %d: restart this process",
+			s.config.Prefix, n, len(s.db.Parts)))
 	}
 	return nil
 }
@@ -60,13 +61,13 @@ func (s *Store) keepLayout(ctx context.Context) error {
 // newLayout stores the layout of a new prefix, and an id by which stores can be distinguished. Of two processes that do so at the same time one
 // sets the numbers.
 func (s *Store) newLayout(ctx context.Context, key string, partitions, version int) error {
-	pipe := s.db.client.Pipeline()
+	pipe := s.db.Client.Pipeline()
 	pipe.Do(ctx, "HSETNX", key, "version", strconv.Itoa(version))
 	pipe.Do(ctx, "HSETNX", key, "partitions", strconv.Itoa(partitions))
 	pipe.Do(ctx, "HSETNX", key, "id", rand.Text())
 	_, err := pipe.Exec(ctx)
 	if err != nil {
-		return wrap("open", err)
+		return call.Wrap("open", err)
 	}
 	return nil
 }

@@ -8,30 +8,31 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // startCall is the call for a request that brings its task: a plain one if that is enough, otherwise the submit alone.
-func (s *Store) startCall(r *store.ClaimRequest) call {
+func (s *Store) startCall(r *store.ClaimRequest) call.Call {
 	t := r.New
-	full := func() call {
-		return call{script: &s.db.scripts.Submit, partition: r.Partition, args: s.submitArgs([]store.Submission{*t}, []int{0}, modeEach)}
+	full := func() call.Call {
+		return call.Call{Script: &s.db.Scripts.Submit, Partition: r.Partition, Args: s.submitArgs([]store.Submission{*t}, []int{0}, modeEach)}
 	}
 	usual := plainSubmission(t) && t.Due == (store.When{}) && !r.Urgent && !r.Serial && len(r.Most) == 0 && len(r.Leave) == 0 && slices.Equal(r.Kinds, []string{t.Kind}) && r.Limit > 0
-	memory := &s.plain[r.Partition].start
-	if !usual || !memory.worthTrying() {
+	memory := &s.plain[r.Partition].Start
+	if !usual || !memory.WorthTrying() {
 		return full()
 	}
 	args := make(layout.Arguments, 0, 10).Number(int64(s.config.MaxTasks)).Number(int64(s.few))
 	args = append(args, layout.Encode(t.Agent), t.ID, t.Kind, t.Key, string(layout.Record(t.Level, t.ID, t.Kind, t.Key, t.Body)), r.Nonce)
 	args = args.Number(r.Lease.Milliseconds()).Stamped(r.Fence, r.Stamp)
-	return call{script: &s.db.scripts.PlainStart, partition: r.Partition, args: args.Pointers(), plain: memory, full: full}
+	return call.Call{Script: &s.db.Scripts.PlainStart, Partition: r.Partition, Args: args.Pointers(), Plain: memory, Full: full}
 }
 
 // parseStarted reads the reply to a start. One that was a submit alone has no tasks.
-func (s *Store) parseStarted(c *call, r *store.ClaimRequest, reply []any) (store.Claim, error) {
-	claim := store.Claim{Look: store.Look{Partition: c.partition}}
+func (s *Store) parseStarted(c *call.Call, r *store.ClaimRequest, reply []any) (store.Claim, error) {
+	claim := store.Claim{Look: store.Look{Partition: c.Partition}}
 	if len(reply) < 2 {
 		return claim, layout.ErrMalformed
 	}
@@ -44,7 +45,7 @@ func (s *Store) parseStarted(c *call, r *store.ClaimRequest, reply []any) (store
 		return claim, nil //nolint:nilerr // that a task is refused is an answer
 	}
 	claim.Submitted = &a.Submitted
-	if c.full == nil {
+	if c.Full == nil {
 		profiles, err := profilesBehind(reply, 2, nil)
 		if a.Created {
 			a.Profile = profiles[r.New.Agent]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -20,7 +21,7 @@ import (
 func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 	// The pipeline is filled now and sent below: the pages of kinds take
 	// round trips of their own first.
-	pipe := s.db.client.Pipeline()
+	pipe := s.db.Client.Pipeline()
 	now := pipe.Do(ctx, "TIME")
 	kinds, err := s.kinds(ctx)
 	if err != nil {
@@ -33,8 +34,8 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 		parked   *redis.Cmd
 		next     *redis.Cmd
 	}
-	parts := make([]part, len(s.db.parts))
-	for i, p := range s.db.parts {
+	parts := make([]part, len(s.db.Parts))
+	for i, p := range s.db.Parts {
 		parts[i] = part{
 			counters: pipe.Do(ctx, "HGETALL", p.Key("counters")),
 			agents:   pipe.Do(ctx, "HLEN", p.Key("agents")),
@@ -43,9 +44,9 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return store.Stats{}, wrap("stats", err)
+		return store.Stats{}, call.Wrap("stats", err)
 	}
-	st := store.Stats{Counters: store.Counters{Partitions: len(s.db.parts)}, Now: layout.ParseTime(now)}
+	st := store.Stats{Counters: store.Counters{Partitions: len(s.db.Parts)}, Now: layout.ParseTime(now)}
 	for _, p := range parts {
 		// Counters grow for as long as the prefix exists; the others are the current state.
 		counters := layout.FieldsOf(p.counters)
@@ -85,24 +86,24 @@ type kindCounter struct {
 // The script returns a page to stay below its bound of 5 ms, however many kinds a tenant invents.
 func (s *Store) kinds(ctx context.Context) ([]store.KindStats, error) {
 	found := map[kindCounter][]any{}
-	calls := make([]call, len(s.db.parts))
+	calls := make([]call.Call, len(s.db.Parts))
 	for i := range calls {
-		calls[i] = call{script: &s.db.scripts.Kinds, partition: i, args: []any{"0"}}
+		calls[i] = call.Call{Script: &s.db.Scripts.Kinds, Partition: i, Args: []any{"0"}}
 	}
 	for len(calls) > 0 {
-		replies, err := s.db.eval(ctx, "stats", calls)
+		replies, err := s.db.Eval(ctx, "stats", calls)
 		if err != nil {
 			return nil, err
 		}
 		// Only partitions that have more are asked again, all of them in one round trip.
-		var more []call
+		var more []call.Call
 		for i, reply := range replies {
-			cursor, err := takeCounters(found, calls[i].partition, reply)
+			cursor, err := takeCounters(found, calls[i].Partition, reply)
 			if err != nil {
 				return nil, err
 			}
 			if cursor != "0" {
-				more = append(more, call{script: calls[i].script, partition: calls[i].partition, args: []any{cursor}})
+				more = append(more, call.Call{Script: calls[i].Script, Partition: calls[i].Partition, Args: []any{cursor}})
 			}
 		}
 		calls = more
@@ -121,7 +122,7 @@ func (s *Store) kinds(ctx context.Context) ([]store.KindStats, error) {
 func takeCounters(found map[kindCounter][]any, partition int, reply []any) (string, error) {
 	const head, fields = 2, 4
 	if len(reply) < head || (len(reply)-head)%fields != 0 {
-		return "", wrap("stats", layout.ErrMalformed)
+		return "", call.Wrap("stats", layout.ErrMalformed)
 	}
 	for f := range slices.Chunk(reply[head:], fields) {
 		found[kindCounter{partition, layout.Text(f[0]), layout.Text(f[1])}] = f[2:]

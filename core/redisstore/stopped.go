@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -35,7 +36,7 @@ func (m *mover) stopped(ctx context.Context) error {
 	}
 	var tasks int64
 	var last store.Millis
-	for _, p := range m.old.db.parts {
+	for _, p := range m.old.db.Parts {
 		n, end, err := m.running(ctx, p, now)
 		if err != nil {
 			return err
@@ -52,11 +53,11 @@ func (m *mover) stopped(ctx context.Context) error {
 // unlimited refuses a store with limits of all agents, whose counts would have to be merged, or with tasks that still wait in line for one.
 func (m *mover) unlimited(ctx context.Context) error {
 	var limits, lined, awaits int64
-	for _, p := range m.old.db.parts {
-		pipe := m.old.db.client.Pipeline()
+	for _, p := range m.old.db.Parts {
+		pipe := m.old.db.Client.Pipeline()
 		set, waiting, await := pipe.HLen(ctx, p.Key("limits")), pipe.HLen(ctx, p.Key("lined")), pipe.HLen(ctx, p.Key("awaits"))
 		if _, err := pipe.Exec(ctx); err != nil {
-			return wrap(verbRepartition, err)
+			return call.Wrap(verbRepartition, err)
 		}
 		limits, lined, awaits = limits+set.Val(), lined+waiting.Val(), awaits+await.Val()
 	}
@@ -74,9 +75,9 @@ func (m *mover) unlimited(ctx context.Context) error {
 
 // time is Redis' time.
 func (s *Store) time(ctx context.Context) (store.Millis, error) {
-	now := s.db.client.Do(ctx, "TIME")
+	now := s.db.Client.Do(ctx, "TIME")
 	if err := now.Err(); err != nil {
-		return 0, wrap(verbRepartition, err)
+		return 0, call.Wrap(verbRepartition, err)
 	}
 	return layout.ParseTime(now), nil
 }
@@ -85,9 +86,9 @@ func (s *Store) time(ctx context.Context) (store.Millis, error) {
 // the leases.
 func (m *mover) running(ctx context.Context, p layout.Partition, now store.Millis) (tasks int64, last store.Millis, err error) {
 	for at := 0; ; at += pageEntries {
-		page := m.old.db.client.Do(ctx, "ZRANGE", p.Key("leases"), at, at+pageEntries-1, "WITHSCORES")
+		page := m.old.db.Client.Do(ctx, "ZRANGE", p.Key("leases"), at, at+pageEntries-1, "WITHSCORES")
 		if page.Err() != nil {
-			return 0, 0, wrap(verbRepartition, page.Err())
+			return 0, 0, call.Wrap(verbRepartition, page.Err())
 		}
 		all := layout.ScoresOf(page)
 		fences := []any{"HMGET", p.Key("claims")}
@@ -111,9 +112,9 @@ func (s *Store) marked(ctx context.Context, read []any) (tasks int64, err error)
 	if len(read) == 2 {
 		return 0, nil // no claim
 	}
-	marks, err := s.db.client.Do(ctx, read...).Slice()
+	marks, err := s.db.Client.Do(ctx, read...).Slice()
 	if err != nil {
-		return 0, wrap(verbRepartition, err)
+		return 0, call.Wrap(verbRepartition, err)
 	}
 	for _, mark := range marks {
 		runs := layout.Text(mark) // a mark for each task, then the nonce
@@ -132,30 +133,30 @@ func (m *mover) recover(ctx context.Context) error {
 		if err != nil || len(calls) == 0 {
 			return err
 		}
-		if _, err := m.old.db.eval(ctx, verbRepartition, calls); err != nil {
+		if _, err := m.old.db.Eval(ctx, verbRepartition, calls); err != nil {
 			return err
 		}
 	}
 }
 
 // overdue is a claim of nothing for each partition with a lease, or a hold, that has ended.
-func (m *mover) overdue(ctx context.Context) ([]call, error) {
+func (m *mover) overdue(ctx context.Context) ([]call.Call, error) {
 	now, err := m.old.time(ctx)
 	if err != nil {
 		return nil, err
 	}
-	pipe, ended := m.old.db.client.Pipeline(), make([]*redis.Cmd, len(m.old.db.parts))
-	for i, p := range m.old.db.parts {
+	pipe, ended := m.old.db.Client.Pipeline(), make([]*redis.Cmd, len(m.old.db.Parts))
+	for i, p := range m.old.db.Parts {
 		ended[i] = pipe.Do(ctx, "ZRANGEBYSCORE", p.Key("leases"), "-inf", int64(now), "LIMIT", 0, 1)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, wrap(verbRepartition, err)
+		return nil, call.Wrap(verbRepartition, err)
 	}
-	var calls []call
+	var calls []call.Call
 	for i := range ended {
 		if some, _ := ended[i].Slice(); len(some) > 0 {
 			r := store.ClaimRequest{Nonce: newNonce(), Lease: time.Minute}
-			calls = append(calls, call{script: &m.old.db.scripts.Claim, partition: i, args: claimArgs(&r, "")})
+			calls = append(calls, call.Call{Script: &m.old.db.Scripts.Claim, Partition: i, Args: claimArgs(&r, "")})
 		}
 	}
 	return calls, nil
@@ -163,7 +164,7 @@ func (m *mover) overdue(ctx context.Context) ([]call, error) {
 
 // auditAll audits all partitions, a page of each at a time, and returns the first faults of each.
 func (s *Store) auditAll(ctx context.Context, repair bool) ([]store.Fault, error) {
-	pages := make([]store.AuditPage, len(s.db.parts))
+	pages := make([]store.AuditPage, len(s.db.Parts))
 	for i := range pages {
 		pages[i] = store.AuditPage{Partition: i, Repair: repair}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/script"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/output"
@@ -210,8 +211,8 @@ func (l lanes[Q]) of(agent string) *coalescer[*Q, submitted] {
 // lanesOf makes them. In a cluster each partition has its own, as one whose node is away must not hold up the others.
 func lanesOf[Q any](s *Store, run func(context.Context, []Q) []outcome[submitted]) lanes[Q] {
 	n := submitLanes
-	if s.db.cluster != nil {
-		n = len(s.db.parts)
+	if s.db.Cluster != nil {
+		n = len(s.db.Parts)
 	}
 	all := make(lanes[Q], n)
 	for i := range all {
@@ -232,7 +233,7 @@ func lanesOf[Q any](s *Store, run func(context.Context, []Q) []outcome[submitted
 // those of Wakeups, which end with their context.
 type Store struct {
 	config Config
-	db     database
+	db     call.DB
 	owned  bool // the client is the store's, which Open has made
 	few    int  // tasks of an agent in the agenda: see inAgenda
 	layout int  // version of the layout of the prefix
@@ -248,7 +249,7 @@ type Store struct {
 	// swept has, for each partition, how far this process has swept it; nil until the first time.
 	swept []atomic.Pointer[sweep]
 	// plain has, for each partition, how its plain scripts have answered.
-	plain []plainPartition
+	plain []call.Plain
 	// permits has the reports of partitions and homes on limits and budgets that span partitions.
 	permits *permits
 	ahead   *atomic.Int64 // the server's clock minus ours, ms, as of its last answer
@@ -288,7 +289,7 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 		renews.use(&to.options)
 	}
 	client := redis.NewUniversalClient(&to.options)
-	hooked(client, impatience{})
+	hooked(client, call.Impatience{})
 	if renews != nil {
 		hooked(client, renews)
 	}
@@ -298,7 +299,7 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 	s, err := on(ctx, client, &to, config, change)
 	if err != nil {
 		// The store owns the client from here on, also when it cannot be used.
-		_ = s.db.client.Close() // the first error is the one to report
+		_ = s.db.Client.Close() // the first error is the one to report
 		return nil, err
 	}
 	s.owned = true
@@ -308,18 +309,18 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 // on makes a store on a client, and checks that it can be relied on. The store has its client also with an error.
 func on(ctx context.Context, client redis.UniversalClient, to *target, config Config, change func(string) string) (*Store, error) {
 	s := &Store{
-		config: config, db: newDatabase(client, script.Load(change)), ahead: new(atomic.Int64), permits: new(permits), feed: new(feed),
+		config: config, db: call.New(client, script.Load(change)), ahead: new(atomic.Int64), permits: new(permits), feed: new(feed),
 		name: to.name, secure: to.tls, user: to.options.Username,
 	}
 	if err := s.preflight(ctx); err != nil {
 		return s, err
 	}
 	// After preflight, which learns how many partitions the prefix has.
-	s.swept = make([]atomic.Pointer[sweep], len(s.db.parts))
-	s.plain = make([]plainPartition, len(s.db.parts))
+	s.swept = make([]atomic.Pointer[sweep], len(s.db.Parts))
+	s.plain = make([]call.Plain, len(s.db.Parts))
 	s.submits, s.touches = lanesOf(s, s.submitEach), lanesOf(s, s.touch)
 	s.Outputs = &output.Outputs{
-		Client: client, Key: func(agent, name string) string { return s.db.parts[s.db.partitionOf(agent)].Key(name) }, Member: layout.Encode, Keep: config.Retention, Failed: wrap,
+		Client: client, Key: func(agent, name string) string { return s.db.Parts[s.db.PartitionOf(agent)].Key(name) }, Member: layout.Encode, Keep: config.Retention, Failed: call.Wrap,
 	}
 	return s, nil
 }
@@ -330,14 +331,14 @@ func (s *Store) Close() error {
 	if !s.owned {
 		return nil
 	}
-	return s.db.client.Close()
+	return s.db.Client.Close()
 }
 
 // Name is the URL of the Redis without users, passwords and parameters, for people.
 func (s *Store) Name() string { return s.name }
 
 // Partitions is the number of partitions under the prefix.
-func (s *Store) Partitions() int { return len(s.db.parts) }
+func (s *Store) Partitions() int { return len(s.db.Parts) }
 
 // Masters is how many masters of a cluster share the slots; zero on a single server.
 func (s *Store) Masters(ctx context.Context) (int, error) { return s.db.Masters(ctx) }
@@ -345,5 +346,5 @@ func (s *Store) Masters(ctx context.Context) (int, error) { return s.db.Masters(
 // WithPatience is a context whose calls of a store fail when Redis has not answered one of them for that long, all its attempts together. A caller who waits for
 // an answer hears so early that Redis is away, however many calls what it asks for takes; pulls and settlements wait for longer, as nothing is gained by giving up.
 func WithPatience(ctx context.Context, d time.Duration) context.Context {
-	return withPatience(ctx, d)
+	return call.WithPatience(ctx, d)
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -105,15 +106,15 @@ func submitError(err error) error {
 	if _, ok := errors.AsType[*store.Error](err); ok {
 		return err
 	}
-	return &store.Error{Verb: verbSubmit, Err: err}
+	return &store.Error{Verb: call.VerbSubmit, Err: err}
 }
 
 // spans reports whether tasks lie in more than one partition.
 // One partition is one script call, and needs no check in front.
 func (s *Store) spans(tasks []store.Submission) bool {
-	first := s.db.partitionOf(tasks[0].Agent)
+	first := s.db.PartitionOf(tasks[0].Agent)
 	for i := range tasks {
-		if s.db.partitionOf(tasks[i].Agent) != first {
+		if s.db.PartitionOf(tasks[i].Agent) != first {
 			return true
 		}
 	}
@@ -150,12 +151,12 @@ func (s *Store) submitEach(ctx context.Context, tasks []store.Submission) []outc
 // submit stores tasks in one script call for each partition, or in several if they are large. It
 // returns an outcome for each task, in order.
 func (s *Store) submit(ctx context.Context, tasks []store.Submission, mode string) []outcome[submitted] {
-	script := &s.db.scripts.Submit
+	script := &s.db.Scripts.Submit
 	// One task that replaces is enough to need the longer script: the mode is the
 	// batch's, the rule each task's own.
 	for i := range tasks {
 		if tasks[i].Conflict == store.ConflictReplace {
-			script = &s.db.scripts.Replace
+			script = &s.db.Scripts.Replace
 		}
 	}
 	room := mostPayload
@@ -164,16 +165,16 @@ func (s *Store) submit(ctx context.Context, tasks []store.Submission, mode strin
 	}
 	calls, members := s.byPartition(len(tasks), room,
 		func(i int) (string, int) { return tasks[i].Agent, submitSize(&tasks[i]) },
-		func(partition int, members []int) call {
-			full := func() call {
-				return call{script: script, partition: partition, args: s.submitArgs(tasks, members, mode)}
+		func(partition int, members []int) call.Call {
+			full := func() call.Call {
+				return call.Call{Script: script, Partition: partition, Args: s.submitArgs(tasks, members, mode)}
 			}
-			memory := &s.plain[partition].submit
-			if script != &s.db.scripts.Submit || mode == modeCheck || !plainBatch(tasks, members) || !memory.worthTrying() {
+			memory := &s.plain[partition].Submit
+			if script != &s.db.Scripts.Submit || mode == modeCheck || !plainBatch(tasks, members) || !memory.WorthTrying() {
 				return full()
 			}
-			return call{
-				script: &s.db.scripts.PlainSubmit, partition: partition, args: s.plainSubmitArgs(tasks, members), plain: memory, full: full,
+			return call.Call{
+				Script: &s.db.Scripts.PlainSubmit, Partition: partition, Args: s.plainSubmitArgs(tasks, members), Plain: memory, Full: full,
 			}
 		})
 	return s.place(ctx, calls, members, 1, func(answer []any) (submitted, error) { return parseSubmitted(answer[0]) },
@@ -209,7 +210,7 @@ func (s *Store) submitArgs(tasks []store.Submission, members []int, mode string)
 // reply has the time, then some fields for each of the call's members, which parse gets, and may have the profiles of their agents
 // after them, which profiled adds to the answer of the member with that place.
 func (s *Store) place(
-	ctx context.Context, calls []call, members [][]int, fields int, parse func(answer []any) (submitted, error),
+	ctx context.Context, calls []call.Call, members [][]int, fields int, parse func(answer []any) (submitted, error),
 	profiled func(i int, profiles map[string][]byte, a *submitted),
 ) []outcome[submitted] {
 	n := 0
@@ -217,7 +218,7 @@ func (s *Store) place(
 		n += len(members[c])
 	}
 	out := make([]outcome[submitted], n)
-	replies, errs := s.db.evalAll(ctx, verbSubmit, calls)
+	replies, errs := s.db.EvalAll(ctx, call.VerbSubmit, calls)
 	for c, reply := range replies {
 		var profiles map[string][]byte
 		profiles, errs[c] = profilesBehind(reply, 1+fields*len(members[c]), errs[c])
@@ -228,7 +229,7 @@ func (s *Store) place(
 			}
 			var err error
 			if out[i].answer, err = parse(reply[1+fields*k:]); err != nil {
-				out[i].err = wrap(verbSubmit, err)
+				out[i].err = call.Wrap(call.VerbSubmit, err)
 			}
 			if len(profiles) > 0 {
 				profiled(i, profiles, &out[i].answer)
@@ -247,11 +248,11 @@ func profilesBehind(reply []any, front int, err error) (map[string][]byte, error
 	case len(reply) == front+1:
 		list = reply[front]
 	case len(reply) != front:
-		return nil, wrap(verbSubmit, layout.ErrMalformed)
+		return nil, call.Wrap(call.VerbSubmit, layout.ErrMalformed)
 	}
 	profiles, err := profilesIn(list)
 	if err != nil {
-		err = wrap(verbSubmit, err)
+		err = call.Wrap(call.VerbSubmit, err)
 	}
 	return profiles, err
 }
@@ -306,15 +307,15 @@ func heldArg(h *store.Hold) string {
 // agent of a task, and its size. It also returns which tasks each call has, in order.
 // It keeps the caller's order within each partition, which is the order in which equal tasks run.
 func (s *Store) byPartition(
-	n, room int, task func(i int) (agent string, size int), build func(partition int, members []int) call,
-) ([]call, [][]int) {
+	n, room int, task func(i int) (agent string, size int), build func(partition int, members []int) call.Call,
+) ([]call.Call, [][]int) {
 	var members [][]int
 	var sizes, parts []int
 	// at has, for each partition, its latest call counted from one: zero is "none yet".
 	at := map[int]int{}
 	for i := range n {
 		agent, size := task(i)
-		p := s.db.partitionOf(agent)
+		p := s.db.PartitionOf(agent)
 		// A task larger than room gets a call of its own: a limit on one task is core's to set.
 		if at[p] == 0 || sizes[at[p]-1]+size > room {
 			members, sizes, parts = append(members, nil), append(sizes, 0), append(parts, p)
@@ -324,7 +325,7 @@ func (s *Store) byPartition(
 		sizes[c] += size
 		members[c] = append(members[c], i)
 	}
-	var calls []call
+	var calls []call.Call
 	for c, p := range parts {
 		calls = append(calls, build(p, members[c]))
 	}

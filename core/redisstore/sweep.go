@@ -5,6 +5,7 @@ package redisstore
 import (
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -30,7 +31,7 @@ type sweep struct {
 // sweep adds to claims that are sent anyway a step through the finished records of the first partition whose turn it
 // is, so that old records go without a goroutine or a call of its own.
 // A prefix with no process at all keeps its finished records until one starts.
-func (s *Store) sweep(calls []call, requests []store.ClaimRequest) []call {
+func (s *Store) sweep(calls []call.Call, requests []store.ClaimRequest) []call.Call {
 	now := time.Now() //nolint:forbidigo // only paces this process; what is too old is decided by the script
 	// One partition a call, and the first that is due: the next claims take the others.
 	for i := range requests {
@@ -46,9 +47,9 @@ func (s *Store) sweep(calls []call, requests []store.ClaimRequest) []call {
 		// The swap decides between claims that run at the same time;
 		// the loser has nothing to sweep.
 		if s.swept[p].CompareAndSwap(last, &next) {
-			return append(calls, call{
-				script: &s.db.scripts.Sweep, partition: p,
-				args: []any{next.cursor, s.config.Retention.Milliseconds(), s.config.kept()},
+			return append(calls, call.Call{
+				Script: &s.db.Scripts.Sweep, Partition: p,
+				Args: []any{next.cursor, s.config.Retention.Milliseconds(), s.config.kept()},
 			})
 		}
 	}
@@ -57,9 +58,9 @@ func (s *Store) sweep(calls []call, requests []store.ClaimRequest) []call {
 
 // sweptTo keeps the cursors that the sweeps returned. A sweep that failed starts again from the
 // beginning: it must not get in the way of the claim that it came with.
-func (s *Store) sweptTo(calls []call, replies [][]any) {
+func (s *Store) sweptTo(calls []call.Call, replies [][]any) {
 	for i, c := range calls {
-		last := s.swept[c.partition].Load()
+		last := s.swept[c.Partition].Load()
 		if last == nil {
 			continue
 		}
@@ -73,6 +74,6 @@ func (s *Store) sweptTo(calls []call, replies [][]any) {
 			}
 		}
 		// Another goroutine may have begun a sweep since: its cursor is as good as this one.
-		s.swept[c.partition].CompareAndSwap(last, &next)
+		s.swept[c.Partition].CompareAndSwap(last, &next)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -54,12 +55,12 @@ func (s *Store) touch(ctx context.Context, touches []store.Touch) []outcome[subm
 	const fields = 3
 	calls, members := s.byPartition(len(touches), mostPayload,
 		func(i int) (string, int) { return touches[i].Agent, len(touches[i].Body) },
-		func(partition int, members []int) call {
+		func(partition int, members []int) call.Call {
 			args := []any{s.live()}
 			for _, i := range members {
 				args = append(args, touchArgs(&touches[i])...)
 			}
-			return call{script: &s.db.scripts.Touch, partition: partition, args: args}
+			return call.Call{Script: &s.db.Scripts.Touch, Partition: partition, Args: args}
 		})
 	return s.place(ctx, calls, members, fields, func(answer []any) (submitted, error) {
 		if says, refused := strings.CutPrefix(layout.Text(answer[0]), "!"); refused {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -14,7 +15,7 @@ import (
 // after the scripts that follow it.
 func (s *Store) Turn(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) ([]store.Settled, []store.Claim, error) {
 	var span *spanning
-	if len(s.db.parts) > 1 {
+	if len(s.db.Parts) > 1 {
 		span = &spanning{store: s, requests: requests, later: s.permits.waiting(requests)}
 	}
 	calls, members := s.settleCalls(runs)
@@ -23,11 +24,11 @@ func (s *Store) Turn(ctx context.Context, runs []store.Settlement, requests []st
 	claims := settles + len(requests)
 	if span != nil {
 		for _, i := range span.later {
-			calls[settles+i].later = true
+			calls[settles+i].Later = true
 		}
 	}
 	calls = s.sweep(calls, requests)
-	replies, errs := s.db.evalAll(ctx, verbTurn, calls)
+	replies, errs := s.db.EvalAll(ctx, call.VerbTurn, calls)
 	s.sweptTo(calls[claims:], replies[claims:])
 	settled, settleErr := settledBy(calls[:settles], runs, replies[:settles], errs[:settles], members)
 	claimCalls, claimReplies, claimErrs := calls[settles:claims], replies[settles:claims], errs[settles:claims]
@@ -46,7 +47,7 @@ func (s *Store) Turn(ctx context.Context, runs []store.Settlement, requests []st
 }
 
 // settledBy are the outcomes of runs, of which each call had some. It fails if all calls have.
-func settledBy(calls []call, runs []store.Settlement, replies [][]any, errs []error, members [][]int) ([]store.Settled, error) {
+func settledBy(calls []call.Call, runs []store.Settlement, replies [][]any, errs []error, members [][]int) ([]store.Settled, error) {
 	if len(runs) == 0 {
 		return nil, nil
 	}
@@ -64,7 +65,7 @@ func settledBy(calls []call, runs []store.Settlement, replies [][]any, errs []er
 }
 
 // claimedBy are the claims in the replies to some requests. It fails if all have.
-func (s *Store) claimedBy(calls []call, requests []store.ClaimRequest, replies [][]any, errs []error) ([]store.Claim, error) {
+func (s *Store) claimedBy(calls []call.Call, requests []store.ClaimRequest, replies [][]any, errs []error) ([]store.Claim, error) {
 	if len(calls) == 0 {
 		return nil, nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -23,16 +24,16 @@ const checkEvery = 15 * time.Second
 // reader must not wait for anything else.
 func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 	// One channel for the whole prefix: a process has handlers for agents of every partition.
-	sub := s.db.client.Subscribe(ctx, s.config.Prefix+"wake")
+	sub := s.db.Client.Subscribe(ctx, s.config.Prefix+"wake")
 	// Receive waits until the subscription is confirmed, so that no wake-up is
 	// missed from the moment this returns.
 	if _, err := sub.Receive(ctx); err != nil {
 		_ = sub.Close() // the first error is the one to report
-		return nil, wrap("wakeups", err)
+		return nil, call.Wrap("wakeups", err)
 	}
 	// The scripts know a partition by the base of its keys.
-	byBase := make(map[string]int, len(s.db.parts))
-	for i, p := range s.db.parts {
+	byBase := make(map[string]int, len(s.db.Parts))
+	for i, p := range s.db.Parts {
 		byBase[p.Base] = i
 	}
 	out := make(chan store.Wakeup)

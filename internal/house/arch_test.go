@@ -58,6 +58,19 @@ var floors = []string{
 // floor is that of a room; -1 for what is none.
 func floor(path string) int { return slices.Index(floors, path) }
 
+// redisFloors are the rooms of the store on Redis from the ground up. Each may import those below it.
+var redisFloors = []string{
+	"core/redisstore/internal/layout", "core/redisstore/internal/script", "core/redisstore/internal/call", "core/redisstore",
+}
+
+// redisFloor is that of a room; -1 for what is none.
+func redisFloor(path string) int { return slices.Index(redisFloors, path) }
+
+// ofRedis is true for what a room of the store on Redis imports of the others, which has a rule of its own.
+func ofRedis(importer, imported string) bool {
+	return within("core/redisstore", importer) && within("core/redisstore/internal", imported)
+}
+
 // words are what adapters know of core besides its door: they have no state.
 var words = is("core", contract, outputs, "core/model", "core/inspect", "core/operate", "steps")
 
@@ -105,7 +118,16 @@ var rules = []rule{
 		why:   "each store keeps the contract by itself, so that one can be checked against the other, and decides nothing",
 		about: store,
 		forbids: func(importer, imported string) bool {
-			return ours(imported) && !is(contract, outputs, "core/store/image")(imported) && !within(importer, imported) && !journals(importer, imported)
+			return ours(imported) && !is(contract, outputs, "core/store/image")(imported) && !within(importer, imported) && !journals(importer, imported) &&
+				!ofRedis(importer, imported)
+		},
+	},
+	{
+		name:  "the rooms of the store on Redis stand on one another",
+		why:   "whoever changes a room has to know those below it and none above: what is stored, then how scripts are called, then the verbs. No other store knows them",
+		about: func(path string) bool { return store(path) },
+		forbids: func(importer, imported string) bool {
+			return redisFloor(imported) >= 0 && redisFloor(imported) >= redisFloor(importer)
 		},
 	},
 	{
@@ -160,7 +182,7 @@ var rules = []rule{
 		forbids: func(importer, imported string) bool {
 			shared := under("adapters/internal")(imported) && under("adapters")(importer)
 			return (under("adapters")(imported) || store(imported)) && !shared && !within(importer, imported) && !within(imported, importer) &&
-				!journals(importer, imported) && !says(importer, imported)
+				!journals(importer, imported) && !ofRedis(importer, imported) && !says(importer, imported)
 		},
 	},
 	{
@@ -366,6 +388,16 @@ func TestRulesFindABreach(t *testing.T) {
 			rule: "stores import the contract alone", importer: "core/filestore",
 			breaks: []string{module + "/core", module + "/core/redisstore"},
 			keeps:  []string{module + "/core/store", module + "/core/memstore"},
+		},
+		{
+			rule: "the rooms of the store on Redis stand on one another", importer: "core/redisstore/internal/call",
+			breaks: []string{module + "/core/redisstore"},
+			keeps:  []string{module + "/core/redisstore/internal/layout", module + "/core/store"},
+		},
+		{
+			rule: "the rooms of the store on Redis stand on one another", importer: "core/filestore",
+			breaks: []string{module + "/core/redisstore/internal/layout"},
+			keeps:  []string{module + "/core/memstore"},
 		},
 		{
 			rule: "adapters import core alone", importer: "adapters/lambda",

@@ -1,4 +1,4 @@
-package redisstore
+package call
 
 // Nodes of a Redis Cluster: which has which partition, and calls to several of them at the same time.
 
@@ -25,97 +25,97 @@ const reloadPause = 500 * time.Millisecond
 
 // cluster is the additional state of a store on a Redis Cluster; nil on a single server.
 type cluster struct {
-	// client is the same client as that of its database, with the methods that only a cluster has.
-	client  *redis.ClusterClient
+	// Client is the same client as that of its database, with the methods that only a cluster has.
+	Client  *redis.ClusterClient
 	loaded  atomic.Int64  // when it was last asked for the slots of its nodes, Unix ms
-	longest time.Duration // that a pull waits for a node: longestNode but in tests
+	Longest time.Duration // that a pull waits for a node: longestNode but in tests
 }
 
-// nothing is a key that no partition has. Given to a script along with the others it makes a node of a cluster that has a part
+// Nothing is a key that no partition has. Given to a script along with the others it makes a node of a cluster that has a part
 // of a slot only, while the slot is moved, refuse the script with TRYAGAIN before it begins: on the one side of the move as on
 // the other. Without it a script would stop halfway at the first key that no longer exists, or write one whose old
 // value is still to come.
-const nothing = "nothing"
+const Nothing = "nothing"
 
 // keysOf are the keys that a call is given.
-func (d *database) keysOf(c *call) []string {
-	p := d.parts[c.partition]
-	keys := p.Keys(c.script.Keys)
+func (d *DB) keysOf(c *Call) []string {
+	p := d.Parts[c.Partition]
+	keys := p.Keys(c.Script.Keys)
 	// On a single server slots do not move, and a key fewer saves each call its argument.
-	if d.cluster != nil {
-		keys = append(keys, p.Key(nothing))
+	if d.Cluster != nil {
+		keys = append(keys, p.Key(Nothing))
 	}
 	return keys
 }
 
 // Masters is how many masters of a cluster share the slots; zero on a single server.
-func (d *database) Masters(ctx context.Context) (int, error) {
-	if d.cluster == nil {
+func (d *DB) Masters(ctx context.Context) (int, error) {
+	if d.Cluster == nil {
 		return 0, nil
 	}
 	var n atomic.Int64
-	err := d.cluster.client.ForEachMaster(ctx, func(context.Context, *redis.Client) error {
+	err := d.Cluster.Client.ForEachMaster(ctx, func(context.Context, *redis.Client) error {
 		n.Add(1)
 		return nil
 	})
 	if err != nil {
-		return 0, wrap(verbLook, err)
+		return 0, Wrap(VerbLook, err)
 	}
 	return int(n.Load()), nil
 }
 
-// learn asks for the nodes of the slots if an error may mean that they have moved. By itself go-redis asks once a minute
+// Learn asks for the nodes of the slots if an error may mean that they have moved. By itself go-redis asks once a minute
 // and when a node answers that it has not got a slot, but not when a node is dead. The answer comes later, unless a
 // node has reported the move itself: the call that failed is repeated anyway.
 // A nil cluster is a single server, which has nothing to learn: callers
 // do not have to ask which they have.
-func (c *cluster) learn(ctx context.Context, err error) {
-	if c == nil || err == nil || !passing(err) && !errors.Is(err, context.DeadlineExceeded) {
+func (c *cluster) Learn(ctx context.Context, err error) {
+	if c == nil || err == nil || !Passing(err) && !errors.Is(err, context.DeadlineExceeded) {
 		return
 	}
 	if redis.HasErrorPrefix(err, "MOVED") { // it is known by now, and go-redis would not ask again as soon as that
-		_ = c.client.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil })
+		_ = c.Client.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil })
 		return
 	}
 	now := time.Now().UnixMilli() //nolint:forbidigo // between calls to this client; no task depends on it
 	// Of all calls that fail at the same time the one that wins the swap asks; the others rely on it.
 	if last := c.loaded.Load(); now-last >= reloadPause.Milliseconds() && c.loaded.CompareAndSwap(last, now) {
-		c.client.ReloadState(ctx)
+		c.Client.ReloadState(ctx)
 	}
 }
 
 // group is the part of a call for one node: the places of its parts among all.
 type group struct {
-	node redis.UniversalClient // the whole client where there is one server only
-	// members are indexes into the caller's own slice, so that replies can be put where they belong.
-	members []int
+	Node redis.UniversalClient // the whole client where there is one server only
+	// Members are indexes into the caller's own slice, so that replies can be put where they belong.
+	Members []int
 }
 
-// byNode splits n parts of a call, each with a partition, by the nodes that have them. Sent on its own, the part of a node that
+// ByNode splits n parts of a call, each with a partition, by the nodes that have them. Sent on its own, the part of a node that
 // is away spoils no other: go-redis fails a pipeline as a whole when its time is up, and in a cluster repeats one as a whole,
 // with scripts that have run, when its first command has failed.
-func (d *database) byNode(ctx context.Context, n int, partition func(i int) int) []group {
-	if d.cluster == nil {
-		return []group{{node: d.client, members: upTo(n)}}
+func (d *DB) ByNode(ctx context.Context, n int, partition func(i int) int) []group {
+	if d.Cluster == nil {
+		return []group{{Node: d.Client, Members: upTo(n)}}
 	}
 	var groups []group
 	// Nodes are compared by their client: go-redis keeps one for each address,
 	// so equal pointers are equal nodes.
 	at := map[redis.UniversalClient]int{}
 	for i := range n {
-		node := d.client // whose error reports it if no known node can be asked
+		node := d.Client // whose error reports it if no known node can be asked
 		// Every key of a partition has the same hash tag, so any of them finds the node.
 		// agenda is one that every partition has.
-		if master, err := d.cluster.client.MasterForKey(ctx, d.parts[partition(i)].Key("agenda")); err == nil {
+		if master, err := d.Cluster.Client.MasterForKey(ctx, d.Parts[partition(i)].Key("agenda")); err == nil {
 			node = master
 		}
 		g, known := at[node]
 		if !known {
 			g = len(groups)
 			at[node] = g
-			groups = append(groups, group{node: node})
+			groups = append(groups, group{Node: node})
 		}
-		groups[g].members = append(groups[g].members, i)
+		groups[g].Members = append(groups[g].Members, i)
 	}
 	return groups
 }
@@ -129,8 +129,8 @@ func upTo(n int) []int {
 	return all
 }
 
-// atOnce calls f with 0 to n-1, side by side, and returns when all have returned.
-func atOnce(n int, f func(i int)) {
+// AtOnce calls f with 0 to n-1, side by side, and returns when all have returned.
+func AtOnce(n int, f func(i int)) {
 	var others sync.WaitGroup
 	// The first part runs in the caller's own goroutine: a single server,
 	// which has one part only, starts none.
@@ -146,8 +146,8 @@ func atOnce(n int, f func(i int)) {
 // patienceKey is the key of how long a caller waits for one answer of Redis.
 type patienceKey struct{}
 
-// withPatience is a context whose calls fail when Redis has not answered one of them for that long, all its attempts together.
-func withPatience(ctx context.Context, d time.Duration) context.Context {
+// WithPatience is a context whose calls fail when Redis has not answered one of them for that long, all its attempts together.
+func WithPatience(ctx context.Context, d time.Duration) context.Context {
 	return context.WithValue(ctx, patienceKey{}, d)
 }
 
@@ -159,14 +159,14 @@ func patient(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, func() {}
 }
 
-// impatience bounds each command by the patience of its caller.
-type impatience struct{}
+// Impatience bounds each command by the patience of its caller.
+type Impatience struct{}
 
 // DialHook does not change dialling, which is part of a command.
-func (impatience) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (Impatience) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 // ProcessHook bounds a command.
-func (impatience) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (Impatience) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		ctx, cancel := patient(ctx)
 		defer cancel()
@@ -175,7 +175,7 @@ func (impatience) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 // ProcessPipelineHook bounds a pipeline.
-func (impatience) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (Impatience) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		ctx, cancel := patient(ctx)
 		defer cancel()
@@ -183,31 +183,31 @@ func (impatience) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	}
 }
 
-// patience bounds a call: of a caller who has said how long it waits, and of a pull to a node of a cluster.
-func (d *database) patience(ctx context.Context, verb string) (context.Context, context.CancelFunc) {
+// Patience bounds a call: of a caller who has said how long it waits, and of a pull to a node of a cluster.
+func (d *DB) Patience(ctx context.Context, verb string) (context.Context, context.CancelFunc) {
 	if ctx.Value(patienceKey{}) != nil {
 		return patient(ctx)
 	}
-	if d.cluster == nil {
+	if d.Cluster == nil {
 		return ctx, func() {}
 	}
 	// Submits, reads and commands of operators are not bounded here: a person or a program waits for
 	// that very answer, and sets a deadline of its own.
 	switch verb {
-	case verbLook, verbTurn, verbExtend, verbPermit:
-		return context.WithTimeout(ctx, d.cluster.longest)
+	case VerbLook, VerbTurn, VerbExtend, VerbPermit:
+		return context.WithTimeout(ctx, d.Cluster.Longest)
 	}
 	return ctx, func() {}
 }
 
 // The verbs of a pull and of a submit, as errors name them.
 const (
-	verbSubmit  = "submit"
-	verbLook    = "look"
-	verbControl = "control"
-	verbClaim   = "claim"
-	verbSettle  = "settle"
-	verbPermit  = "permit"
-	verbTurn    = "turn" // each of its calls has the name of its script
-	verbExtend  = "extend"
+	VerbSubmit  = "submit"
+	VerbLook    = "look"
+	VerbControl = "control"
+	VerbClaim   = "claim"
+	VerbSettle  = "settle"
+	VerbPermit  = "permit"
+	VerbTurn    = "turn" // each of its calls has the name of its script
+	VerbExtend  = "extend"
 )

@@ -1,4 +1,4 @@
-package redisstore
+package call
 
 // The plain scripts: the common part of submits, claims and settlements, and nothing else.
 
@@ -18,12 +18,12 @@ type plainness struct {
 	last atomic.Int32 // how many did the last time
 }
 
-// plainPartition is the memory of one partition.
-type plainPartition struct{ submit, claim, settle, start plainness }
+// Plain is the memory of one partition.
+type Plain struct{ Submit, Claim, Settle, Start plainness }
 
-// never does without plain scripts from now on.
-func (p *plainPartition) never() {
-	for _, verb := range []*plainness{&p.submit, &p.claim, &p.settle, &p.start} {
+// Never does without plain scripts from now on.
+func (p *Plain) Never() {
+	for _, verb := range []*plainness{&p.Submit, &p.Claim, &p.Settle, &p.Start} {
 		verb.skip.Store(math.MaxInt32)
 	}
 }
@@ -31,8 +31,8 @@ func (p *plainPartition) never() {
 // mostSkipped is the most calls in a row that do without.
 const mostSkipped = 31
 
-// worthTrying reports whether the next call is to try the plain script.
-func (p *plainness) worthTrying() bool {
+// WorthTrying reports whether the next call is to try the plain script.
+func (p *plainness) WorthTrying() bool {
 	if p.skip.Load() <= 0 {
 		return true
 	}
@@ -56,11 +56,11 @@ func (e *evaluation) odd(todo []int) []int {
 	var odd []int
 	for _, i := range todo {
 		c := &e.calls[i]
-		if c.full == nil || e.errs[i] != nil {
+		if c.Full == nil || e.errs[i] != nil {
 			continue
 		}
 		enough := len(e.replies[i]) > 1
-		c.plain.was(enough)
+		c.Plain.was(enough)
 		if !enough {
 			c.makeFull()
 			// guard: odd
@@ -71,7 +71,7 @@ func (e *evaluation) odd(todo []int) []int {
 }
 
 // makeFull turns a plain call into the full one.
-func (c *call) makeFull() {
-	full := c.full()
-	c.script, c.args, c.full = full.script, full.args, nil
+func (c *Call) makeFull() {
+	full := c.Full()
+	c.Script, c.Args, c.Full = full.Script, full.Args, nil
 }

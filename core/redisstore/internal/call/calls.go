@@ -1,4 +1,5 @@
-package redisstore
+// Package call calls scripts at a Redis by their hash, each at the node that has its partition, and again after a failure that may pass.
+package call
 
 // How scripts are called by their hash, and called again after a failure that may pass.
 
@@ -22,62 +23,62 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// database is a Redis with the partitions of a prefix. It calls scripts there.
-type database struct {
-	// client has a pool of connections, shared by all verbs.
-	client  redis.UniversalClient
-	scripts script.All
-	parts   []layout.Partition
-	cluster *cluster // nil if all partitions are on one server, so that one command can read keys of several
+// DB is a Redis with the partitions of a prefix. It calls scripts there.
+type DB struct {
+	// Client has a pool of connections, shared by all verbs.
+	Client  redis.UniversalClient
+	Scripts script.All
+	Parts   []layout.Partition
+	Cluster *cluster // nil if all partitions are on one server, so that one command can read keys of several
 	// callers names the calls whose answers Redis keeps.
 	callers  *callers
-	listened *atomic.Int64 // 1 if an answer has shown that events have subscribers
+	Listened *atomic.Int64 // 1 if an answer has shown that events have subscribers
 }
 
-// newDatabase is that of a client; its partitions are set when they are known.
-func newDatabase(client redis.UniversalClient, scripts script.All) database {
-	d := database{client: client, scripts: scripts, callers: newCallers(), listened: new(atomic.Int64)}
+// New is that of a client; its partitions are set when they are known.
+func New(client redis.UniversalClient, scripts script.All) DB {
+	d := DB{Client: client, Scripts: scripts, callers: newCallers(), Listened: new(atomic.Int64)}
 	// Partitions are on several nodes only in a cluster; Sentinel and a single server have one master.
 	if client, ok := client.(*redis.ClusterClient); ok {
-		d.cluster = &cluster{client: client, longest: longestNode}
+		d.Cluster = &cluster{Client: client, Longest: longestNode}
 	}
 	return d
 }
 
-// call is one run of a script in a partition.
+// Call is one run of a script in a partition.
 // Its arguments are made once, and sent again unchanged if it is repeated.
-type call struct {
-	script    *script.Script
-	partition int
-	args      []any
+type Call struct {
+	Script    *script.Script
+	Partition int
+	Args      []any
 	caller    caller
 	repeated  bool // it was sent before, and may have been carried out
-	later     bool // it is not sent: another takes its place
-	// full is set for a plain script: the call to send instead if that finds something out of the ordinary.
-	full func() call
-	// plain is the memory of its partition for such scripts.
-	plain *plainness
+	Later     bool // it is not sent: another takes its place
+	// Full is set for a plain script: the call to send instead if that finds something out of the ordinary.
+	Full func() Call
+	// Plain is the memory of its partition for such scripts.
+	Plain *plainness
 }
 
 // argv are the arguments of the script.
-func (c *call) argv() []any {
+func (c *Call) argv() []any {
 	// The caller is added for each attempt, as whether a call is a repetition changes between them.
-	if !c.script.Answers {
-		return c.args
+	if !c.Script.Answers {
+		return c.Args
 	}
 	// Clipped, so that the append copies: another attempt starts from the arguments without a caller.
-	return append(slices.Clip(c.args), c.caller.arg(c.repeated))
+	return append(slices.Clip(c.Args), c.caller.arg(c.repeated))
 }
 
 // failed notes that a call failed. It reports whether it cannot have been carried out, as the server does not know its script.
-func (c *call) failed(err error) bool {
+func (c *Call) failed(err error) bool {
 	// NOSCRIPT comes before the script begins, so the call that follows is still
 	// the first that can be carried out.
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return true
 	}
 	c.repeated = true
-	if c.full != nil { // its answer shows what was carried out already
+	if c.Full != nil { // its answer shows what was carried out already
 		c.makeFull()
 	}
 	return false
@@ -87,27 +88,27 @@ func (c *call) failed(err error) bool {
 // ms, which is short compared with any lease. Every script can be repeated safely: by task id, fence or nonce,
 // or as it keeps its last answer to each caller.
 const (
-	attempts = 4
+	Attempts = 4
 	pause    = 20 * time.Millisecond
 )
 
-// eval runs calls as evalAll does, and returns the first error.
+// Eval runs calls as evalAll does, and returns the first error.
 // It is for verbs whose callers can do nothing with half an answer.
-func (d *database) eval(ctx context.Context, verb string, calls []call) ([][]any, error) {
-	replies, errs := d.evalAll(ctx, verb, calls)
+func (d *DB) Eval(ctx context.Context, verb string, calls []Call) ([][]any, error) {
+	replies, errs := d.EvalAll(ctx, verb, calls)
 	return replies, cmp.Or(errs...)
 }
 
-// evalAll runs calls in one round trip to each node and returns their replies in order, and an error for each that failed, a
+// EvalAll runs calls in one round trip to each node and returns their replies in order, and an error for each that failed, a
 // *store.Error. It repeats those that failed in a way that may pass. A failure in one partition stops no other.
-func (d *database) evalAll(ctx context.Context, verb string, calls []call) ([][]any, []error) {
+func (d *DB) EvalAll(ctx context.Context, verb string, calls []Call) ([][]any, []error) {
 	// Names are held until the last attempt is over: a repetition must present the name of the first.
 	leave := d.callers.enter(calls)
 	defer leave()
 	e := evaluation{db: d, verb: verb, calls: calls, replies: make([][]any, len(calls)), errs: make([]error, len(calls))}
 	todo := make([]int, 0, len(calls))
 	for i := range calls {
-		if !calls[i].later {
+		if !calls[i].Later {
 			todo = append(todo, i)
 		}
 	}
@@ -115,10 +116,10 @@ func (d *database) evalAll(ctx context.Context, verb string, calls []call) ([][]
 	for i, err := range e.errs {
 		if err != nil {
 			of := verb
-			if verb == verbTurn {
-				of = strings.TrimPrefix(calls[i].script.Name, "plain")
+			if verb == VerbTurn {
+				of = strings.TrimPrefix(calls[i].Script.Name, "plain")
 			}
-			e.errs[i] = wrap(of, err)
+			e.errs[i] = Wrap(of, err)
 		}
 	}
 	return e.replies, e.errs
@@ -128,9 +129,9 @@ func (d *database) evalAll(ctx context.Context, verb string, calls []call) ([][]
 // It lives for one evalAll, and is shared by the goroutines of all nodes: each
 // writes only the places of its own calls.
 type evaluation struct {
-	db      *database
+	db      *DB
 	verb    string
-	calls   []call
+	calls   []Call
 	replies [][]any
 	errs    []error
 }
@@ -138,14 +139,14 @@ type evaluation struct {
 // run runs the calls in todo, by the nodes that have their partitions now, and repeats those whose failure may pass.
 // Repeated calls are split by node again, as a partition may have moved to another node in between.
 func (e *evaluation) run(ctx context.Context, todo []int, attempt int) {
-	groups := e.db.byNode(ctx, len(todo), func(k int) int { return e.calls[todo[k]].partition })
-	atOnce(len(groups), func(g int) {
-		node, mine := groups[g].node, make([]int, len(groups[g].members))
-		for i, k := range groups[g].members {
+	groups := e.db.ByNode(ctx, len(todo), func(k int) int { return e.calls[todo[k]].Partition })
+	AtOnce(len(groups), func(g int) {
+		node, mine := groups[g].Node, make([]int, len(groups[g].Members))
+		for i, k := range groups[g].Members {
 			mine[i] = todo[k]
 		}
 		// Each node has a time limit of its own: one that hangs spoils only its own calls.
-		ctx, cancel := e.db.patience(ctx, e.verb)
+		ctx, cancel := e.db.Patience(ctx, e.verb)
 		defer cancel()
 		failed := e.sendAll(ctx, node, mine)
 		if odd := e.odd(mine); len(odd) > 0 {
@@ -154,10 +155,10 @@ func (e *evaluation) run(ctx context.Context, todo []int, attempt int) {
 		if len(failed) == 0 {
 			return
 		}
-		e.db.cluster.learn(ctx, e.errs[failed[0]])
+		e.db.Cluster.Learn(ctx, e.errs[failed[0]])
 		// Final errors stay in errs; those that may pass go into the next attempt.
-		again := slices.DeleteFunc(failed, func(i int) bool { return !passing(e.errs[i]) })
-		if len(again) > 0 && attempt < attempts && wait(ctx, attempt) {
+		again := slices.DeleteFunc(failed, func(i int) bool { return !Passing(e.errs[i]) })
+		if len(again) > 0 && attempt < Attempts && Wait(ctx, attempt) {
 			e.run(ctx, again, attempt+1)
 		}
 	})
@@ -183,7 +184,7 @@ type doer interface {
 // EVALSHA sends 40 characters in place of a script of several KiB; Redis knows the script from the
 // first EVAL on, until it restarts or its scripts are flushed.
 func (e *evaluation) command(i int, whole bool) []any {
-	script, keys, argv := e.calls[i].script, e.db.keysOf(&e.calls[i]), e.calls[i].argv()
+	script, keys, argv := e.calls[i].Script, e.db.keysOf(&e.calls[i]), e.calls[i].argv()
 	args := make([]any, 0, 3+len(keys)+len(argv))
 	if whole {
 		args = append(args, "eval", script.Text(), len(keys))
@@ -229,10 +230,10 @@ func (e *evaluation) send(ctx context.Context, node redis.UniversalClient, todo 
 	return failed, unknown
 }
 
-// wait pauses before another attempt, longer each time and never in step with others; false if ctx ends first.
+// Wait pauses before another attempt, longer each time and never in step with others; false if ctx ends first.
 // Half of the pause is fixed and half is drawn, so that processes that lost the
 // same server do not come back together.
-func wait(ctx context.Context, attempt int) bool {
+func Wait(ctx context.Context, attempt int) bool {
 	d := pause << (attempt - 1)
 	d = d/2 + rand.N(d)       //nolint:gosec // jitter, not a secret
 	timer := time.NewTimer(d) //nolint:forbidigo // between attempts at one call; no task depends on it
@@ -245,10 +246,10 @@ func wait(ctx context.Context, attempt int) bool {
 	}
 }
 
-// passing reports whether an error may be gone a moment later.
+// Passing reports whether an error may be gone a moment later.
 // It decides only whether to try again: whether the call has been carried out
 // is unknown in most of these cases.
-func passing(err error) bool {
+func Passing(err error) bool {
 	var network net.Error
 	// These are the caller's own decisions. They may look like network
 	// errors, so they are checked first.
@@ -268,9 +269,9 @@ func passing(err error) bool {
 	return false
 }
 
-// wrap is the one place in which errors of Redis become those of core/store: callers see a *store.Error
+// Wrap is the one place in which errors of Redis become those of core/store: callers see a *store.Error
 // or one of its sentinels, and never have to know go-redis.
-func wrap(verb string, err error) error {
+func Wrap(verb string, err error) error {
 	// A script reports the refusal of one of its commands in words, without the prefix.
 	if redis.HasErrorPrefix(err, "OOM") || strings.Contains(err.Error(), "OOM command not allowed") {
 		err = store.ErrFull
@@ -284,13 +285,13 @@ func wrap(verb string, err error) error {
 }
 
 // heard is the answer of a script, whose time is negative if events have subscribers.
-func (d *database) heard(reply []any) []any {
+func (d *DB) heard(reply []any) []any {
 	if len(reply) > 0 && layout.Number(reply[0]) < 0 {
 		reply[0] = -layout.Number(reply[0])
-		d.listened.Store(1)
+		d.Listened.Store(1)
 	}
 	return reply
 }
 
-// partitionOf is where all tasks of an agent are. It never changes for a prefix.
-func (d *database) partitionOf(agent string) int { return store.PartitionOf(agent, len(d.parts)) }
+// PartitionOf is where all tasks of an agent are. It never changes for a prefix.
+func (d *DB) PartitionOf(agent string) int { return store.PartitionOf(agent, len(d.Parts)) }

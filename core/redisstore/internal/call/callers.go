@@ -1,4 +1,4 @@
-package redisstore
+package call
 
 // The names under which the scripts keep their answers, so that a call whose answer was lost is not carried out twice.
 
@@ -50,12 +50,12 @@ func (c *caller) arg(repeated bool) string {
 }
 
 // enter names the callers of those calls whose scripts keep their answers, until the function that it returns is called.
-func (c *callers) enter(calls []call) (leave func()) {
+func (c *callers) enter(calls []Call) (leave func()) {
 	// One lock for all calls of a round trip: numbers are taken and freed for the whole batch.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range calls {
-		if calls[i].script.Answers {
+		if calls[i].Script.Answers {
 			n := c.take()
 			c.nonce++
 			calls[i].caller = caller{name: c.process + strconv.Itoa(n), nonce: c.nonce, n: n}
@@ -65,7 +65,7 @@ func (c *callers) enter(calls []call) (leave func()) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for i := range calls {
-			if calls[i].script.Answers {
+			if calls[i].Script.Answers {
 				c.used[calls[i].caller.n/64] &^= 1 << (calls[i].caller.n % 64)
 			}
 		}
