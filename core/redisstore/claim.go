@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/bounds"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -29,22 +30,6 @@ func (s *Store) claimCalls(calls []call.Call, requests []store.ClaimRequest) []c
 		}
 	}
 	return calls
-}
-
-// allMillis are the times of a list; nil for an empty one.
-func allMillis(v any) ([]store.Millis, error) {
-	list, _ := v.([]any)
-	if len(list) == 0 {
-		return nil, nil
-	}
-	out := make([]store.Millis, len(list))
-	for i := range list {
-		var err error
-		if out[i], err = layout.Millis(list[i]); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
 }
 
 // answered is the claim in a reply to a request, or one that failed if there is none.
@@ -166,7 +151,7 @@ func parseClaim(partition int, reply []any) (store.Claim, error) {
 	}
 	crossed, _ := reply[11].([]any)
 	for i := 0; i+1 < len(crossed); i += 2 {
-		if one, err := parseCrossing(crossed[i], crossed[i+1]); err == nil {
+		if one, err := bounds.ParseCrossing(crossed[i], crossed[i+1]); err == nil {
 			c.Crossed = append(c.Crossed, one)
 		}
 	}
@@ -192,7 +177,7 @@ func parseClaimHead(c *store.Claim, reply []any) error {
 	c.NextDue, errs[0] = layout.Millis(reply[1])
 	c.NextLease, errs[1] = layout.Millis(reply[2])
 	c.Passed, errs[2] = layout.Millis(reply[8])
-	c.AgentsDue, errs[3] = allMillis(reply[9])
+	c.AgentsDue, errs[3] = layout.AllMillis(reply[9])
 	if fence := layout.Text(reply[3]); fence == unstamped {
 		c.Unstamped = true
 	} else if fence != "" {

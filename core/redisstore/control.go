@@ -216,24 +216,3 @@ func scopeArg(s store.Target) string {
 		return "*"
 	}
 }
-
-// parseScope is the inverse of scopeArg.
-func parseScope(name string) (store.Target, error) {
-	letter, rest, _ := strings.Cut(name, ":")
-	switch letter {
-	case "t":
-		agent, id, _ := strings.Cut(rest, ":")
-		agent, err := layout.Decode(agent)
-		return store.Target{Agent: agent, ID: id}, err
-	case "a":
-		agent, err := layout.Decode(rest)
-		return store.Target{Agent: agent}, err
-	case "k":
-		return store.Target{Kind: rest}, nil
-	case "s":
-		key, err := layout.Decode(rest)
-		return store.Target{Key: key}, err
-	default:
-		return store.Target{}, nil
-	}
-}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/bounds"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -209,7 +210,7 @@ func (m *mover) ofBudgets(p layout.Partition) []*stream {
 		st := m.split(p, form, name, func(bucket string) string { return bucket[strings.LastIndexByte(bucket, '|')+1:] }, nil)
 		each := st.each
 		st.each = func(b batch, bucket, value string) {
-			if ofOne(bucket) {
+			if bounds.OfOne(bucket) {
 				each(b, bucket, value)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/bounds"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -90,7 +91,7 @@ func charge(ctx context.Context, s *Store, leases []store.Extension, out []store
 func parseCharged(e *store.Extended, reply []any, runs []charged) {
 	crossed, _ := reply[1].([]any)
 	for k := 0; k+2 < len(crossed); k += 3 {
-		if one, err := parseCrossing(crossed[k+1], crossed[k+2]); err == nil {
+		if one, err := bounds.ParseCrossing(crossed[k+1], crossed[k+2]); err == nil {
 			e.Crossed = e.Crossed.Add(one)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/bounds"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 )
 
@@ -20,17 +21,17 @@ func (s *Store) linesAtHome(ctx context.Context, reply []any) {
 	}
 	for i := readFields; i < len(reply); i += readFields {
 		line, _ := reply[i].([]any)
-		if len(line) != len(lineFields{}) {
+		if len(line) != len(bounds.LineFields{}) {
 			continue
 		}
 		bucket := layout.Text(line[0])
-		if !strings.HasSuffix(layout.Text(line[1]), spans) && !spanningBudget(bucket, layout.Text(line[1])) {
+		if !strings.HasSuffix(layout.Text(line[1]), bounds.Spans) && !spanningBudget(bucket, layout.Text(line[1])) {
 			continue
 		}
 		pipe, p := s.db.Client.Pipeline(), s.db.Parts[s.db.PartitionOf(bucket)]
 		for _, what := range []string{"HGET flight", "HGET learned", "HGET spent", "ZSCORE rates", "ZSCORE periods"} {
 			command, key, _ := strings.Cut(what, " ")
-			pipe.Do(ctx, command, p.Key(key), atHome+bucket)
+			pipe.Do(ctx, command, p.Key(key), bounds.AtHome+bucket)
 		}
 		cmds, _ := pipe.Exec(ctx)
 		var v [5]any
@@ -49,7 +50,7 @@ const readFields = 13
 // spanningBudget recognises a budget that spans partitions by its letter.
 func spanningBudget(bucket, said string) bool {
 	_, then, _ := strings.Cut(said, "|")
-	return isBudget(bucket) && then != "" && then[0] >= 'A' && then[0] <= 'Z'
+	return bounds.IsBudget(bucket) && then != "" && then[0] >= 'A' && then[0] <= 'Z'
 }
 
 // scoreText is a score as scripts write it, from either protocol; empty for none.

@@ -88,7 +88,7 @@ func nextOf(partition int, reply []any, err error) store.Look {
 	c.Now = store.Millis(layout.Number(reply[0]))
 	c.NextDue, err1 = layout.Millis(reply[1])
 	c.NextLease, err2 = layout.Millis(reply[2])
-	c.AgentsDue, err3 = allMillis(reply[3])
+	c.AgentsDue, err3 = layout.AllMillis(reply[3])
 	if err1 == nil && err2 == nil && err3 == nil {
 		c.Err = nil
 	}

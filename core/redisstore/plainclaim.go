@@ -78,7 +78,7 @@ func parsePlainClaim(partition int, reply []any) (store.Claim, error) {
 	if c.NextLease, err = layout.Millis(reply[2]); err != nil {
 		return c, err
 	}
-	if c.AgentsDue, err = allMillis(reply[8]); err != nil {
+	if c.AgentsDue, err = layout.AllMillis(reply[8]); err != nil {
 		return c, err
 	}
 	fence := layout.Text(reply[3])

@@ -167,10 +167,9 @@ func denied(err error) bool {
 // The copy shares the client and the scripts, and has other partitions.
 // No agent of a user is ever touched.
 func (s *Store) life(ctx context.Context, nonce string) error {
-	p := *s
-	p.config.MaxTasks = DefaultMaxTasks // it makes more tasks than a user may allow an agent
 	// One partition, so that every agent is in the probe's own.
-	p.db.Parts = []layout.Partition{s.probePartition(nonce)}
+	p := s.over([]layout.Partition{s.probePartition(nonce)})
+	p.config.MaxTasks = DefaultMaxTasks // it makes more tasks than a user may allow an agent
 	p.plain, p.swept = []call.Plain{{}}, make([]atomic.Pointer[sweep], 1)
 	if err := p.plainLife(ctx); err != nil {
 		return err

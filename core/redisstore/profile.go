@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/bounds"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -39,10 +40,10 @@ func (s *Store) boundsText(c *store.ProfileChange) string {
 	text := ""
 	add := func(name, allows string) { text += fmt.Sprintf("%d:%s\t%s", len(name)+1+len(allows), name, allows) }
 	for i := range c.Limits {
-		add(limitName(c.Limits[i].About), s.limitText(&c.Limits[i]))
+		add(bounds.LimitName(c.Limits[i].About), bounds.LimitText(&c.Limits[i], len(s.db.Parts)))
 	}
 	for i := range c.Budgets {
-		add(budgetName(c.Budgets[i].About), s.budgetText(&c.Budgets[i]))
+		add(bounds.BudgetName(c.Budgets[i].About), bounds.BudgetText(&c.Budgets[i], len(s.db.Parts)))
 	}
 	return text
 }

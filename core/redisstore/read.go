@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/bounds"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -175,7 +176,7 @@ func parseStored(agent, id string, fields []any) (store.Stored, error) {
 		if t.Lease, err = layout.Millis(fields[7]); err != nil {
 			return t, err
 		}
-		if t.Line, err = parseLine(fields[12]); err != nil {
+		if t.Line, err = bounds.ParseLine(fields[12]); err != nil {
 			return t, err
 		}
 		t.Due, err = layout.Millis(fields[2])
@@ -207,7 +208,7 @@ func parseHeld(pair []any) (store.Held, error) {
 	value := layout.Text(pair[1])
 	until, err1 := strconv.ParseInt(value[:13], 10, 64)
 	since, err2 := strconv.ParseInt(value[13:head], 10, 64)
-	scope, err3 := parseScope(layout.Text(pair[0]))
+	scope, err3 := layout.ParseScope(layout.Text(pair[0]))
 	if errors.Join(err1, err2, err3) != nil {
 		return store.Held{}, layout.ErrMalformed
 	}

@@ -77,29 +77,22 @@ type mover struct {
 	found  []*stream                   // keys that copied ones have led to
 }
 
-// over is the same store with other partitions.
-func (s *Store) over(parts []layout.Partition) *Store {
-	v := *s
-	v.db.Parts = parts
-	return &v
-}
-
 // aim sets which partitions a mover is about; its state is known.
 func (m *mover) aim(s *Store) {
 	m.old = s.over(layout.PartitionsOf(s.config.Prefix, m.state.From))
 	m.fresh = s.over(layout.PartitionsOf(s.config.Prefix, m.state.To))
-	m.copies = s.over(nil)
-	slots := m.old.db.Parts
+	slots, copies := m.old.db.Parts, make([]layout.Partition, len(m.fresh.db.Parts))
 	was := map[layout.Partition]bool{}
 	for _, p := range slots {
 		was[p] = true
 	}
-	for _, p := range m.fresh.db.Parts {
-		m.copies.db.Parts = append(m.copies.db.Parts, layout.Partition{Base: p.Base + copyOf(m.state.Copy)})
+	for i, p := range m.fresh.db.Parts {
+		copies[i] = layout.Partition{Base: p.Base + copyOf(m.state.Copy)}
 		if !was[p] {
 			slots = append(slices.Clip(slots), p)
 		}
 	}
+	m.copies = s.over(copies)
 	m.slots = s.over(slots)
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/bounds"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -145,7 +146,7 @@ func parseSettled(out []store.Settled, c *call.Call, runs []store.Settlement, re
 func parseCrossed(out []store.Settled, crossed []any, members []int) {
 	for k := 0; k < len(crossed); k += 3 {
 		run := int(layout.Number(crossed[k])) - 1
-		if c, err := parseCrossing(crossed[k+1], crossed[k+2]); err == nil && run >= 0 && run < len(members) {
+		if c, err := bounds.ParseCrossing(crossed[k+1], crossed[k+2]); err == nil && run >= 0 && run < len(members) {
 			out[members[run]].Crossed = out[members[run]].Crossed.Add(c)
 		}
 	}

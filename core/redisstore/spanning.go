@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/bounds"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -148,7 +149,7 @@ func (t *spanning) granted(reports []report, reply []any, asked time.Time, bring
 	}
 	crossed, _ := reply[n+2].([]any)
 	for i := 0; i+1 < len(crossed); i += 2 {
-		if c, err := parseCrossing(crossed[i], crossed[i+1]); err == nil {
+		if c, err := bounds.ParseCrossing(crossed[i], crossed[i+1]); err == nil {
 			t.crossed = append(t.crossed, c)
 		}
 	}
@@ -227,11 +228,11 @@ func (s *Store) spread(ctx context.Context, t *spanning, settled []store.Settled
 
 // pauseAll pauses the scope of a budget that is used up, if it is to be paused: its home has done so in its own partition only.
 func (s *Store) pauseAll(ctx context.Context, c *store.Crossing) {
-	name := budgetName(c.About)
+	name := bounds.BudgetName(c.About)
 	text, err := s.db.Client.Do(ctx, "HGET", s.db.Parts[0].Key("limits"), name).Text()
 	var b store.Budget
 	if err == nil {
-		b, err = parseBudget(name, text)
+		b, err = bounds.ParseBudget(name, text)
 	}
 	if err == nil && b.Then == store.ThenPause {
 		target := store.Target{Kind: c.About.Kind}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/bounds"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/script"
@@ -255,7 +256,11 @@ type Store struct {
 	ahead   *atomic.Int64 // the server's clock minus ours, ms, as of its last answer
 	feed    *feed         // who listens to events
 	*output.Outputs
+	bounded
 }
+
+// bounded are the limits and budgets of a store.
+type bounded = bounds.Bounds
 
 // Wakeups are optional for a store: callers that need them check whether the store is a Waker.
 var (
@@ -318,11 +323,25 @@ func on(ctx context.Context, client redis.UniversalClient, to *target, config Co
 	// After preflight, which learns how many partitions the prefix has.
 	s.swept = make([]atomic.Pointer[sweep], len(s.db.Parts))
 	s.plain = make([]call.Plain, len(s.db.Parts))
+	s.partitioned()
 	s.submits, s.touches = lanesOf(s, s.submitEach), lanesOf(s, s.touch)
 	s.Outputs = &output.Outputs{
 		Client: client, Key: func(agent, name string) string { return s.db.Parts[s.db.PartitionOf(agent)].Key(name) }, Member: layout.Encode, Keep: config.Retention, Failed: call.Wrap,
 	}
 	return s, nil
+}
+
+// partitioned gives the parts of the store the partitions, which are known or have changed.
+func (s *Store) partitioned() {
+	s.bounded = bounds.New(&s.db)
+}
+
+// over is the same store with other partitions.
+func (s *Store) over(parts []layout.Partition) *Store {
+	v := *s
+	v.db.Parts = parts
+	v.partitioned()
+	return &v
 }
 
 // Close closes the connections, unless they are of the client that [New] was given. Calls under way fail.

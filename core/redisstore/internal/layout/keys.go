@@ -178,3 +178,24 @@ func Decode(name string) (string, error) {
 	}
 	return string(out), nil
 }
+
+// ParseScope is the inverse of scopeArg.
+func ParseScope(name string) (store.Target, error) {
+	letter, rest, _ := strings.Cut(name, ":")
+	switch letter {
+	case "t":
+		agent, id, _ := strings.Cut(rest, ":")
+		agent, err := Decode(agent)
+		return store.Target{Agent: agent, ID: id}, err
+	case "a":
+		agent, err := Decode(rest)
+		return store.Target{Agent: agent}, err
+	case "k":
+		return store.Target{Kind: rest}, nil
+	case "s":
+		key, err := Decode(rest)
+		return store.Target{Key: key}, err
+	default:
+		return store.Target{}, nil
+	}
+}

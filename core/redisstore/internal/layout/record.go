@@ -239,3 +239,19 @@ func Number(v any) int64 {
 	n, _ := v.(int64) // a nil reply is zero
 	return n
 }
+
+// AllMillis are the times of a list; nil for an empty one.
+func AllMillis(v any) ([]store.Millis, error) {
+	list, _ := v.([]any)
+	if len(list) == 0 {
+		return nil, nil
+	}
+	out := make([]store.Millis, len(list))
+	for i := range list {
+		var err error
+		if out[i], err = Millis(list[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

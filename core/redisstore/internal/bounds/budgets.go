@@ -1,4 +1,4 @@
-package redisstore
+package bounds
 
 // Budgets: how they are stored, set and read. They are limits of another form: see layout.lua.
 
@@ -20,12 +20,12 @@ var (
 	thenOf   = map[store.Then]string{store.ThenHold: "h", store.ThenPause: "p", store.ThenNotify: "n"}
 )
 
-// isBudget distinguishes names of budgets from those of limits.
-func isBudget(name string) bool { return strings.Contains(name, "$") }
+// IsBudget distinguishes names of budgets from those of limits.
+func IsBudget(name string) bool { return strings.Contains(name, "$") }
 
-// budgetName is the name of a budget in the scripts: kind|key|each$unit$period.
-func budgetName(t store.BudgetTarget) string {
-	return limitName(t.LimitTarget) + "$" + t.Unit + "$" + periodOf[t.Per]
+// BudgetName is the name of a budget in the scripts: kind|key|each$unit$period.
+func BudgetName(t store.BudgetTarget) string {
+	return LimitName(t.LimitTarget) + "$" + t.Unit + "$" + periodOf[t.Per]
 }
 
 // parseBudgetName is the inverse of budgetName.
@@ -44,21 +44,21 @@ func parseBudgetName(name string) (store.BudgetTarget, error) {
 	return t, err
 }
 
-// budgetText is the terms of a budget, as the scripts read them: amount|then|clock|zone|opaque.
+// BudgetText is the terms of a budget, as the scripts read them: amount|then|clock|zone|opaque.
 // The letter of one that spans partitions is a capital.
-func (s *Store) budgetText(b *store.Budget) string {
+func BudgetText(b *store.Budget, partitions int) string {
 	then := thenOf[b.Then]
-	if s.isSpanning(&b.About.LimitTarget) {
+	if isSpanning(&b.About.LimitTarget, partitions) {
 		then = strings.ToUpper(then)
 	}
 	return fmt.Sprintf("%d|%s|%s|%s|%s", b.Amount, then, b.Clock, b.Zone, b.Note)
 }
 
-// ofOne reports whether a budget belongs to the profile of an agent.
-func ofOne(name string) bool { return strings.Contains(name, "|"+ofProfile+"$") }
+// OfOne reports whether a budget belongs to the profile of an agent.
+func OfOne(name string) bool { return strings.Contains(name, "|"+ofProfile+"$") }
 
-// parseBudget reads a budget. One that was lifted while a task still waits for it has no text, and no amount.
-func parseBudget(name, text string) (store.Budget, error) {
+// ParseBudget reads a budget. One that was lifted while a task still waits for it has no text, and no amount.
+func ParseBudget(name, text string) (store.Budget, error) {
 	about, err := parseBudgetName(name)
 	b := store.Budget{About: about}
 	if text == "" {
@@ -81,19 +81,19 @@ func parseBudget(name, text string) (store.Budget, error) {
 }
 
 // Budget sets and lifts budgets; see [store.Bounds].
-func (s *Store) Budget(ctx context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
+func (s *Bounds) Budget(ctx context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
 	texts := make([]bound, len(changes))
 	for i := range changes {
-		texts[i].name = budgetName(changes[i].About)
+		texts[i].name = BudgetName(changes[i].About)
 		if !changes[i].Lift {
-			texts[i].text = s.budgetText(&changes[i].Budget)
+			texts[i].text = BudgetText(&changes[i].Budget, len(s.db.Parts))
 		}
 	}
 	return s.bound(ctx, texts)
 }
 
 // Budgets are the budgets in force; see [store.Bounds].
-func (s *Store) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
+func (s *Bounds) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
 	calls := make([]call.Call, len(s.db.Parts))
 	for p := range calls {
 		calls[p] = call.Call{Script: &s.db.Scripts.Budgets, Partition: p, Args: []any{mostCounted}}
@@ -114,16 +114,16 @@ func (s *Store) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
 	var out []store.BudgetUse
 	for i := 0; i+1 < len(limits); i += 2 {
 		name := limits[i]
-		if !isBudget(name) {
+		if !IsBudget(name) {
 			continue
 		}
-		b, err := parseBudget(name, limits[i+1])
+		b, err := ParseBudget(name, limits[i+1])
 		if err != nil {
 			return nil, call.Wrap("read", layout.ErrMalformed)
 		}
 		use := store.BudgetUse{Budget: b, Waiting: waiting[name], Ends: b.Clock.End(b.About.Per, at)}
-		if s.isSpanning(&b.About.LimitTarget) {
-			name = atHome + name
+		if isSpanning(&b.About.LimitTarget, len(s.db.Parts)) {
+			name = AtHome + name
 		}
 		use.Add(used[name]...)
 		out = append(out, use)
@@ -168,13 +168,13 @@ func ofBucket(name string) (string, error) {
 }
 
 // parseBudgetLine reads the line of a budget.
-func parseBudgetLine(name, of string, fields lineFields) (store.Line, error) {
-	b, err := parseBudget(name, fields[1])
+func parseBudgetLine(name, of string, fields LineFields) (store.Line, error) {
+	b, err := ParseBudget(name, fields[1])
 	if err != nil {
 		return store.Line{}, layout.ErrMalformed
 	}
 	who, err := ofBucket(of)
-	if ofOne(name) {
+	if OfOne(name) {
 		b.About.Agent = who
 	}
 	use := &store.BudgetUse{Budget: b, Used: store.Amount(layout.Int(fields[5])), Waiting: layout.Int(fields[3]), Ends: store.Millis(layout.Int(fields[6]))}
@@ -183,8 +183,8 @@ func parseBudgetLine(name, of string, fields lineFields) (store.Line, error) {
 	return store.Line{Budget: use, Of: who, StartAt: use.Ends}, err
 }
 
-// parseCrossing reads a bucket that is used up, and when its period ends.
-func parseCrossing(bucket, ends any) (store.Crossing, error) {
+// ParseCrossing reads a bucket that is used up, and when its period ends.
+func ParseCrossing(bucket, ends any) (store.Crossing, error) {
 	name := layout.Text(bucket)
 	at := strings.LastIndexByte(name, '|')
 	if at < 0 {
@@ -196,7 +196,7 @@ func parseCrossing(bucket, ends any) (store.Crossing, error) {
 	}
 	agent, id, _ := strings.Cut(name[at+1:], ":")
 	of, err := layout.Decode(agent)
-	if ofOne(name[:at]) {
+	if OfOne(name[:at]) {
 		about.Agent = of
 	}
 	return store.Crossing{About: about, Of: of, Task: id, Ends: store.Millis(layout.Number(ends))}, err

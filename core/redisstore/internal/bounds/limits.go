@@ -1,4 +1,5 @@
-package redisstore
+// Package bounds sets, lifts and reads limits and budgets, and knows their texts in Redis.
+package bounds
 
 // Limits: how they are stored, set and read.
 
@@ -18,14 +19,20 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// Bounds sets, lifts and reads limits and budgets; see [store.Bounds].
+type Bounds struct{ db call.DB }
+
+// New has the bounds of a database whose partitions are known.
+func New(db *call.DB) Bounds { return Bounds{db: *db} }
+
 // eachOf are the scripts' letters for what a limit counts separately.
 var eachOf = map[store.Each]string{"": "", store.EachAgent: "a", store.EachKey: "k", store.EachTask: "t"}
 
 // ofProfile is the letter of limits and budgets of one agent's profile; see layout.lua.
 const ofProfile = "o"
 
-// limitName is the name of a limit in the scripts: kind|key|each. A star at the end of a key is not encoded: it is not part of the key.
-func limitName(t store.LimitTarget) string {
+// LimitName is the name of a limit in the scripts: kind|key|each. A star at the end of a key is not encoded: it is not part of the key.
+func LimitName(t store.LimitTarget) string {
 	key, star := strings.CutSuffix(t.Key, "*")
 	name := t.Kind + "|" + layout.Encode(key)
 	if star {
@@ -57,15 +64,15 @@ func parseLimitName(name string) (store.LimitTarget, error) {
 	return t, err
 }
 
-// limitText is the terms of a limit, as the scripts read them: runs|starts|per|burst, and after another | an a if it adapts, and an s if it
+// LimitText is the terms of a limit, as the scripts read them: runs|starts|per|burst, and after another | an a if it adapts, and an s if it
 // spans partitions.
-func (s *Store) limitText(l *store.Limit) string {
+func LimitText(l *store.Limit, partitions int) string {
 	text, letters := fmt.Sprintf("%d|%d|%d|%d", l.Concurrency, l.Rate, l.Per.Milliseconds(), l.Burst), ""
 	if l.Adaptive {
 		letters += adapts
 	}
-	if s.isSpanning(&l.About) {
-		letters += spans
+	if isSpanning(&l.About, partitions) {
+		letters += Spans
 	}
 	if letters != "" {
 		text += "|" + letters
@@ -76,12 +83,12 @@ func (s *Store) limitText(l *store.Limit) string {
 // The letters at the end of a limit.
 const (
 	adapts = "a"
-	spans  = "s"
+	Spans  = "s"
 )
 
 // isSpanning reports whether tasks that are counted together may be in several partitions.
-func (s *Store) isSpanning(t *store.LimitTarget) bool {
-	return len(s.db.Parts) > 1 && !t.OfOneAgent()
+func isSpanning(t *store.LimitTarget, partitions int) bool {
+	return partitions > 1 && !t.OfOneAgent()
 }
 
 // parseLimit reads a limit.
@@ -109,12 +116,12 @@ func parseLimit(name, text string) (store.Limit, error) {
 }
 
 // Limit sets and lifts limits; see [store.Bounds].
-func (s *Store) Limit(ctx context.Context, changes []store.LimitChange) ([]store.Effect, error) {
+func (s *Bounds) Limit(ctx context.Context, changes []store.LimitChange) ([]store.Effect, error) {
 	texts := make([]bound, len(changes))
 	for i := range changes {
-		texts[i].name = limitName(changes[i].About)
+		texts[i].name = LimitName(changes[i].About)
 		if !changes[i].Lift {
-			texts[i].text = s.limitText(&changes[i].Limit)
+			texts[i].text = LimitText(&changes[i].Limit, len(s.db.Parts))
 		}
 	}
 	return s.bound(ctx, texts)
@@ -124,7 +131,7 @@ func (s *Store) Limit(ctx context.Context, changes []store.LimitChange) ([]store
 type bound struct{ name, text string }
 
 // bound sets and lifts limits and budgets.
-func (s *Store) bound(ctx context.Context, changes []bound) ([]store.Effect, error) {
+func (s *Bounds) bound(ctx context.Context, changes []bound) ([]store.Effect, error) {
 	out := make([]store.Effect, len(changes))
 	for i, c := range changes {
 		for p := range s.db.Parts {
@@ -141,7 +148,7 @@ func (s *Store) bound(ctx context.Context, changes []bound) ([]store.Effect, err
 }
 
 // limit changes one limit in a partition, and goes through the lines behind it, page by page.
-func (s *Store) limit(ctx context.Context, partition int, c bound) (changed bool, err error) {
+func (s *Bounds) limit(ctx context.Context, partition int, c bound) (changed bool, err error) {
 	for cursor := "0"; ; {
 		replies, err := s.db.Eval(ctx, call.VerbControl, []call.Call{{Script: &s.db.Scripts.Limit, Partition: partition, Args: []any{
 			c.name, c.text, cursor, store.MostLimits,
@@ -167,7 +174,7 @@ func (s *Store) limit(ctx context.Context, partition int, c bound) (changed bool
 const mostCounted = 1000
 
 // Limits are the limits in force; see [store.Bounds].
-func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
+func (s *Bounds) Limits(ctx context.Context) ([]store.LimitUse, error) {
 	pipe := s.db.Client.Pipeline()
 	limits := pipe.Do(ctx, "HGETALL", s.db.Parts[0].Key("limits"))
 	scans := map[string][]*redis.ScanCmd{}
@@ -182,7 +189,7 @@ func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
 	running, waiting := countsOf(scanned(scans["flight"])), countsOf(scanned(scans["lines"]))
 	var out []store.LimitUse
 	for name, text := range layout.FieldsOf(limits) {
-		if isBudget(name) {
+		if IsBudget(name) {
 			continue
 		}
 		l, err := parseLimit(name, text)
@@ -202,7 +209,7 @@ func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
 // learnedOf is the learned state of a limit's buckets.
 func learnedOf(fields []string, limit string) (all []store.Learned) {
 	for i := 0; i+1 < len(fields); i += 2 {
-		if of, found := strings.CutPrefix(strings.TrimPrefix(fields[i], atHome), limit+"|"); found {
+		if of, found := strings.CutPrefix(strings.TrimPrefix(fields[i], AtHome), limit+"|"); found {
 			if l, ok := parseLearned(of, fields[i+1]); ok {
 				all = append(all, l)
 			}
@@ -228,8 +235,8 @@ func parseLearned(of, said string) (store.Learned, bool) {
 	return l, true
 }
 
-// atHome is in front of the name of a bucket that spans partitions, where it is counted for all of them.
-const atHome = "^"
+// AtHome is in front of the name of a bucket that spans partitions, where it is counted for all of them.
+const AtHome = "^"
 
 // scanned are the pages of some scans.
 func scanned(scans []*redis.ScanCmd) (all []string) {
@@ -251,16 +258,16 @@ func countsOf(fields []string) map[string]int64 {
 	return out
 }
 
-// lineFields are the fields of a line from read.lua: bucket, text, flight, lines, rate, spent, end, learned, reserved.
-type lineFields [9]string
+// LineFields are the fields of a line from read.lua: bucket, text, flight, lines, rate, spent, end, learned, reserved.
+type LineFields [9]string
 
-// parseLine reads the line that a task waits in.
-func parseLine(v any) (store.Line, error) {
+// ParseLine reads the line that a task waits in.
+func ParseLine(v any) (store.Line, error) {
 	fields, _ := v.([]any)
 	if len(fields) == 0 {
 		return store.Line{}, nil
 	}
-	var of lineFields
+	var of LineFields
 	if len(fields) != len(of) {
 		return store.Line{}, layout.ErrMalformed
 	}
@@ -271,7 +278,7 @@ func parseLine(v any) (store.Line, error) {
 	if at < 0 {
 		return store.Line{}, layout.ErrMalformed
 	}
-	if isBudget(of[0][:at]) {
+	if IsBudget(of[0][:at]) {
 		return parseBudgetLine(of[0][:at], of[0][at+1:], of)
 	}
 	who, err := layout.Decode(of[0][at+1:])
