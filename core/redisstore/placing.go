@@ -164,7 +164,7 @@ func (m *mover) trial(ctx context.Context) error {
 		{"SCAN", 0, "MATCH", quoted(m.old.config.Prefix) + "*", "COUNT", 1},
 	} {
 		switch err := m.old.db.Client.Do(ctx, command...).Err(); {
-		case err != nil && denied(err):
+		case err != nil && call.Denied(err):
 			return fmt.Errorf("the Redis user lacks a permission that duly repartition needs: %w; see docs/redis.md", err)
 		case err != nil:
 			return call.Wrap(verbRepartition, err)

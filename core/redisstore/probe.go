@@ -11,8 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -149,18 +147,10 @@ func probeError(err error) error {
 	if err == nil {
 		return nil
 	}
-	if denied(err) {
+	if call.Denied(err) {
 		return fmt.Errorf("the Redis user lacks a permission that duly needs: %w; see docs/guarantees.md for the ACL", err)
 	}
 	return fmt.Errorf("a test run of the scripts failed: %w", err)
-}
-
-// denied reports whether the user may not run a command. The first is a server's own refusal, the others how scripts of Redis 6.2 and 7.0, and of
-// later ones and Valkey, report it.
-func denied(err error) bool {
-	return slices.ContainsFunc([]string{"NOPERM", "can't run this command", "ACL failure in script"}, func(text string) bool {
-		return strings.Contains(err.Error(), text)
-	})
 }
 
 // life is submit, claim, extend, settle, read, list, replay and sweep, then touch, hold and orders.

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 )
 
 // What servers say when a user lacks a permission, as recorded: by a command, and by a command of a script.
@@ -21,8 +23,8 @@ func TestDeniedWordsOfAllServers(t *testing.T) {
 		"8.0 key":     "ERR ACL failure in script: User worker has no permissions to access the 'x' key script: f_0, on @user_script:1.",
 		"Valkey 8":    "ERR ACL failure in script: User worker has no permissions to run the 'hscan' command script: f_0, on @user_script:1.",
 	} {
-		assert.True(t, denied(errors.New(text)), version)
+		assert.True(t, call.Denied(errors.New(text)), version)
 		assert.ErrorContains(t, probeError(errors.New(text)), "the Redis user lacks a permission that duly needs", version)
 	}
-	assert.False(t, denied(errors.New("ERR wrong number of arguments")))
+	assert.False(t, call.Denied(errors.New("ERR wrong number of arguments")))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/beside"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/bounds"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
@@ -254,18 +255,24 @@ type Store struct {
 	// permits has the reports of partitions and homes on limits and budgets that span partitions.
 	permits *permits
 	ahead   *atomic.Int64 // the server's clock minus ours, ms, as of its last answer
-	feed    *feed         // who listens to events
 	*output.Outputs
 	bounded
+	keeper
 }
 
 // bounded are the limits and budgets of a store.
 type bounded = bounds.Bounds
 
-// Wakeups are optional for a store: callers that need them check whether the store is a Waker.
+// keeper has what a store keeps beside tasks.
+type keeper = beside.Store
+
+// What is optional for a store, this one has: callers ask whether it is there.
 var (
-	_ store.Store = (*Store)(nil)
-	_ store.Waker = (*Store)(nil)
+	_ store.Store    = (*Store)(nil)
+	_ store.Waker    = (*Store)(nil)
+	_ store.Feed     = (*Store)(nil)
+	_ store.Recent   = (*Store)(nil)
+	_ store.Presence = (*Store)(nil)
 )
 
 // Open connects to Redis and checks that it can be relied on: that it is new enough, runs the scripts under the given
@@ -314,7 +321,7 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 // on makes a store on a client, and checks that it can be relied on. The store has its client also with an error.
 func on(ctx context.Context, client redis.UniversalClient, to *target, config Config, change func(string) string) (*Store, error) {
 	s := &Store{
-		config: config, db: call.New(client, script.Load(change)), ahead: new(atomic.Int64), permits: new(permits), feed: new(feed),
+		config: config, db: call.New(client, script.Load(change)), ahead: new(atomic.Int64), permits: new(permits),
 		name: to.name, secure: to.tls, user: to.options.Username,
 	}
 	if err := s.preflight(ctx); err != nil {
@@ -333,7 +340,7 @@ func on(ctx context.Context, client redis.UniversalClient, to *target, config Co
 
 // partitioned gives the parts of the store the partitions, which are known or have changed.
 func (s *Store) partitioned() {
-	s.bounded = bounds.New(&s.db)
+	s.bounded, s.keeper = bounds.New(&s.db), beside.New(&s.db, s.config.Prefix)
 }
 
 // over is the same store with other partitions.

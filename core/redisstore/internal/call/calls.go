@@ -295,3 +295,11 @@ func (d *DB) heard(reply []any) []any {
 
 // PartitionOf is where all tasks of an agent are. It never changes for a prefix.
 func (d *DB) PartitionOf(agent string) int { return store.PartitionOf(agent, len(d.Parts)) }
+
+// Denied reports whether the user may not run a command. The first is a server's own refusal, the others how scripts of Redis 6.2 and 7.0, and of
+// later ones and Valkey, report it.
+func Denied(err error) bool {
+	return slices.ContainsFunc([]string{"NOPERM", "can't run this command", "ACL failure in script"}, func(text string) bool {
+		return strings.Contains(err.Error(), text)
+	})
+}

@@ -1,4 +1,4 @@
-package redisstore
+package beside
 
 // The wake-ups that are booked outside: those of the whole store, in its first partition, which every layout has.
 

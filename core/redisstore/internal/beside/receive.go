@@ -1,4 +1,4 @@
-package redisstore
+package beside
 
 // Messages of senders, which are carried out once.
 

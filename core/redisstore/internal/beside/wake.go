@@ -1,4 +1,4 @@
-package redisstore
+package beside
 
 // Wake-ups over Pub/Sub: losing one costs latency, never work.
 
@@ -24,7 +24,7 @@ const checkEvery = 15 * time.Second
 // reader must not wait for anything else.
 func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 	// One channel for the whole prefix: a process has handlers for agents of every partition.
-	sub := s.db.Client.Subscribe(ctx, s.config.Prefix+"wake")
+	sub := s.db.Client.Subscribe(ctx, s.prefix+"wake")
 	// Receive waits until the subscription is confirmed, so that no wake-up is
 	// missed from the moment this returns.
 	if _, err := sub.Receive(ctx); err != nil {

@@ -1,4 +1,4 @@
-package redisstore
+package beside
 
 // Counters of the runs of the last days: a hash for each slot, in the first partition, which every layout has.
 
@@ -11,9 +11,6 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
-
-// store.Recent is optional for a store; this line makes the compiler check that redisstore has it.
-var _ store.Recent = (*Store)(nil)
 
 // Tally adds the counts of a process; see [store.Recent].
 func (s *Store) Tally(ctx context.Context, t store.Tally) error {

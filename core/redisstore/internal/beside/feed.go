@@ -1,4 +1,6 @@
-package redisstore
+// Package beside is what a store on Redis keeps beside tasks: events for subscribers, booked wake-ups, processes that announce themselves, messages
+// of senders, and counters of the last days.
+package beside
 
 // The events of all processes, for subscribers.
 
@@ -19,12 +21,16 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// store.Feed is optional for a store; this line makes the compiler check that redisstore has it.
-var _ store.Feed = (*Store)(nil)
+// Store keeps what is none of the tasks.
+type Store struct {
+	db     call.DB
+	prefix string
+	said   *atomic.Int64 // when this process last announced subscribers in all partitions, Unix ms
+}
 
-// feed is what a process knows of subscribers.
-type feed struct {
-	said atomic.Int64 // when this process last announced subscribers in all partitions, Unix ms
+// New is that of a database whose partitions are known.
+func New(db *call.DB, prefix string) Store {
+	return Store{db: *db, prefix: prefix, said: new(atomic.Int64)}
 }
 
 // Listened reports whether an answer has shown that there are subscribers; see [store.Feed].
@@ -57,7 +63,7 @@ func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, err
 	}
 	begun := time.Now().UnixMilli() //nolint:forbidigo // how long ago this process has said that somebody listens
 	calls := make([]call.Call, 1, len(s.db.Parts))
-	due := begun-s.feed.said.Load() > f.For.Milliseconds()/4
+	due := begun-s.said.Load() > f.For.Milliseconds()/4
 	// The answer is of partition 0. In the others it lasts longer than there: while events are taken, each process may learn so.
 	for p := range s.db.Parts {
 		c := call.Call{Script: &s.db.Scripts.Follow, Partition: p, Args: []any{f.For.Milliseconds(), store.FeedKeptFor.Milliseconds(), after, f.Limit}}
@@ -73,7 +79,7 @@ func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, err
 		return store.FeedPage{}, lacking(errs[0])
 	}
 	if due && cmp.Or(errs...) == nil { // a partition that is away learns it with the next call
-		s.feed.said.Store(begun)
+		s.said.Store(begun)
 	}
 	return followed(f, replies[0])
 }
@@ -95,7 +101,7 @@ func (s *Store) FeedSecret(ctx context.Context) ([]byte, error) {
 
 // lacking names the document where a user lacks a command: Open does not ask for those of events, which tasks do not need.
 func lacking(err error) error {
-	if denied(err) {
+	if call.Denied(err) {
 		return fmt.Errorf("the Redis user lacks a permission that events need: %w; see docs/guarantees.md for the ACL", err)
 	}
 	return err

@@ -1,4 +1,4 @@
-package redisstore
+package beside
 
 // What processes report about themselves: kept for a while, and nothing depends on it.
 
@@ -10,9 +10,6 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
-
-// store.Presence is optional for a store; this line makes the compiler check that redisstore has it.
-var _ store.Presence = (*Store)(nil)
 
 // Announce keeps the report of a process; see [store.Presence].
 // It has one script in common with Processes: a call that writes also drops expired reports.
