@@ -81,7 +81,7 @@ func (s *Store) pages(
 
 // pageOf is one step of pages: the fields of each thing, and where to continue.
 func (s *Store) pageOf(ctx context.Context, c call.Call) ([][]any, string, error) {
-	replies, err := s.db.Eval(ctx, "read", []call.Call{c})
+	replies, err := s.db.Run(ctx, "read", []call.Call{c})
 	if err != nil {
 		return nil, "", err
 	}

@@ -37,7 +37,7 @@ func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Aud
 			cmp.Or(p.Cursor, "t0"), auditPageSize, repair, s.config.Retention.Milliseconds(),
 		}}
 	}
-	replies, err := s.db.Eval(ctx, call.VerbControl, calls)
+	replies, err := s.db.Run(ctx, call.VerbControl, calls)
 	if err != nil {
 		return nil, err
 	}

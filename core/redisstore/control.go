@@ -99,7 +99,7 @@ func (s *Store) order(name, agent, id, group, how string, rec, note []byte) call
 // One malformed reply fails the whole call, although Redis has carried out the commands: the caller
 // learns that the outcome is unknown, not that nothing happened.
 func (s *Store) effects(ctx context.Context, calls []call.Call, parse func(reply []any) (store.Effect, error)) ([]store.Effect, error) {
-	replies, err := s.db.Eval(ctx, call.VerbControl, calls)
+	replies, err := s.db.Run(ctx, call.VerbControl, calls)
 	if err != nil {
 		return nil, err
 	}

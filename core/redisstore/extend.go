@@ -19,7 +19,7 @@ import (
 // answer have an Err of their own, as the others' runs continue.
 func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.Extended, error) {
 	calls, order := s.extendCalls(leases)
-	replies, errs := s.db.EvalAll(ctx, call.VerbExtend, calls)
+	replies, errs := s.db.RunAll(ctx, call.VerbExtend, calls)
 	out := make([]store.Extended, len(leases))
 	failed := 0
 	for c, reply := range replies {
@@ -72,7 +72,7 @@ func charge(ctx context.Context, s *Store, leases []store.Extension, out []store
 	if len(calls) == 0 {
 		return
 	}
-	replies, errs := s.db.EvalAll(ctx, call.VerbExtend, calls)
+	replies, errs := s.db.RunAll(ctx, call.VerbExtend, calls)
 	for c, reply := range replies {
 		e := &out[runs[c][0].lease]
 		if len(reply) == 3 {

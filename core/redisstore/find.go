@@ -107,7 +107,7 @@ func (f *finding) ask(ctx context.Context) error {
 			string(f.q.Place), from, ties, member, int64(f.q.Since), min(f.q.Limit, mostFound), again,
 		}}
 	}
-	replies, err := f.s.db.Eval(ctx, "read", calls)
+	replies, err := f.s.db.Run(ctx, "read", calls)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (f *finding) read(ctx context.Context, all []found) (int, error) {
 	for i, agent := range agents {
 		calls[i] = f.s.readCall(agent, ids[agent], reading{claimed: true, room: max(f.room, 0), first: true})
 	}
-	replies, err := f.s.db.Eval(ctx, "read", calls)
+	replies, err := f.s.db.Run(ctx, "read", calls)
 	if err != nil {
 		return 0, err
 	}

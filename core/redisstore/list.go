@@ -89,7 +89,7 @@ func (w *walking) list(ctx context.Context) ([]listed, error) {
 	const head, fields = 3, 3
 	// A step lists what the page still lacks, and no more than is good for Redis.
 	most := max(min(w.q.Limit-len(w.page.Tasks), mostListed), 0)
-	replies, err := w.s.db.Eval(ctx, "read", []call.Call{{Script: &w.s.db.Scripts.List, Partition: w.s.db.PartitionOf(w.q.Agent), Args: []any{
+	replies, err := w.s.db.Run(ctx, "read", []call.Call{{Script: &w.s.db.Scripts.List, Partition: w.s.db.PartitionOf(w.q.Agent), Args: []any{
 		layout.Encode(w.q.Agent), w.s.config.Retention.Milliseconds(), "", most, wanted(w.q.Statuses), w.at,
 	}}})
 	if err != nil {
@@ -113,7 +113,7 @@ func (w *walking) list(ctx context.Context) ([]listed, error) {
 // The counts are kept up to date by the scripts, so this costs the same
 // for a group of one and of a million.
 func (s *Store) Group(ctx context.Context, agent, group string) (store.GroupCounts, error) {
-	replies, err := s.db.Eval(ctx, "read", []call.Call{{Script: &s.db.Scripts.List, Partition: s.db.PartitionOf(agent), Args: []any{
+	replies, err := s.db.Run(ctx, "read", []call.Call{{Script: &s.db.Scripts.List, Partition: s.db.PartitionOf(agent), Args: []any{
 		// list.lua with a group and no limit counts and lists nothing.
 		layout.Encode(agent), s.config.Retention.Milliseconds(), layout.GroupKey(agent, group), 0, "", "",
 	}}})

@@ -66,7 +66,7 @@ func (s *Store) nexts(ctx context.Context, requests []store.LookRequest, which [
 		}
 		calls[k] = call.Call{Script: &s.db.Scripts.Next, Partition: r.Partition, Args: args}
 	}
-	replies, errs := s.db.EvalAll(ctx, call.VerbLook, calls)
+	replies, errs := s.db.RunAll(ctx, call.VerbLook, calls)
 	for k, i := range which {
 		out[i] = nextOf(requests[i].Partition, replies[k], errs[k])
 	}

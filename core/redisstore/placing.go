@@ -33,7 +33,7 @@ func (s *Store) change(ctx context.Context, state *moving, what string, names []
 			calls = append(calls, call.Call{Script: &s.db.Scripts.Repartition, Partition: i, Args: args})
 		}
 	}
-	replies, err := s.db.Eval(ctx, verbRepartition, calls)
+	replies, err := s.db.Run(ctx, verbRepartition, calls)
 	if err != nil {
 		return err
 	}

@@ -210,7 +210,7 @@ func (s *Store) life(ctx context.Context, nonce string) error {
 		return err
 	}
 	// Sweep with 1 ms of retention, so that it has something to drop.
-	_, err = p.db.Eval(ctx, "sweep", []call.Call{{Script: &p.db.Scripts.Sweep, Args: []any{"0", 1, "1|1"}}})
+	_, err = p.db.Run(ctx, "sweep", []call.Call{{Script: &p.db.Scripts.Sweep, Args: []any{"0", 1, "1|1"}}})
 	return err
 }
 
@@ -290,7 +290,7 @@ func (s *Store) operate(ctx context.Context) error {
 // take claims all due tasks of the probe's agent, for as long as a probe needs.
 func (s *Store) take(ctx context.Context, kinds []string) (store.Fence, []store.Claimed, error) {
 	r := store.ClaimRequest{Nonce: newNonce(), Agents: []string{"a"}, Kinds: kinds, Limit: store.MaxClaim, Lease: sweepEvery}
-	replies, err := s.db.Eval(ctx, "claim", []call.Call{{Script: &s.db.Scripts.Claim, Args: claimArgs(&r, "")}})
+	replies, err := s.db.Run(ctx, "claim", []call.Call{{Script: &s.db.Scripts.Claim, Args: claimArgs(&r, "")}})
 	if err != nil {
 		return 0, nil, err
 	}

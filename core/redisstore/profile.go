@@ -154,7 +154,7 @@ func (s *Store) Forget(ctx context.Context, r store.Remains) (string, error) {
 	for _, group := range r.Groups {
 		args = append(args, layout.GroupKey(r.Agent, group))
 	}
-	replies, err := s.db.Eval(ctx, call.VerbControl, []call.Call{{Script: &s.db.Scripts.Forget, Partition: s.db.PartitionOf(r.Agent), Args: args}})
+	replies, err := s.db.Run(ctx, call.VerbControl, []call.Call{{Script: &s.db.Scripts.Forget, Partition: s.db.PartitionOf(r.Agent), Args: args}})
 	if err != nil {
 		return "", err
 	}
@@ -260,7 +260,7 @@ func addUse(ctx context.Context, s *Store, profiles []store.Profiled) error {
 	if len(calls) == 0 {
 		return nil
 	}
-	replies, err := s.db.Eval(ctx, "read", calls)
+	replies, err := s.db.Run(ctx, "read", calls)
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ type reading struct {
 
 // read returns the first of the tasks with some ids, at least one if it fits, and how many bytes they take.
 func (s *Store) read(ctx context.Context, agent string, ids []string, how reading) (store.Millis, []store.Stored, int, error) {
-	replies, err := s.db.Eval(ctx, "read", []call.Call{s.readCall(agent, ids, how)})
+	replies, err := s.db.Run(ctx, "read", []call.Call{s.readCall(agent, ids, how)})
 	if err != nil {
 		return 0, nil, 0, err
 	}

@@ -31,7 +31,7 @@ func (s *Store) Signal(ctx context.Context, signals []store.Signal) ([]store.Sig
 			waitMark(n.Approval), n.ID, int64(n.Wait), n.Message, max(n.Remember.Milliseconds(), 1),
 		}}
 	}
-	replies, err := s.db.Eval(ctx, verbSignal, calls)
+	replies, err := s.db.Run(ctx, verbSignal, calls)
 	if err != nil {
 		return nil, err
 	}

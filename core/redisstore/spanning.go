@@ -108,7 +108,7 @@ func (t *spanning) ask(ctx context.Context, reports []report) brought {
 	}
 	bring := brought{}
 	asked := time.Now()                                     //nolint:forbidigo // by when permits are used is counted from before they were given
-	replies, _ := s.db.EvalAll(ctx, call.VerbPermit, calls) // one that is away gives no permits: nothing that needs one starts
+	replies, _ := s.db.RunAll(ctx, call.VerbPermit, calls) // one that is away gives no permits: nothing that needs one starts
 	for k, reply := range replies {
 		if len(reply) == len(members[k])+4 {
 			t.granted(members[k], reply[1:], asked, bring)
@@ -197,7 +197,7 @@ func (t *spanning) visit(ctx context.Context, bring brought, calls []call.Call) 
 	if len(calls) == 0 {
 		return nil, nil
 	}
-	replies, errs = t.store.db.EvalAll(ctx, call.VerbTurn, calls)
+	replies, errs = t.store.db.RunAll(ctx, call.VerbTurn, calls)
 	for i := n; i < len(calls); i++ {
 		if len(replies[i]) >= claimHead {
 			said, _ := replies[i][claimSpans].([]any)

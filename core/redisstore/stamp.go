@@ -27,7 +27,7 @@ func (s *Store) Stamp(ctx context.Context, stamp string) error {
 	for p := range calls {
 		calls[p] = call.Call{Script: &s.db.Scripts.Stamp, Partition: p, Args: []any{stamp, store.MostStamps}}
 	}
-	_, err := s.db.Eval(ctx, call.VerbControl, calls)
+	_, err := s.db.Run(ctx, call.VerbControl, calls)
 	return err
 }
 

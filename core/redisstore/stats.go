@@ -91,7 +91,7 @@ func (s *Store) kinds(ctx context.Context) ([]store.KindStats, error) {
 		calls[i] = call.Call{Script: &s.db.Scripts.Kinds, Partition: i, Args: []any{"0"}}
 	}
 	for len(calls) > 0 {
-		replies, err := s.db.Eval(ctx, "stats", calls)
+		replies, err := s.db.Run(ctx, "stats", calls)
 		if err != nil {
 			return nil, err
 		}

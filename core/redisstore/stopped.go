@@ -133,7 +133,7 @@ func (m *mover) recover(ctx context.Context) error {
 		if err != nil || len(calls) == 0 {
 			return err
 		}
-		if _, err := m.old.db.Eval(ctx, verbRepartition, calls); err != nil {
+		if _, err := m.old.db.Run(ctx, verbRepartition, calls); err != nil {
 			return err
 		}
 	}

@@ -218,7 +218,7 @@ func (s *Store) place(
 		n += len(members[c])
 	}
 	out := make([]outcome[submitted], n)
-	replies, errs := s.db.EvalAll(ctx, call.VerbSubmit, calls)
+	replies, errs := s.db.RunAll(ctx, call.VerbSubmit, calls)
 	for c, reply := range replies {
 		var profiles map[string][]byte
 		profiles, errs[c] = profilesBehind(reply, 1+fields*len(members[c]), errs[c])

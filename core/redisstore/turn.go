@@ -28,7 +28,7 @@ func (s *Store) Turn(ctx context.Context, runs []store.Settlement, requests []st
 		}
 	}
 	calls = s.sweep(calls, requests)
-	replies, errs := s.db.EvalAll(ctx, call.VerbTurn, calls)
+	replies, errs := s.db.RunAll(ctx, call.VerbTurn, calls)
 	s.sweptTo(calls[claims:], replies[claims:])
 	settled, settleErr := settledBy(calls[:settles], runs, replies[:settles], errs[:settles], members)
 	claimCalls, claimReplies, claimErrs := calls[settles:claims], replies[settles:claims], errs[settles:claims]

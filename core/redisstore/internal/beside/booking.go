@@ -33,7 +33,7 @@ func (s *Store) Confirm(ctx context.Context, b store.Booking) error {
 
 // book runs book.lua. A call whose answer was lost may be sent again: the tag shows that it is the same.
 func (s *Store) book(ctx context.Context, b store.Booking, span any) ([]any, error) {
-	replies, err := s.db.Eval(ctx, verbBook, []call.Call{{Script: &s.db.Scripts.Book, Args: []any{
+	replies, err := s.db.Run(ctx, verbBook, []call.Call{{Script: &s.db.Scripts.Book, Args: []any{
 		int64(b.At), b.Tag, span, store.MostBookings, store.FleetFor.Milliseconds(), store.GatherFor.Milliseconds(),
 		store.SureAfter.Milliseconds(),
 	}}})

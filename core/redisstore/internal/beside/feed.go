@@ -43,7 +43,7 @@ func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, e
 	for i, e := range events {
 		args[1+i] = e
 	}
-	replies, err := s.db.Eval(ctx, "publish", []call.Call{{Script: &s.db.Scripts.Publish, Args: args}})
+	replies, err := s.db.Run(ctx, "publish", []call.Call{{Script: &s.db.Scripts.Publish, Args: args}})
 	if err != nil {
 		return false, err
 	}
@@ -74,7 +74,7 @@ func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, err
 			calls = append(calls, c)
 		}
 	}
-	replies, errs := s.db.EvalAll(ctx, "follow", calls)
+	replies, errs := s.db.RunAll(ctx, "follow", calls)
 	if errs[0] != nil {
 		return store.FeedPage{}, lacking(errs[0])
 	}

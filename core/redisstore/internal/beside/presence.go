@@ -34,7 +34,7 @@ func (s *Store) Processes(ctx context.Context) (map[string][]byte, error) {
 // present runs presence.lua, in partition 0, which every layout has. An empty tag writes nothing.
 func (s *Store) present(ctx context.Context, tag string, info []byte, ttl time.Duration) ([]any, error) {
 	args := []any{tag, info, ttl.Milliseconds(), store.MaxProcesses}
-	replies, err := s.db.Eval(ctx, "presence", []call.Call{{Script: &s.db.Scripts.Presence, Args: args}})
+	replies, err := s.db.Run(ctx, "presence", []call.Call{{Script: &s.db.Scripts.Presence, Args: args}})
 	if err != nil {
 		return nil, err
 	}

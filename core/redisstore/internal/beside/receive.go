@@ -13,7 +13,7 @@ import (
 // Receive notes the state of a message; see [store.Messages]. All messages are in the first partition, which every layout has.
 func (s *Store) Receive(ctx context.Context, r store.Receipt) (store.Received, error) {
 	args := []any{r.Message, r.By, string(r.State), r.Content, r.For.Milliseconds()}
-	replies, err := s.db.Eval(ctx, "receive", []call.Call{{Script: &s.db.Scripts.Receive, Args: args}})
+	replies, err := s.db.Run(ctx, "receive", []call.Call{{Script: &s.db.Scripts.Receive, Args: args}})
 	if err != nil || len(replies[0]) < 3 {
 		return store.Received{}, err
 	}

@@ -19,7 +19,7 @@ func (s *Store) Tally(ctx context.Context, t store.Tally) error {
 	for _, c := range t.Counters() {
 		args = append(args, c.Name, c.N)
 	}
-	_, err := s.db.Eval(ctx, "stats", []call.Call{{Script: &s.db.Scripts.Tally, Args: args}})
+	_, err := s.db.Run(ctx, "stats", []call.Call{{Script: &s.db.Scripts.Tally, Args: args}})
 	return err
 }
 
@@ -59,7 +59,7 @@ func (s *Store) recent(ctx context.Context, each time.Duration, slots int) ([][]
 	if each == store.LongSlot {
 		prefix = "h"
 	}
-	first, err := s.db.Eval(ctx, "stats", []call.Call{{Script: &s.db.Scripts.Recent, Args: []any{"", each.Milliseconds(), prefix}}})
+	first, err := s.db.Run(ctx, "stats", []call.Call{{Script: &s.db.Scripts.Recent, Args: []any{"", each.Milliseconds(), prefix}}})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -71,7 +71,7 @@ func (s *Store) recent(ctx context.Context, each time.Duration, slots int) ([][]
 	for back := int64(min(slots, store.Kept(each)+1)) - 1; back > 0; back-- {
 		calls = append(calls, call.Call{Script: &s.db.Scripts.Recent, Args: []any{strconv.FormatInt(store.SlotOf(now, each)-back, 10), each.Milliseconds(), prefix}})
 	}
-	replies, err := s.db.Eval(ctx, "stats", calls)
+	replies, err := s.db.Run(ctx, "stats", calls)
 	return append(replies, first[0]), now, err
 }
 

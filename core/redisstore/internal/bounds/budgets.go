@@ -98,7 +98,7 @@ func (s *Bounds) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
 	for p := range calls {
 		calls[p] = call.Call{Script: &s.db.Scripts.Budgets, Partition: p, Args: []any{mostCounted}}
 	}
-	replies, err := s.db.Eval(ctx, "read", calls)
+	replies, err := s.db.Run(ctx, "read", calls)
 	if err != nil {
 		return nil, err
 	}

@@ -150,7 +150,7 @@ func (s *Bounds) bound(ctx context.Context, changes []bound) ([]store.Effect, er
 // limit changes one limit in a partition, and goes through the lines behind it, page by page.
 func (s *Bounds) limit(ctx context.Context, partition int, c bound) (changed bool, err error) {
 	for cursor := "0"; ; {
-		replies, err := s.db.Eval(ctx, call.VerbControl, []call.Call{{Script: &s.db.Scripts.Limit, Partition: partition, Args: []any{
+		replies, err := s.db.Run(ctx, call.VerbControl, []call.Call{{Script: &s.db.Scripts.Limit, Partition: partition, Args: []any{
 			c.name, c.text, cursor, store.MostLimits,
 		}}})
 		if err != nil {

@@ -92,16 +92,16 @@ const (
 	pause    = 20 * time.Millisecond
 )
 
-// Eval runs calls as evalAll does, and returns the first error.
+// Run runs calls as RunAll does, and returns the first error.
 // It is for verbs whose callers can do nothing with half an answer.
-func (d *DB) Eval(ctx context.Context, verb string, calls []Call) ([][]any, error) {
-	replies, errs := d.EvalAll(ctx, verb, calls)
+func (d *DB) Run(ctx context.Context, verb string, calls []Call) ([][]any, error) {
+	replies, errs := d.RunAll(ctx, verb, calls)
 	return replies, cmp.Or(errs...)
 }
 
-// EvalAll runs calls in one round trip to each node and returns their replies in order, and an error for each that failed, a
+// RunAll runs calls in one round trip to each node and returns their replies in order, and an error for each that failed, a
 // *store.Error. It repeats those that failed in a way that may pass. A failure in one partition stops no other.
-func (d *DB) EvalAll(ctx context.Context, verb string, calls []Call) ([][]any, []error) {
+func (d *DB) RunAll(ctx context.Context, verb string, calls []Call) ([][]any, []error) {
 	// Names are held until the last attempt is over: a repetition must present the name of the first.
 	leave := d.callers.enter(calls)
 	defer leave()
@@ -126,7 +126,7 @@ func (d *DB) EvalAll(ctx context.Context, verb string, calls []Call) ([][]any, [
 }
 
 // evaluation is one run of some calls. Each has a place in replies or in errs, which are written side by side.
-// It lives for one evalAll, and is shared by the goroutines of all nodes: each
+// It lives for one RunAll, and is shared by the goroutines of all nodes: each
 // writes only the places of its own calls.
 type evaluation struct {
 	db      *DB
