@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/view"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -23,7 +24,7 @@ func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Aud
 	calls := make([]call.Call, len(pages))
 	for i, p := range pages {
 		if !auditCursor(p.Cursor) {
-			return nil, errCursor
+			return nil, view.ErrCursor
 		}
 		// Scripts have no booleans among their arguments: an empty string
 		// is false, anything else is true.

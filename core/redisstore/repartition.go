@@ -189,7 +189,7 @@ func (m *mover) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	now, err := m.old.time(ctx)
+	now, err := m.old.db.Time(ctx, verbRepartition)
 	if err != nil {
 		return err
 	}

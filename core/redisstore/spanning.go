@@ -107,7 +107,7 @@ func (t *spanning) ask(ctx context.Context, reports []report) brought {
 		calls[k].Args, members[k] = append(calls[k].Args, r.args()...), append(members[k], r)
 	}
 	bring := brought{}
-	asked := time.Now()                                     //nolint:forbidigo // by when permits are used is counted from before they were given
+	asked := time.Now()                                    //nolint:forbidigo // by when permits are used is counted from before they were given
 	replies, _ := s.db.RunAll(ctx, call.VerbPermit, calls) // one that is away gives no permits: nothing that needs one starts
 	for k, reply := range replies {
 		if len(reply) == len(members[k])+4 {

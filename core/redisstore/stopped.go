@@ -30,7 +30,7 @@ func (m *mover) stopped(ctx context.Context) error {
 	if err := m.unlimited(ctx); err != nil {
 		return err
 	}
-	now, err := m.old.time(ctx)
+	now, err := m.old.db.Time(ctx, verbRepartition)
 	if err != nil {
 		return err
 	}
@@ -71,15 +71,6 @@ func (m *mover) unlimited(ctx context.Context) error {
 	default:
 		return nil
 	}
-}
-
-// time is Redis' time.
-func (s *Store) time(ctx context.Context) (store.Millis, error) {
-	now := s.db.Client.Do(ctx, "TIME")
-	if err := now.Err(); err != nil {
-		return 0, call.Wrap(verbRepartition, err)
-	}
-	return layout.ParseTime(now), nil
 }
 
 // running counts the tasks of claims whose leases have not ended, and returns when the last one ends. The ends of holds are among
@@ -141,7 +132,7 @@ func (m *mover) recover(ctx context.Context) error {
 
 // overdue is a claim of nothing for each partition with a lease, or a hold, that has ended.
 func (m *mover) overdue(ctx context.Context) ([]call.Call, error) {
-	now, err := m.old.time(ctx)
+	now, err := m.old.db.Time(ctx, verbRepartition)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/script"
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/view"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/output"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -254,14 +255,17 @@ type Store struct {
 	plain []call.Plain
 	// permits has the reports of partitions and homes on limits and budgets that span partitions.
 	permits *permits
-	ahead   *atomic.Int64 // the server's clock minus ours, ms, as of its last answer
 	*output.Outputs
 	bounded
 	keeper
+	reader
 }
 
 // bounded are the limits and budgets of a store.
 type bounded = bounds.Bounds
+
+// reader reads what a store has.
+type reader = view.View
 
 // keeper has what a store keeps beside tasks.
 type keeper = beside.Store
@@ -321,7 +325,7 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 // on makes a store on a client, and checks that it can be relied on. The store has its client also with an error.
 func on(ctx context.Context, client redis.UniversalClient, to *target, config Config, change func(string) string) (*Store, error) {
 	s := &Store{
-		config: config, db: call.New(client, script.Load(change)), ahead: new(atomic.Int64), permits: new(permits),
+		config: config, db: call.New(client, script.Load(change)), permits: new(permits),
 		name: to.name, secure: to.tls, user: to.options.Username,
 	}
 	if err := s.preflight(ctx); err != nil {
@@ -340,6 +344,7 @@ func on(ctx context.Context, client redis.UniversalClient, to *target, config Co
 
 // partitioned gives the parts of the store the partitions, which are known or have changed.
 func (s *Store) partitioned() {
+	s.reader = view.New(&s.db, s.config.Retention)
 	s.bounded, s.keeper = bounds.New(&s.db), beside.New(&s.db, s.config.Prefix)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/view"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -250,7 +251,7 @@ func profilesBehind(reply []any, front int, err error) (map[string][]byte, error
 	case len(reply) != front:
 		return nil, call.Wrap(call.VerbSubmit, layout.ErrMalformed)
 	}
-	profiles, err := profilesIn(list)
+	profiles, err := view.ProfilesIn(list)
 	if err != nil {
 		err = call.Wrap(call.VerbSubmit, err)
 	}

@@ -61,7 +61,7 @@ func floor(path string) int { return slices.Index(floors, path) }
 // redisFloors are the rooms of the store on Redis from the ground up. Each may import those below it.
 var redisFloors = []string{
 	"core/redisstore/internal/layout", "core/redisstore/internal/script", "core/redisstore/internal/call", "core/redisstore/internal/bounds", "core/redisstore/internal/beside",
-	"core/redisstore",
+	"core/redisstore/internal/view", "core/redisstore",
 }
 
 // redisFloor is that of a room; -1 for what is none.

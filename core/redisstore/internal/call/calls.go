@@ -303,3 +303,12 @@ func Denied(err error) bool {
 		return strings.Contains(err.Error(), text)
 	})
 }
+
+// Time is Redis' time.
+func (d *DB) Time(ctx context.Context, verb string) (store.Millis, error) {
+	now := d.Client.Do(ctx, "TIME")
+	if err := now.Err(); err != nil {
+		return 0, Wrap(verb, err)
+	}
+	return layout.ParseTime(now), nil
+}

@@ -1,4 +1,5 @@
-package redisstore
+// Package view reads what a store on Redis has, and changes nothing.
+package view
 
 // List and Group: a walk through the tasks of an agent, a page at a time, with a cursor that outlives changes.
 
@@ -9,11 +10,25 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
+
+// View reads what a store has.
+type View struct {
+	db        call.DB
+	retention time.Duration // how long finished tasks are remembered
+	ahead     *atomic.Int64 // the server's clock minus ours, ms, as of its last answer
+}
+
+// New is that of a database whose partitions are known.
+func New(db *call.DB, retention time.Duration) View {
+	return View{db: *db, retention: retention, ahead: new(atomic.Int64)}
+}
 
 // mostListed is how many tasks one step of a walk lists at most.
 // A list looks only at ids and places; reading the bodies is another step, with bounds of its own.
@@ -43,9 +58,9 @@ func isMark(cursor string) bool {
 
 // List returns a page of an agent's tasks; see [store.Reader]. The steps of the list return which tasks come next, others read them; each step
 // is bounded, and the page ends where it is full.
-func (s *Store) List(ctx context.Context, q store.List) (store.Page, error) {
+func (s *View) List(ctx context.Context, q store.List) (store.Page, error) {
 	if !isMark(q.After) {
-		return store.Page{}, errCursor
+		return store.Page{}, ErrCursor
 	}
 	w := walking{s: s, q: q, room: store.PageBytes, at: q.After}
 	for {
@@ -63,14 +78,14 @@ func (s *Store) List(ctx context.Context, q store.List) (store.Page, error) {
 	}
 }
 
-// errCursor is a mistake of the client, and reported as such: with
+// ErrCursor is a mistake of the client, and reported as such: with
 // another cursor, or none, the list works.
-var errCursor = &store.InvalidError{Field: "cursor", Reason: "is invalid: use the one that the previous page ended with, or none"}
+var ErrCursor = &store.InvalidError{Field: "cursor", Reason: "is invalid: use the one that the previous page ended with, or none"}
 
 // walking is a page that is being made.
 // It is filled by several steps until it is full, or until there is nothing more.
 type walking struct {
-	s    *Store
+	s    *View
 	q    store.List
 	page store.Page
 	at   string // the mark to continue after; empty at the end
@@ -90,7 +105,7 @@ func (w *walking) list(ctx context.Context) ([]listed, error) {
 	// A step lists what the page still lacks, and no more than is good for Redis.
 	most := max(min(w.q.Limit-len(w.page.Tasks), mostListed), 0)
 	replies, err := w.s.db.Run(ctx, "read", []call.Call{{Script: &w.s.db.Scripts.List, Partition: w.s.db.PartitionOf(w.q.Agent), Args: []any{
-		layout.Encode(w.q.Agent), w.s.config.Retention.Milliseconds(), "", most, wanted(w.q.Statuses), w.at,
+		layout.Encode(w.q.Agent), w.s.retention.Milliseconds(), "", most, wanted(w.q.Statuses), w.at,
 	}}})
 	if err != nil {
 		return nil, err
@@ -112,10 +127,10 @@ func (w *walking) list(ctx context.Context) ([]listed, error) {
 // Group returns how many tasks of a group there are; see [store.Reader].
 // The counts are kept up to date by the scripts, so this costs the same
 // for a group of one and of a million.
-func (s *Store) Group(ctx context.Context, agent, group string) (store.GroupCounts, error) {
+func (s *View) Group(ctx context.Context, agent, group string) (store.GroupCounts, error) {
 	replies, err := s.db.Run(ctx, "read", []call.Call{{Script: &s.db.Scripts.List, Partition: s.db.PartitionOf(agent), Args: []any{
 		// list.lua with a group and no limit counts and lists nothing.
-		layout.Encode(agent), s.config.Retention.Milliseconds(), layout.GroupKey(agent, group), 0, "", "",
+		layout.Encode(agent), s.retention.Milliseconds(), layout.GroupKey(agent, group), 0, "", "",
 	}}})
 	if err != nil {
 		return store.GroupCounts{}, err

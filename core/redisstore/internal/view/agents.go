@@ -1,4 +1,4 @@
-package redisstore
+package view
 
 // A page of the agents of all partitions: the pages of many partitions are joined into one.
 
@@ -16,7 +16,7 @@ import (
 )
 
 // Agents returns a page of the agents with live tasks; see [store.Reader].
-func (s *Store) Agents(ctx context.Context, q store.PageOf) (store.AgentPage, error) {
+func (s *View) Agents(ctx context.Context, q store.PageOf) (store.AgentPage, error) {
 	var page store.AgentPage
 	var err error
 	page.Next, err = s.pages(ctx, &s.db.Scripts.Agents, q, func(_ int, fields []any) (int, error) {
@@ -30,7 +30,7 @@ func (s *Store) Agents(ctx context.Context, q store.PageOf) (store.AgentPage, er
 // Holds returns a page of the holds in force; see [store.Reader]. A hold on a kind, on a limit key or
 // on everything is stored in every partition, as claims read their own partition alone: only the copy
 // in the first one is returned, so that such a hold is not listed once for each partition.
-func (s *Store) Holds(ctx context.Context, q store.PageOf) (store.HoldPage, error) {
+func (s *View) Holds(ctx context.Context, q store.PageOf) (store.HoldPage, error) {
 	var page store.HoldPage
 	var err error
 	page.Next, err = s.pages(ctx, &s.db.Scripts.Pauses, q, func(partition int, fields []any) (int, error) {
@@ -50,12 +50,12 @@ const mostPaged = 150
 // begins. add gets the fields of each entry, and returns how many the page has then.
 // A cursor is "PARTITION.SCAN": the partition that the page ended in and the cursor of Redis in it.
 // It outlives the process that returned it, so that any process can serve the next page.
-func (s *Store) pages(
+func (s *View) pages(
 	ctx context.Context, script *script.Script, q store.PageOf, add func(partition int, fields []any) (int, error),
 ) (string, error) {
 	at, cursor, ok := parseCursor(q.After, len(s.db.Parts))
 	if !ok {
-		return "", errCursor
+		return "", ErrCursor
 	}
 	for n := 0; at < len(s.db.Parts) && n < max(q.Limit, 1); {
 		things, next, err := s.pageOf(ctx, call.Call{Script: script, Partition: at, Args: []any{cursor, min(max(q.Limit-n, 1), mostPaged)}})
@@ -80,7 +80,7 @@ func (s *Store) pages(
 }
 
 // pageOf is one step of pages: the fields of each thing, and where to continue.
-func (s *Store) pageOf(ctx context.Context, c call.Call) ([][]any, string, error) {
+func (s *View) pageOf(ctx context.Context, c call.Call) ([][]any, string, error) {
 	replies, err := s.db.Run(ctx, "read", []call.Call{c})
 	if err != nil {
 		return nil, "", err

@@ -1,4 +1,4 @@
-package redisstore
+package view
 
 // Look: when partitions are due, with two plain commands for all of them where no script is needed.
 
@@ -20,7 +20,7 @@ import (
 // Look returns when partitions are due; see [store.Queue]. For all agents it costs two commands, regardless of the number
 // of partitions, agents and tasks: the time, and one read of all partitions. For named agents it costs
 // one script for each partition.
-func (s *Store) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
+func (s *View) Look(ctx context.Context, requests []store.LookRequest) ([]store.Look, error) {
 	// Requests with and without agents need different calls, but share the slice of answers.
 	out := make([]store.Look, len(requests))
 	var hinted, named []int
@@ -49,7 +49,7 @@ func (s *Store) Look(ctx context.Context, requests []store.LookRequest) ([]store
 // nexts asks when the agents of some requests are due.
 // Each call takes time in proportion to the agents that it names, and none at
 // all for the others of the partition.
-func (s *Store) nexts(ctx context.Context, requests []store.LookRequest, which []int, out []store.Look) {
+func (s *View) nexts(ctx context.Context, requests []store.LookRequest, which []int, out []store.Look) {
 	if len(which) == 0 {
 		return
 	}
@@ -98,7 +98,7 @@ func nextOf(partition int, reply []any, err error) store.Look {
 // hints reads the `due` keys of some requests' partitions, and reads those again that
 // failed in a way that may pass. Such a hint may be out of date by the time it is used: it
 // decides whether to claim, never what is due.
-func (s *Store) hints(ctx context.Context, requests []store.LookRequest, which []int, out []store.Look) {
+func (s *View) hints(ctx context.Context, requests []store.LookRequest, which []int, out []store.Look) {
 	groups := s.db.ByNode(ctx, len(which), func(k int) int { return requests[which[k]].Partition })
 	call.AtOnce(len(groups), func(g int) {
 		mine := make([]int, len(groups[g].Members))
@@ -110,7 +110,7 @@ func (s *Store) hints(ctx context.Context, requests []store.LookRequest, which [
 }
 
 // hintsOf is hints for partitions of one node.
-func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, requests []store.LookRequest, which []int, out []store.Look) {
+func (s *View) hintsOf(ctx context.Context, node redis.UniversalClient, requests []store.LookRequest, which []int, out []store.Look) {
 	ctx, cancel := s.db.Patience(ctx, call.VerbLook)
 	defer cancel()
 	// The same attempts and pauses as those of scripts: a look is as
@@ -146,7 +146,7 @@ func (s *Store) hintsOf(ctx context.Context, node redis.UniversalClient, request
 // last answer: claims decide by the server's own clock, so an estimate costs an empty claim at
 // worst. In a cluster it asks one node for both, so that no other node matters; a key that has
 // moved away is read from wherever it is now.
-func (s *Store) readDue(ctx context.Context, node redis.UniversalClient, keys []string) (store.Millis, []any, []error) {
+func (s *View) readDue(ctx context.Context, node redis.UniversalClient, keys []string) (store.Millis, []any, []error) {
 	pipe := node.Pipeline()
 	now := pipe.Do(ctx, "TIME")
 	// One server has all keys, in any slot, and one MGET reads them.
@@ -191,7 +191,7 @@ const manyKinds = "|*"
 // askForKinds looks, where more kinds are parked than a hint names, whether those of the request are among them, and puts them
 // into the hint.
 // It costs a second round trip, but only in a partition where many kinds wait for a handler.
-func (s *Store) askForKinds(
+func (s *View) askForKinds(
 	ctx context.Context, node redis.UniversalClient, requests []store.LookRequest, which []int, hints []any, errs []error,
 ) {
 	pipe := node.Pipeline()
@@ -233,7 +233,7 @@ func named(hint string, kinds []string, counts []any) string {
 
 // timeOf is the server's time. In a cluster the node that was asked for it may be away while others are not: then it is
 // worked out from the last answer.
-func (s *Store) timeOf(now *redis.Cmd) store.Millis {
+func (s *View) timeOf(now *redis.Cmd) store.Millis {
 	local := time.Now() //nolint:forbidigo // the distance between two clocks
 	if now.Err() != nil {
 		// The local clock may be wrong by any amount: it only measures how much

@@ -1,4 +1,4 @@
-package redisstore
+package view
 
 // Home: what the home of a bucket that spans partitions knows of it, to explain why a task waits.
 
@@ -15,7 +15,7 @@ import (
 
 // linesAtHome puts the homes' state into the lines of a reply of read.lua: how much of a bucket is in use, and when there is room, is known there
 // alone. A home that is away leaves them unchanged.
-func (s *Store) linesAtHome(ctx context.Context, reply []any) {
+func (s *View) linesAtHome(ctx context.Context, reply []any) {
 	if len(s.db.Parts) == 1 {
 		return
 	}

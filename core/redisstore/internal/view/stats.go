@@ -1,4 +1,4 @@
-package redisstore
+package view
 
 // Stats: the counters of all partitions and kinds, added up.
 
@@ -18,7 +18,7 @@ import (
 
 // Stats reads the counters of all partitions. Those of kinds come in pages, those of all partitions together.
 // They are read side by side, not at one moment: between two counters a task may change its state.
-func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
+func (s *View) Stats(ctx context.Context) (store.Stats, error) {
 	// The pipeline is filled now and sent below: the pages of kinds take
 	// round trips of their own first.
 	pipe := s.db.Client.Pipeline()
@@ -84,7 +84,7 @@ type kindCounter struct {
 
 // kinds adds up the counters of kinds in all partitions, a page of each at a time. A counter that a page repeats is the same one.
 // The script returns a page to stay below its bound of 5 ms, however many kinds a tenant invents.
-func (s *Store) kinds(ctx context.Context) ([]store.KindStats, error) {
+func (s *View) kinds(ctx context.Context) ([]store.KindStats, error) {
 	found := map[kindCounter][]any{}
 	calls := make([]call.Call, len(s.db.Parts))
 	for i := range calls {

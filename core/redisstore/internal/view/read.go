@@ -1,4 +1,4 @@
-package redisstore
+package view
 
 // Get: tasks by their ids, as many in a step as fit into its bounds.
 
@@ -16,7 +16,7 @@ import (
 )
 
 // Get returns tasks of one agent by their ids; see [store.Reader]. They are read so many at a time that no step is long.
-func (s *Store) Get(ctx context.Context, q store.Get) (store.Found, error) {
+func (s *View) Get(ctx context.Context, q store.Get) (store.Found, error) {
 	// Explaining reads holds and queues for each task as well, which makes
 	// a step cost several times more.
 	var found store.Found
@@ -75,7 +75,7 @@ type reading struct {
 }
 
 // read returns the first of the tasks with some ids, at least one if it fits, and how many bytes they take.
-func (s *Store) read(ctx context.Context, agent string, ids []string, how reading) (store.Millis, []store.Stored, int, error) {
+func (s *View) read(ctx context.Context, agent string, ids []string, how reading) (store.Millis, []store.Stored, int, error) {
 	replies, err := s.db.Run(ctx, "read", []call.Call{s.readCall(agent, ids, how)})
 	if err != nil {
 		return 0, nil, 0, err
@@ -93,7 +93,7 @@ func (s *Store) read(ctx context.Context, agent string, ids []string, how readin
 }
 
 // readCall asks for tasks of an agent.
-func (s *Store) readCall(agent string, ids []string, how reading) call.Call {
+func (s *View) readCall(agent string, ids []string, how reading) call.Call {
 	room := strconv.Itoa(how.room)
 	// The plus is how read.lua recognises that the first task is wanted in any case.
 	if how.first {
@@ -106,7 +106,7 @@ func (s *Store) readCall(agent string, ids []string, how reading) call.Call {
 	case how.claimed:
 		look = "-"
 	}
-	args := []any{layout.Encode(agent), s.config.Retention.Milliseconds(), look, room}
+	args := []any{layout.Encode(agent), s.retention.Milliseconds(), look, room}
 	for _, id := range ids {
 		args = append(args, id)
 	}

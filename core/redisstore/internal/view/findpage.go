@@ -1,4 +1,4 @@
-package redisstore
+package view
 
 // How the answers to Find become a page: merged, read and checked; and how tasks that wait for signals are found, which no script does.
 
@@ -184,9 +184,9 @@ func (f *finding) askAwaiting(ctx context.Context) error {
 	defer cancel()
 	at := cmp.Or(f.at, &findMark{member: behindAll, inner: "0"})
 	if _, err := strconv.ParseUint(at.inner, 10, 64); err != nil {
-		return errCursor
+		return ErrCursor
 	}
-	now, err := f.s.time(ctx)
+	now, err := f.s.db.Time(ctx, "read")
 	if err != nil {
 		return call.Wrap("read", err)
 	}

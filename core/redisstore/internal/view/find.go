@@ -1,4 +1,4 @@
-package redisstore
+package view
 
 // Find: pages of the tasks of all agents, merged from those of all partitions.
 
@@ -24,11 +24,11 @@ const (
 
 // Find returns a page of the tasks of all agents at a place; see [store.Reader]. All partitions are asked at once for what comes next in
 // them, and as much of it is read as the page takes.
-func (s *Store) Find(ctx context.Context, q store.Find) (store.Page, error) {
+func (s *View) Find(ctx context.Context, q store.Find) (store.Page, error) {
 	q.Limit = max(q.Limit, 1)
 	at, ok := parseFindMark(q.After, len(s.db.Parts))
 	if !ok {
-		return store.Page{}, errCursor
+		return store.Page{}, ErrCursor
 	}
 	f := &finding{s: s, q: q, at: at, room: store.PageBytes, lines: make([]findLine, len(s.db.Parts))}
 	ask := f.ask
@@ -90,7 +90,7 @@ type findLine struct {
 
 // finding is a page that is being made.
 type finding struct {
-	s     *Store
+	s     *View
 	q     store.Find
 	at    *findMark // where the page begins; nil for the beginning
 	lines []findLine
