@@ -14,7 +14,7 @@ import (
 )
 
 // ofHolds are the streams of held and parked tasks.
-func (m *mover) ofHolds(p layout.Partition) []*stream {
+func (m *copier) ofHolds(p layout.Partition) []*stream {
 	return []*stream{
 		{form: 'h', key: p.Key("holds"), each: func(b batch, scope, value string) { m.hold(b, p, scope, value) }},
 		{form: 'z', key: p.Key("open"), each: func(b batch, scope, since string) {
@@ -34,7 +34,7 @@ func (m *mover) ofHolds(p layout.Partition) []*stream {
 }
 
 // homes are the bases of the copies that a scope is about: that of its agent, or all.
-func (m *mover) homes(scope string) []string {
+func (m *copier) homes(scope string) []string {
 	if agent, of := heldAgent(scope); of {
 		return []string{m.home(agent)}
 	}
@@ -55,7 +55,7 @@ func heldAgent(scope string) (agent string, of bool) {
 }
 
 // hold copies a hold, with its end; one of every partition is written when all have been read.
-func (m *mover) hold(b batch, p layout.Partition, scope, value string) {
+func (m *copier) hold(b batch, p layout.Partition, scope, value string) {
 	if agent, of := heldAgent(scope); of {
 		putHold(b, m.home(agent), scope, value)
 	} else {
@@ -80,7 +80,7 @@ func putHold(b batch, base, scope, value string) {
 const timeLen = 13
 
 // bay follows a place to the tasks that are parked there, and counts them. A place may be named twice.
-func (m *mover) bay(p layout.Partition, name string) {
+func (m *copier) bay(p layout.Partition, name string) {
 	if m.bays[name] {
 		return
 	}
@@ -99,7 +99,7 @@ func (m *mover) bay(p layout.Partition, name string) {
 }
 
 // writeShared writes the holds of all partitions, and how much is parked in each.
-func (m *mover) writeShared(ctx context.Context) error {
+func (m *copier) writeShared(ctx context.Context) error {
 	b := batch{}
 	for base, kinds := range m.parked {
 		for kind, n := range kinds {
@@ -112,18 +112,18 @@ func (m *mover) writeShared(ctx context.Context) error {
 			putHold(b, base, scope, value)
 		}
 		if n++; n%pageEntries == 0 {
-			if err := m.old.write(ctx, b); err != nil {
+			if err := write(ctx, &m.old.db, b); err != nil {
 				return err
 			}
 			b = batch{}
 		}
 	}
-	return m.old.write(ctx, b)
+	return write(ctx, &m.old.db, b)
 }
 
 // copyGroups copies the counts of groups, with the time that those have left which are over. Nothing names all of them, so
 // it looks for them.
-func (m *mover) copyGroups(ctx context.Context) error {
+func (m *copier) copyGroups(ctx context.Context) error {
 	return m.scan(ctx, func(found map[string][]string) error {
 		for _, p := range m.old.db.Parts {
 			streams, err := m.groupsAmong(p, found[p.Base])
@@ -142,7 +142,7 @@ func (m *mover) copyGroups(ctx context.Context) error {
 }
 
 // groupsAmong are the streams of those keys that are groups. It refuses a key that this version does not know.
-func (m *mover) groupsAmong(p layout.Partition, names []string) ([]*stream, error) {
+func (m *copier) groupsAmong(p layout.Partition, names []string) ([]*stream, error) {
 	var streams []*stream
 	for _, name := range names {
 		if err := known(p, name); err != nil {
@@ -156,7 +156,7 @@ func (m *mover) groupsAmong(p layout.Partition, names []string) ([]*stream, erro
 }
 
 // keepTTL gives the copies of groups the time to live that these have.
-func (m *mover) keepTTL(ctx context.Context, p layout.Partition, names []string) error {
+func (m *copier) keepTTL(ctx context.Context, p layout.Partition, names []string) error {
 	pipe, left := m.old.db.Client.Pipeline(), map[string]*redis.Cmd{}
 	for _, name := range names {
 		if group, is := strings.CutPrefix(name, "group:"); is {
@@ -179,5 +179,5 @@ func (m *mover) keepTTL(ctx context.Context, p layout.Partition, names []string)
 			b.add("PEXPIRE", key, max(ms, 1))
 		}
 	}
-	return m.old.write(ctx, b)
+	return write(ctx, &m.old.db, b)
 }

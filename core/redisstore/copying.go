@@ -101,11 +101,11 @@ func (b batch) add(command, key string, args ...any) {
 }
 
 // write writes a batch in one round trip. Each part may be repeated: only lists would then be too long, which count notices.
-func (s *Store) write(ctx context.Context, b batch) error {
+func write(ctx context.Context, db *call.DB, b batch) error {
 	if len(b) == 0 {
 		return nil
 	}
-	pipe := s.db.Client.Pipeline()
+	pipe := db.Client.Pipeline()
 	for at, args := range b {
 		pipe.Do(ctx, append([]any{at[0], at[1]}, args...)...)
 	}
@@ -117,7 +117,7 @@ func (s *Store) write(ctx context.Context, b batch) error {
 
 // pour reads streams to their ends and writes what they make, some of them side by side. Streams that a page has led to come first, so
 // that little waits at any time.
-func (m *mover) pour(ctx context.Context, streams ...*stream) error {
+func (m *copier) pour(ctx context.Context, streams ...*stream) error {
 	for len(streams) > 0 {
 		some := streams[:min(len(streams), atATime)]
 		rest, err := m.pages(ctx, some)
@@ -134,7 +134,7 @@ func (m *mover) pour(ctx context.Context, streams ...*stream) error {
 }
 
 // pages reads a page of each stream and writes what they make. It returns those that have more.
-func (m *mover) pages(ctx context.Context, some []*stream) ([]*stream, error) {
+func (m *copier) pages(ctx context.Context, some []*stream) ([]*stream, error) {
 	pipe := m.old.db.Client.Pipeline()
 	pages := make([]*redis.Cmd, len(some))
 	for i, st := range some {
@@ -153,11 +153,11 @@ func (m *mover) pages(ctx context.Context, some []*stream) ([]*stream, error) {
 			rest = append(rest, st)
 		}
 	}
-	return rest, m.old.write(ctx, b)
+	return rest, write(ctx, &m.old.db, b)
 }
 
 // home is the base of the copies that an agent belongs to, by its name in keys.
-func (m *mover) home(name string) string {
+func (m *copier) home(name string) string {
 	agent, err := layout.Decode(name)
 	if err != nil {
 		agent = name // not ours: the audit of the copy reports it
@@ -172,7 +172,7 @@ func agentOf(ref string) string {
 }
 
 // whole copies a key of one agent.
-func (m *mover) whole(from layout.Partition, form byte, name, agent string) *stream {
+func (m *copier) whole(from layout.Partition, form byte, name, agent string) *stream {
 	to := m.home(agent) + name
 	st := &stream{form: form, key: from.Key(name)}
 	switch form {
@@ -187,7 +187,7 @@ func (m *mover) whole(from layout.Partition, form byte, name, agent string) *str
 }
 
 // split copies a key of many agents; also, if not nil, is called for each entry.
-func (m *mover) split(from layout.Partition, form byte, name string, of func(entry string) string, also func(agent, entry, value string)) *stream {
+func (m *copier) split(from layout.Partition, form byte, name string, of func(entry string) string, also func(agent, entry, value string)) *stream {
 	st := &stream{form: form, key: from.Key(name)}
 	st.each = func(b batch, entry, value string) {
 		agent := of(entry)
@@ -204,7 +204,7 @@ func (m *mover) split(from layout.Partition, form byte, name string, of func(ent
 }
 
 // ofBudgets are the streams of the use of profiles' budgets; budgets of all agents were lifted.
-func (m *mover) ofBudgets(p layout.Partition) []*stream {
+func (m *copier) ofBudgets(p layout.Partition) []*stream {
 	var out []*stream
 	for name, form := range map[string]byte{"spent": 'h', "periods": 'z'} {
 		st := m.split(p, form, name, func(bucket string) string { return bucket[strings.LastIndexByte(bucket, '|')+1:] }, nil)
@@ -221,7 +221,7 @@ func (m *mover) ofBudgets(p layout.Partition) []*stream {
 
 // copyPartitions copies all that belongs to agents, and what is parked and held. The first partition comes last: where copies
 // disagree on a hold of all of them, its own is the one that is shown.
-func (m *mover) copyPartitions(ctx context.Context) error {
+func (m *copier) copyPartitions(ctx context.Context) error {
 	m.holds, m.parked = map[string]string{}, map[string]map[string]int64{}
 	for _, p := range slices.Backward(m.old.db.Parts) {
 		m.bays = map[string]bool{}
@@ -239,7 +239,7 @@ func (m *mover) copyPartitions(ctx context.Context) error {
 }
 
 // first copies a key of the first partition that belongs to no agent.
-func (m *mover) first(form byte, name string) *stream {
+func (m *copier) first(form byte, name string) *stream {
 	to, command := m.copies.db.Parts[0].Base+name, map[byte]string{'h': "HSET", 'z': "ZADD"}[form]
 	st := &stream{form: form, key: m.old.db.Parts[0].Key(name)}
 	st.each = func(b batch, entry, value string) {
@@ -252,7 +252,7 @@ func (m *mover) first(form byte, name string) *stream {
 }
 
 // ofAgents are the streams of agents and their tasks.
-func (m *mover) ofAgents(p layout.Partition) []*stream {
+func (m *copier) ofAgents(p layout.Partition) []*stream {
 	byName := func(agent string) string { return agent }
 	byList := func(line string) string { return line[strings.LastIndexByte(line, ':')+1:] } // of 'ends:' A, 'dead:' A, and A
 	return []*stream{
@@ -280,7 +280,7 @@ func (m *mover) ofAgents(p layout.Partition) []*stream {
 }
 
 // agent follows an agent to its queues, and counts its tasks there.
-func (m *mover) agent(p layout.Partition, agent, value string) {
+func (m *copier) agent(p layout.Partition, agent, value string) {
 	m.done++
 	switch {
 	case strings.HasPrefix(value, "M"):
@@ -293,7 +293,7 @@ func (m *mover) agent(p layout.Partition, agent, value string) {
 }
 
 // history follows an agent to its records, if these are in a hash of their own.
-func (m *mover) history(p layout.Partition, agent, value string) {
+func (m *copier) history(p layout.Partition, agent, value string) {
 	if value != "*" {
 		m.done++
 		return

@@ -17,11 +17,11 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// counters are those of each partition.
-func (s *Store) counters(ctx context.Context) ([]map[string]string, error) {
-	pipe := s.db.Client.Pipeline()
-	asked := make([]*redis.Cmd, len(s.db.Parts))
-	for i, p := range s.db.Parts {
+// countersOf are those of each partition.
+func countersOf(ctx context.Context, db *call.DB) ([]map[string]string, error) {
+	pipe := db.Client.Pipeline()
+	asked := make([]*redis.Cmd, len(db.Parts))
+	for i, p := range db.Parts {
 		asked[i] = pipe.Do(ctx, "HGETALL", p.Key("counters"))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -53,7 +53,7 @@ func folded(counters []map[string]string) map[string]int64 {
 
 // fold writes the sums into the copies. The clock of every copy is the highest of all, so that fences keep growing, and holds begin
 // later than the orders before them.
-func (m *mover) fold(ctx context.Context, counters []map[string]string, st *store.Stats) error {
+func (m *copier) fold(ctx context.Context, counters []map[string]string, st *store.Stats) error {
 	b, first := batch{}, m.copies.db.Parts[0]
 	sums := folded(counters)
 	for name, n := range sums {
@@ -65,13 +65,13 @@ func (m *mover) fold(ctx context.Context, counters []map[string]string, st *stor
 	for i := range st.Kinds {
 		foldKind(b, first, &st.Kinds[i])
 		if (i+1)%pageEntries == 0 {
-			if err := m.old.write(ctx, b); err != nil {
+			if err := write(ctx, &m.old.db, b); err != nil {
 				return err
 			}
 			b = batch{}
 		}
 	}
-	return m.old.write(ctx, b)
+	return write(ctx, &m.old.db, b)
 }
 
 // foldKind writes the statistics of a kind. One that nothing is known of any more keeps its name.
@@ -106,20 +106,20 @@ type counted struct {
 }
 
 // count counts what is stored: agents, live tasks, and records.
-func (s *Store) count(ctx context.Context) (counted, error) {
-	counters, err := s.counters(ctx)
+func count(ctx context.Context, db *call.DB) (counted, error) {
+	counters, err := countersOf(ctx, db)
 	if err != nil {
 		return counted{}, err
 	}
 	var moved counted
-	for i, p := range s.db.Parts {
+	for i, p := range db.Parts {
 		moved.Tasks += layout.Int(counters[i]["live"])
-		agents, err := s.db.Client.Do(ctx, "HLEN", p.Key("agents")).Int64()
+		agents, err := db.Client.Do(ctx, "HLEN", p.Key("agents")).Int64()
 		if err != nil {
 			return counted{}, call.Wrap(verbRepartition, err)
 		}
 		moved.Agents += agents
-		if err := s.countRecords(ctx, p, &moved); err != nil {
+		if err := countRecords(ctx, db, p, &moved); err != nil {
 			return counted{}, err
 		}
 	}
@@ -127,7 +127,7 @@ func (s *Store) count(ctx context.Context) (counted, error) {
 }
 
 // countRecords adds the records of a partition.
-func (s *Store) countRecords(ctx context.Context, p layout.Partition, moved *counted) error {
+func countRecords(ctx context.Context, db *call.DB, p layout.Partition, moved *counted) error {
 	var pipe redis.Pipeliner
 	var records, lists []*redis.Cmd
 	st := &stream{form: 'h', key: p.Key("finished"), each: func(_ batch, agent, value string) {
@@ -139,9 +139,9 @@ func (s *Store) countRecords(ctx context.Context, p layout.Partition, moved *cou
 		lists = append(lists, pipe.Do(ctx, "LLEN", p.Key("ends:"+agent)), pipe.Do(ctx, "LLEN", p.Key("dead:"+agent)))
 	}}
 	for last := false; !last; {
-		pipe, records, lists = s.db.Client.Pipeline(), nil, nil
+		pipe, records, lists = db.Client.Pipeline(), nil, nil
 		var err error
-		if last, err = st.take(s.db.Client.Do(ctx, st.ask()...), nil); err != nil {
+		if last, err = st.take(db.Client.Do(ctx, st.ask()...), nil); err != nil {
 			return err
 		}
 		if len(records) == 0 {

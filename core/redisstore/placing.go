@@ -22,7 +22,7 @@ const (
 )
 
 // change runs the script of a repartition on keys of each partition, by their names; several times where they are many.
-func (s *Store) change(ctx context.Context, state *moving, what string, names [][]string) error {
+func change(ctx context.Context, db *call.DB, state *moving, what string, names [][]string) error {
 	var calls []call.Call
 	for i, all := range names {
 		for some := range slices.Chunk(all, mostChanged) {
@@ -30,10 +30,10 @@ func (s *Store) change(ctx context.Context, state *moving, what string, names []
 			for _, name := range some {
 				args = append(args, name)
 			}
-			calls = append(calls, call.Call{Script: &s.db.Scripts.Repartition, Partition: i, Args: args})
+			calls = append(calls, call.Call{Script: &db.Scripts.Repartition, Partition: i, Args: args})
 		}
 	}
-	replies, err := s.db.Run(ctx, verbRepartition, calls)
+	replies, err := db.Run(ctx, verbRepartition, calls)
 	if err != nil {
 		return err
 	}
@@ -51,12 +51,12 @@ func (m *mover) take(ctx context.Context) error {
 	for i := range names {
 		names[i] = []string{call.Nothing}
 	}
-	return m.slots.change(ctx, m.state, "take", names)
+	return change(ctx, &m.slots.db, m.state, "take", names)
 }
 
 // scan looks through all keys of the partitions that are and that will be: a page of names, by the base of their partition.
 // In a cluster the nodes are looked through one by one, each page of any of them alone. A key may come twice.
-func (m *mover) scan(ctx context.Context, page func(found map[string][]string) error) error {
+func (m *copier) scan(ctx context.Context, page func(found map[string][]string) error) error {
 	var mu sync.Mutex
 	through := func(ctx context.Context, node redis.UniversalClient) error {
 		for cursor := "0"; ; {
@@ -88,7 +88,7 @@ func quoted(prefix string) string {
 }
 
 // byBase sorts keys by their partitions, and leaves out those of probes and of others.
-func (m *mover) byBase(keys []any) map[string][]string {
+func (m *copier) byBase(keys []any) map[string][]string {
 	found := map[string][]string{}
 	for _, p := range m.slots.db.Parts {
 		found[p.Base] = nil
@@ -129,7 +129,7 @@ func (m *mover) untilNone(ctx context.Context, what string, chosen func(name str
 				return nil
 			}
 			more = true
-			return m.slots.change(ctx, m.state, what, names)
+			return change(ctx, &m.slots.db, m.state, what, names)
 		})
 		if err != nil {
 			return err

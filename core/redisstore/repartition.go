@@ -59,17 +59,23 @@ func Repartition(ctx context.Context, config Config, r Repartitioning) (Repartit
 	return s.repartition(ctx, r)
 }
 
-// mover moves the tasks of one store.
+// mover moves the tasks of one store: it copies them, and has the copies take the places of the originals.
 type mover struct {
-	state    *moving
+	copier
+
+	state *moving
+	fresh *Store // the partitions that will be
+}
+
+// copier copies the tasks of one store beside the originals.
+type copier struct {
 	progress func(done, total int64)
 
-	done, total int64 // of the copying
+	done, total int64
 
 	old    *Store // the partitions that are
 	copies *Store // those that will be, with names of their own until they are placed
-	fresh  *Store // those that will be
-	slots  *Store // both: a tag may be one of either number
+	slots  *Store // those that are and those that will be: a tag may be one of either number
 
 	holds  map[string]string           // in force in every partition, by scope
 	bays   map[string]bool             // of the partition that is read: where tasks wait for the ends of holds
@@ -161,7 +167,7 @@ func (s *Store) newMover(ctx context.Context, r Repartitioning) (*mover, error) 
 		return nil, fmt.Errorf("the prefix %q is being moved from %d to %d partitions, and not to %d: run duly repartition --to %d --yes to its end first",
 			s.config.Prefix, state.From, state.To, r.To, state.To)
 	}
-	m := &mover{state: state, progress: r.Progress}
+	m := &mover{copier: copier{progress: r.Progress}, state: state}
 	m.aim(s)
 	return m, nil
 }
@@ -174,7 +180,7 @@ func (m *mover) wouldMove(ctx context.Context) (Moved, error) {
 	if err := m.stopped(ctx); err != nil {
 		return Moved{}, err
 	}
-	all, err := m.old.count(ctx)
+	all, err := count(ctx, &m.old.db)
 	return all.Moved, err
 }
 
@@ -229,7 +235,7 @@ func (m *mover) copyAll(ctx context.Context) error {
 	if err := m.recover(ctx); err != nil {
 		return err
 	}
-	counters, err := m.old.counters(ctx)
+	counters, err := countersOf(ctx, &m.old.db)
 	if err != nil {
 		return err
 	}
@@ -237,7 +243,7 @@ func (m *mover) copyAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	moved, err := m.old.count(ctx)
+	moved, err := count(ctx, &m.old.db)
 	if err != nil {
 		return err
 	}
@@ -252,7 +258,7 @@ func (m *mover) copyAll(ctx context.Context) error {
 		return err
 	}
 	// Every change of a task changes a counter.
-	if again, err := m.old.counters(ctx); err != nil || !reflect.DeepEqual(again, counters) {
+	if again, err := countersOf(ctx, &m.old.db); err != nil || !reflect.DeepEqual(again, counters) {
 		return orElse(err, "a process that announces itself nowhere has changed the store meanwhile: stop it, then try again")
 	}
 	m.state.Moved = moved.Moved
@@ -291,7 +297,7 @@ func (m *mover) proven(ctx context.Context, moved counted, before *store.Stats) 
 	if !reflect.DeepEqual(&after, before) {
 		return fmt.Errorf("the copy has other counters than the store (%+v, not %+v): %s", after, *before, repair)
 	}
-	copied, err := m.copies.count(ctx)
+	copied, err := count(ctx, &m.copies.db)
 	if err == nil && copied != moved {
 		err = fmt.Errorf("the copy has %+v, but the store %+v: %s", copied, moved, repair)
 	}

@@ -88,7 +88,7 @@ func (m *mover) running(ctx context.Context, p layout.Partition, now store.Milli
 				fences, last = append(fences, lease.Member), max(last, lease.Score)
 			}
 		}
-		n, err := m.old.marked(ctx, fences)
+		n, err := marked(ctx, &m.old.db, fences)
 		if tasks += n; err != nil {
 			return 0, 0, err
 		}
@@ -99,11 +99,11 @@ func (m *mover) running(ctx context.Context, p layout.Partition, now store.Milli
 }
 
 // marked counts the tasks that run, by the answer to a command that reads their claims.
-func (s *Store) marked(ctx context.Context, read []any) (tasks int64, err error) {
+func marked(ctx context.Context, db *call.DB, read []any) (tasks int64, err error) {
 	if len(read) == 2 {
 		return 0, nil // no claim
 	}
-	marks, err := s.db.Client.Do(ctx, read...).Slice()
+	marks, err := db.Client.Do(ctx, read...).Slice()
 	if err != nil {
 		return 0, call.Wrap(verbRepartition, err)
 	}
