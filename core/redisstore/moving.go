@@ -3,13 +3,11 @@ package redisstore
 // The layout key of a prefix that is being moved to another number of partitions, and which process may open it meanwhile.
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 
-	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 )
 
@@ -94,35 +92,4 @@ return 1`
 // closed is the value of the field version during a move. Older binaries refuse it, as it is no number, and show it.
 func (m *moving) closed() string {
 	return fmt.Sprintf("%s, being moved to %d partitions: run duly repartition --to %d --yes to its end", m.Version, m.To, m.To)
-}
-
-// turn stores the next state of a move; errOvertaken if another process has stored one.
-func (s *Store) turn(ctx context.Context, was, next *moving) error {
-	text, err := json.Marshal(next)
-	if err != nil {
-		return err
-	}
-	if err := s.turnTo(ctx, was, string(text), next.closed(), next.From); err != nil {
-		return err
-	}
-	next.stored = string(text)
-	return nil
-}
-
-// reopen ends a move: the prefix has so many partitions, and may be opened again.
-func (s *Store) reopen(ctx context.Context, was *moving, partitions int) error {
-	return s.turnTo(ctx, was, "", was.Version, partitions)
-}
-
-// turnTo runs turnLayout.
-func (s *Store) turnTo(ctx context.Context, was *moving, next, version string, partitions int) error {
-	key := s.config.Prefix + "layout"
-	turned, err := s.db.Client.Do(ctx, "EVAL", turnLayout, 1, key, was.stored, next, version, was.From, partitions).Int()
-	if err != nil {
-		return call.Wrap(verbRepartition, err)
-	}
-	if turned == 0 {
-		return errOvertaken
-	}
-	return nil
 }

@@ -171,7 +171,7 @@ func serverVersion(s string) (major, minor int) {
 // then on. Those that run already do not notice, and could lose sight of tasks until an audit: stop them before. Other processes
 // of this version use the new layout when they are started again.
 func (s *Store) Upgrade(ctx context.Context) (from, to int, err error) {
-	key := s.config.Prefix + "layout"
+	key := s.key.name()
 	if from, err = s.db.Client.Do(ctx, "HGET", key, "version").Int(); err != nil {
 		return 0, 0, call.Wrap("upgrade", err)
 	}
@@ -185,19 +185,18 @@ func (s *Store) Upgrade(ctx context.Context) (from, to int, err error) {
 // checkLayout stores the number of partitions under a new prefix, and refuses a prefix that has another number or a
 // newer layout.
 func (s *Store) checkLayout(ctx context.Context) error {
-	// The key has no hash tag: it belongs to no partition, and in a cluster may be on any node.
-	key := s.config.Prefix + "layout"
+	key := s.key.name()
 	want := s.config.Partitions
 	if want == 0 {
 		if want = 1; s.db.Cluster != nil { // one server handles no more with several: each batch becomes that many script calls
 			want = DefaultPartitions
 		}
 	}
-	stored, err := s.storedLayout(ctx, key)
+	stored, err := s.key.stored(ctx)
 	// Only a new prefix is written to: one that exists can be opened while Redis has no memory left.
 	if err == nil && (stored["version"] == "" || stored["partitions"] == "") {
-		if err = s.newLayout(ctx, key, want, layoutVersion); err == nil {
-			stored, err = s.storedLayout(ctx, key)
+		if err = s.key.create(ctx, want, layoutVersion); err == nil {
+			stored, err = s.key.stored(ctx)
 		}
 	}
 	if err != nil {
@@ -210,15 +209,6 @@ func (s *Store) checkLayout(ctx context.Context) error {
 		return s.duringAMove(key, state, err)
 	}
 	return s.useLayout(ctx, key, stored)
-}
-
-// storedLayout is the layout that is stored; empty for a new prefix.
-func (s *Store) storedLayout(ctx context.Context, key string) (map[string]string, error) {
-	all := s.db.Client.Do(ctx, "HGETALL", key)
-	if err := all.Err(); err != nil {
-		return nil, call.Wrap("open", err)
-	}
-	return layout.FieldsOf(all), nil
 }
 
 // useLayout is checkLayout for a layout that is stored under a prefix.

@@ -146,7 +146,7 @@ func (s *Store) repartition(ctx context.Context, r Repartitioning) (Repartitione
 // newMover reads how far a move is, or makes the state of one that has not begun. It refuses another number than that of a move that
 // has not ended, except for the number that undoes it.
 func (s *Store) newMover(ctx context.Context, r Repartitioning) (*mover, error) {
-	asked := s.db.Client.Do(ctx, "HGETALL", s.config.Prefix+"layout")
+	asked := s.db.Client.Do(ctx, "HGETALL", s.key.name())
 	if err := asked.Err(); err != nil {
 		return nil, call.Wrap(verbRepartition, err)
 	}
@@ -154,7 +154,7 @@ func (s *Store) newMover(ctx context.Context, r Repartitioning) (*mover, error) 
 	state, moves, err := movingOf(stored)
 	switch {
 	case err != nil:
-		return nil, s.duringAMove(s.config.Prefix+"layout", state, err)
+		return nil, s.duringAMove(s.key.name(), state, err)
 	case !moves:
 		state = &moving{From: len(s.db.Parts), To: r.To, Version: stored["version"]}
 		if state.From == r.To {
@@ -204,7 +204,7 @@ func (m *mover) begin(ctx context.Context) error {
 	if !m.state.tooFar() { // copies that are not whole are made again
 		next.Phase, next.Copy = copying, next.Attempt
 	}
-	if err := m.old.turn(ctx, m.state, &next); err != nil {
+	if err := m.old.key.turn(ctx, m.state, &next); err != nil {
 		return err
 	}
 	m.state = &next
@@ -216,7 +216,7 @@ func (m *mover) begin(ctx context.Context) error {
 func (m *mover) next(ctx context.Context, phase string) error {
 	next := *m.state
 	next.Phase = phase
-	if err := m.old.turn(ctx, m.state, &next); err != nil {
+	if err := m.old.key.turn(ctx, m.state, &next); err != nil {
 		return err
 	}
 	m.state = &next
@@ -313,7 +313,7 @@ func (m *mover) end(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := m.old.reopen(ctx, m.state, m.state.To); err != nil {
+	if err := m.old.key.reopen(ctx, m.state, m.state.To); err != nil {
 		return err
 	}
 	if len(faults) > 0 {
@@ -333,7 +333,7 @@ func (m *mover) undo(ctx context.Context) error {
 	if err := m.dropCopies(ctx); err != nil {
 		return err
 	}
-	return m.old.reopen(ctx, m.state, m.state.From)
+	return m.old.key.reopen(ctx, m.state, m.state.From)
 }
 
 // undoFor undoes a move for an error, also if that is that the caller waits no longer.

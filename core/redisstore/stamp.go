@@ -4,11 +4,8 @@ package redisstore
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -20,7 +17,7 @@ import (
 // Stamp notes that definitions are stored; see [store.Bounds]. It restores the layout of the prefix first, which is lost with the rest: a
 // process that starts later must not choose another number of partitions.
 func (s *Store) Stamp(ctx context.Context, stamp string) error {
-	if err := s.keepLayout(ctx); err != nil {
+	if err := s.key.keep(ctx, len(s.db.Parts), s.layout); err != nil {
 		return err
 	}
 	calls := make([]call.Call, len(s.db.Parts))
@@ -40,34 +37,4 @@ func (s *Store) Stamped(ctx context.Context, partition int, stamp string) (bool,
 		return false, call.Wrap(call.VerbLook, err)
 	}
 	return slices.Contains(strings.Fields(known), stamp), nil
-}
-
-// keepLayout stores the layout that this process works with if none is stored, and refuses another one.
-func (s *Store) keepLayout(ctx context.Context) error {
-	key := s.config.Prefix + "layout"
-	n, err := s.db.Client.Do(ctx, "HGET", key, "partitions").Int()
-	switch {
-	case errors.Is(err, redis.Nil):
-		return s.newLayout(ctx, key, len(s.db.Parts), s.layout)
-	case err != nil:
-		return call.Wrap(call.VerbControl, err)
-	case n != len(s.db.Parts):
-		return call.Wrap(call.VerbControl, fmt.Errorf("the prefix %q was lost and has been created again with %d partitions, where this process has %d: restart this process",
-			s.config.Prefix, n, len(s.db.Parts)))
-	}
-	return nil
-}
-
-// newLayout stores the layout of a new prefix, and an id by which stores can be distinguished. Of two processes that do so at the same time one
-// sets the numbers.
-func (s *Store) newLayout(ctx context.Context, key string, partitions, version int) error {
-	pipe := s.db.Client.Pipeline()
-	pipe.Do(ctx, "HSETNX", key, "version", strconv.Itoa(version))
-	pipe.Do(ctx, "HSETNX", key, "partitions", strconv.Itoa(partitions))
-	pipe.Do(ctx, "HSETNX", key, "id", rand.Text())
-	_, err := pipe.Exec(ctx)
-	if err != nil {
-		return call.Wrap("open", err)
-	}
-	return nil
 }

@@ -240,6 +240,7 @@ type Store struct {
 	owned  bool // the client is the store's, which Open has made
 	few    int  // tasks of an agent in the agenda: see inAgenda
 	layout int  // version of the layout of the prefix
+	key    layoutKey
 	// name is shown to people, and secure reports whether the connection is encrypted.
 	name   string
 	secure bool
@@ -325,7 +326,7 @@ func open(ctx context.Context, config Config, change func(string) string) (*Stor
 // on makes a store on a client, and checks that it can be relied on. The store has its client also with an error.
 func on(ctx context.Context, client redis.UniversalClient, to *target, config Config, change func(string) string) (*Store, error) {
 	s := &Store{
-		config: config, db: call.New(client, script.Load(change)), permits: new(permits),
+		config: config, db: call.New(client, script.Load(change)), key: layoutKey{client: client, prefix: config.Prefix}, permits: new(permits),
 		name: to.name, secure: to.tls, user: to.options.Username,
 	}
 	if err := s.preflight(ctx); err != nil {

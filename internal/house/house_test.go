@@ -41,7 +41,7 @@ var (
 		"core/filestore.Store":             62,
 		"core/memstore.Store":              62,
 		"core/memstore.partition":          115,
-		"core/redisstore.Store":            86,
+		"core/redisstore.Store":            80,
 		"core/storetest/spy.Store":         43,
 		"internal/cli.process":             87,
 		"internal/cli/remote.Client":       46,
