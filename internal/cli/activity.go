@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -23,7 +24,7 @@ func (p *process) activityCommand(o *options) *cobra.Command {
 		"  duly activity summary -c duly.yaml --user ann\n  duly activity summary -c duly.yaml --user ann --device phone --agent ada --json",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage("name it as KIND", "expected a kind")
+				return exit.Misuse("name it as KIND", "expected a kind")
 			}
 			if err := o.knowsActivity(cmd.Context(), args[0]); err != nil {
 				return err
@@ -57,7 +58,7 @@ func (o *options) knowsActivity(ctx context.Context, kind string) error {
 		return err
 	}
 	if !hasActivity(c, kind) {
-		return usage("with -c, name a file that gives its handler one, as activity: { quiet: 30m } (30 minutes after the last activity; delay: after the first)", "kind %q has no activity schedule", kind)
+		return exit.Misuse("with -c, name a file that gives its handler one, as activity: { quiet: 30m } (30 minutes after the last activity; delay: after the first)", "kind %q has no activity schedule", kind)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/operate"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -34,7 +35,7 @@ func (p *process) agentCommand(o *options) *cobra.Command {
 // oneAgent is the only argument of a command.
 func oneAgent(args []string) (string, error) {
 	if len(args) != 1 {
-		return "", usage("name one agent", "expected one AGENT, not %d arguments", len(args))
+		return "", exit.Misuse("name one agent", "expected one AGENT, not %d arguments", len(args))
 	}
 	return args[0], nil
 }
@@ -147,7 +148,7 @@ func quietHours(flags []string) ([]core.QuietHours, error) {
 		span, days, _ := strings.Cut(strings.TrimSpace(text), " ")
 		from, to, ok := strings.Cut(span, "-")
 		if !ok {
-			return nil, usage(`use one such as "22:00-07:00" or "00:00-24:00 sat-sun"`, "--quiet %q is not a stretch of time", text)
+			return nil, exit.Misuse(`use one such as "22:00-07:00" or "00:00-24:00 sat-sun"`, "--quiet %q is not a stretch of time", text)
 		}
 		h := core.QuietHours{From: from, To: to}
 		if days = strings.TrimSpace(days); days != "" {
@@ -164,7 +165,7 @@ func labelsOf(flags []string) (map[string]string, error) {
 	for _, text := range flags {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok {
-			return nil, usage("use name=value", "--label %q has no value", text)
+			return nil, exit.Misuse("use name=value", "--label %q has no value", text)
 		}
 		if out == nil {
 			out = map[string]string{}
@@ -199,8 +200,8 @@ func noProfile(err error, agent string) error {
 	if core.CodeOf(err) != core.CodeNotFound {
 		return err
 	}
-	f := usage("duly agent list shows all profiles", "agent %q has no profile", agent)
-	f.code = exitNotFound
+	f := exit.Misuse("duly agent list shows all profiles", "agent %q has no profile", agent)
+	f.Code = exit.NotFound
 	return f
 }
 

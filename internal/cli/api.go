@@ -24,6 +24,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/cli/doors"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -107,19 +108,19 @@ func listen(ctx context.Context, c *dulyfile.File, version string, logger *slog.
 	// loopback: a name may resolve to anything.
 	addr, err := net.ResolveTCPAddr("tcp", c.HTTP)
 	if err != nil {
-		return nil, usage("use one such as 127.0.0.1:8080", "cannot listen on %q: %w", c.HTTP, err)
+		return nil, exit.Misuse("use one such as 127.0.0.1:8080", "cannot listen on %q: %w", c.HTTP, err)
 	}
 	// An API without a token on a reachable address would let any client run and read tasks.
 	if callers.none() && !addr.IP.IsLoopback() {
-		return nil, usage(fmt.Sprintf("set $%s, add tokens to the file, or listen on 127.0.0.1:%d", tokenVariable(c), addr.Port),
+		return nil, exit.Misuse(fmt.Sprintf("set $%s, add tokens to the file, or listen on 127.0.0.1:%d", tokenVariable(c), addr.Port),
 			"%s can be reached from other machines, and no token is set", c.HTTP)
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr.String())
 	// The most frequent mistake by far, so it gets a way out of its own.
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, &failure{
-			why: fmt.Errorf("another program already listens on %s", addr), code: exitFailed,
-			todo: "stop it, or choose another address with --http " + portAfter(addr),
+		return nil, &exit.Failure{
+			Why: fmt.Errorf("another program already listens on %s", addr), Code: exit.Failed,
+			Todo: "stop it, or choose another address with --http " + portAfter(addr),
 		}
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -25,7 +26,7 @@ func (p *process) applyCommand(o *options) *cobra.Command {
 		func(cmd *cobra.Command, _ []string) error {
 			// -f is the same option as -c: apply takes exactly one file.
 			if o.file == "" {
-				return usage("name one with -f", "needs a file with tasks")
+				return exit.Misuse("name one with -f", "needs a file with tasks")
 			}
 			c, err := loadFile(cmd.Context(), o)
 			if err != nil {
@@ -38,7 +39,7 @@ func (p *process) applyCommand(o *options) *cobra.Command {
 				c.Owner = owner
 			}
 			if c.Owner == "" && (a.Prune || a.Adopt) {
-				return usage("name the owner of the file's tasks with --owner, or with owner: in the file", "--prune and --adopt need an owner, as they are about tasks that one has declared")
+				return exit.Misuse("name the owner of the file's tasks with --owner, or with owner: in the file", "--prune and --adopt need an owner, as they are about tasks that one has declared")
 			}
 			return p.apply(cmd.Context(), o, c, a)
 		})
@@ -83,9 +84,9 @@ func (p *process) apply(ctx context.Context, o *options, c *dulyfile.File, a dul
 	answer.Unchanged = len(c.Tasks) - done.Created - done.Changed - done.Kept
 	var left error
 	if done.Kept > 0 {
-		left = &failure{
-			why:  fmt.Errorf("%s of the file left unchanged, as other owners declared them", table.Count(done.Kept, "task")),
-			todo: "remove them from one of the files, or take them over with --adopt", code: exitFailed,
+		left = &exit.Failure{
+			Why:  fmt.Errorf("%s of the file left unchanged, as other owners declared them", table.Count(done.Kept, "task")),
+			Todo: "remove them from one of the files, or take them over with --adopt", Code: exit.Failed,
 		}
 	}
 	return errors.Join(o.print(p.stdout, answer, func(w *table.Page) { printApplied(w, &answer, a.Prune) }), left)

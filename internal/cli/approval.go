@@ -12,6 +12,7 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -23,7 +24,7 @@ func approvalsOf(c *dulyfile.File) (*httpadapter.Approvals, error) {
 	}
 	a, err := httpadapter.NewApprovals(c.Approvals.URL, []byte(c.Approvals.Secret))
 	if err != nil {
-		return nil, usage("see docs/signals.md", "%w", err)
+		return nil, exit.Misuse("see docs/signals.md", "%w", err)
 	}
 	return a, nil
 }
@@ -36,7 +37,7 @@ func approvalsIn(ctx context.Context, o *options) (*httpadapter.Approvals, error
 	}
 	a, err := approvalsOf(c)
 	if err == nil && a == nil {
-		err = usage("with -c, name a file that has approvals: { url: https://duly.example, secret_env: NAME }", "there is nowhere to answer")
+		err = exit.Misuse("with -c, name a file that has approvals: { url: https://duly.example, secret_env: NAME }", "there is nowhere to answer")
 	}
 	return a, err
 }
@@ -48,7 +49,7 @@ func (p *process) approvalCommand(o *options) *cobra.Command {
 		"  duly approval ada refund-17 -c duly.yaml --question 'Refund 40 EUR to Bob?'\n  duly approval ada refund-17 -c duly.yaml --key approval --fence 1234",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 || (q.Key == "") != (q.Fence == 0) {
-				return usage("name them as AGENT ID; --key and --fence, together, are for a run that has yet to wait", "expected an agent and the id of a task")
+				return exit.Misuse("name them as AGENT ID; --key and --fence, together, are for a run that has yet to wait", "expected an agent and the id of a task")
 			}
 			approvals, err := approvalsIn(cmd.Context(), o)
 			if err != nil {
@@ -61,7 +62,7 @@ func (p *process) approvalCommand(o *options) *cobra.Command {
 			}
 			address, err := approvals.URL(q, core.SystemClock{}.Now())
 			if err != nil {
-				return usage("see "+cmd.CommandPath()+" --help", "%w", err)
+				return exit.Misuse("see "+cmd.CommandPath()+" --help", "%w", err)
 			}
 			return o.print(p.stdout, map[string]string{"url": address}, func(w *table.Page) { w.Line("%s", address) })
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -107,13 +108,13 @@ func auditFailure(r *inspect.AuditReport, repaired bool) error {
 	case r.Found == 0 || repaired && r.Found == r.Repairable:
 		return nil
 	case r.Repairable > 0 && !repaired:
-		return &failure{
-			why: fmt.Errorf("%s found: these tasks would not run", table.Count(r.Found, "fault")), todo: "requeue them with duly audit --repair", code: exitFailed,
+		return &exit.Failure{
+			Why: fmt.Errorf("%s found: these tasks would not run", table.Count(r.Found, "fault")), Todo: "requeue them with duly audit --repair", Code: exit.Failed,
 		}
 	default:
-		return &failure{
-			why:  fmt.Errorf("%s unreadable and beyond repair", table.Count(r.Found-r.Repairable, "record")),
-			todo: unreadableTodo, code: exitFailed,
+		return &exit.Failure{
+			Why:  fmt.Errorf("%s unreadable and beyond repair", table.Count(r.Found-r.Repairable, "record")),
+			Todo: unreadableTodo, Code: exit.Failed,
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -70,8 +71,8 @@ func (k *boundKind[T, U]) unsetCommand(p *process, o *options, short, example st
 		return o.onStore(cmd.Context(), func(s scheduler) error {
 			switch err := k.lift(s, cmd.Context(), t); {
 			case core.CodeOf(err) == core.CodeNotFound:
-				f := usage(fmt.Sprintf("duly %s list shows all %ss and how to unset each", k.noun, k.noun), "no %s %s exists", k.of, t)
-				f.code = exitNotFound
+				f := exit.Misuse(fmt.Sprintf("duly %s list shows all %ss and how to unset each", k.noun, k.noun), "no %s %s exists", k.of, t)
+				f.Code = exit.NotFound
 				return f
 			case err != nil:
 				return err
@@ -101,7 +102,7 @@ func (f *aboutFlags) add(cmd *cobra.Command, of, with, each string, choice ...st
 func (f *aboutFlags) target(noun string) (core.LimitTarget, error) {
 	t := core.LimitTarget{Kind: f.kind, Key: f.key, Each: store.Each(f.each)}
 	if f.all != (t == core.LimitTarget{}) {
-		return t, usage("name it with --kind, --key and --each, or with --all alone", "expected what the %s is about", noun)
+		return t, exit.Misuse("name it with --kind, --key and --each, or with --all alone", "expected what the %s is about", noun)
 	}
 	return t, nil
 }
@@ -133,7 +134,7 @@ func boundOf[V any](text, flag string, read func([]byte) (V, error)) (V, error) 
 		name = strings.TrimSpace(name)
 		if _, twice := fields[name]; twice {
 			var none V
-			return none, usage("give it once", "%s %q has %s twice", flag, text, name)
+			return none, exit.Misuse("give it once", "%s %q has %s twice", flag, text, name)
 		}
 		fields[name] = value
 		if name == "concurrency" || name == "burst" || name == "amount" {
@@ -146,11 +147,11 @@ func boundOf[V any](text, flag string, read func([]byte) (V, error)) (V, error) 
 	data, err := json.Marshal(fields)
 	if err != nil { // a number that is none
 		var none V
-		return none, usage("concurrency, burst and amount are numbers", "%s %q cannot be read", flag, text)
+		return none, exit.Misuse("concurrency, burst and amount are numbers", "%s %q cannot be read", flag, text)
 	}
 	v, err := read(data)
 	if err != nil {
-		err = usage(`use one such as --limit "kind=digest,concurrency=2", --limit rate=60/1m or --budget "unit=tokens,amount=100000,per=day"`, "%s %q: %v", flag, text, err)
+		err = exit.Misuse(`use one such as --limit "kind=digest,concurrency=2", --limit rate=60/1m or --budget "unit=tokens,amount=100000,per=day"`, "%s %q: %v", flag, text, err)
 	}
 	return v, err
 }
@@ -162,7 +163,7 @@ func quotaOf(text string) (store.Quota, error) {
 		name, value, _ := strings.Cut(part, "=")
 		name = strings.TrimSpace(name)
 		if _, twice := fields[name]; twice {
-			return store.Quota{}, usage("give it once", "--quota %q has %s twice", text, name)
+			return store.Quota{}, exit.Misuse("give it once", "--quota %q has %s twice", text, name)
 		}
 		fields[name] = value
 		switch name {
@@ -181,7 +182,7 @@ func quotaOf(text string) (store.Quota, error) {
 		err = p.Read(data)
 	}
 	if err != nil {
-		err = usage(`use one such as --quota "live=200,recurring=20,interval=5m,kinds=digest+report-*"`, "--quota %q: %v", text, err)
+		err = exit.Misuse(`use one such as --quota "live=200,recurring=20,interval=5m,kinds=digest+report-*"`, "--quota %q: %v", text, err)
 	}
 	return p.Quota, err
 }

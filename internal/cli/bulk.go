@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/operate"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -80,7 +81,7 @@ func (p *process) bulkCommand(o *options) *cobra.Command {
 				if len(args) == 1 {
 					hint = didYouMean(args[0], cmd.ValidArgs)
 				}
-				return usage(hint+"use replay, cancel, delete, run, pause or resume", "expected what to do")
+				return exit.Misuse(hint+"use replay, cancel, delete, run, pause or resume", "expected what to do")
 			}
 			b.Do = operate.BulkVerb(args[0])
 			return o.onStore(cmd.Context(), func(s scheduler) error {

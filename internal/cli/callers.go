@@ -11,6 +11,7 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/adapters/http/oidc"
 	"github.com/seed-6f6f2c11/duly/adapters/http/qstash"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -177,7 +178,7 @@ func tokens(c *dulyfile.File) ([]string, error) {
 		}
 	}
 	if len(tokens) == 0 && (set || c.TokenEnv != "") {
-		return nil, usage("set it, or unset it to serve on 127.0.0.1 without a token", "the environment variable %s contains no token", name)
+		return nil, exit.Misuse("set it, or unset it to serve on 127.0.0.1 without a token", "the environment variable %s contains no token", name)
 	}
 	return tokens, nil
 }
@@ -187,7 +188,7 @@ func cronSecret() (string, error) {
 	value, set := os.LookupEnv(cronSecretEnv)
 	secret := strings.TrimSpace(value)
 	if set && secret == "" {
-		return "", usage("set it, or unset it to disable GET /v1/cron", "the environment variable %s contains no secret", cronSecretEnv)
+		return "", exit.Misuse("set it, or unset it to disable GET /v1/cron", "the environment variable %s contains no secret", cronSecretEnv)
 	}
 	return secret, nil
 }

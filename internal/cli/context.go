@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/internal/cli/contexts"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
@@ -141,7 +142,7 @@ func (p *process) contextDeleteCommand(o *options) *cobra.Command {
 // changeContext changes the file by one context, and says so.
 func (p *process) changeContext(o *options, args []string, change func(f *contexts.File, name string) error, said string) error {
 	if len(args) != 1 || args[0] == "" {
-		return usage("name it as NAME", "expected the name of one context")
+		return exit.Misuse("name it as NAME", "expected the name of one context")
 	}
 	name := args[0]
 	f, err := p.loadContexts()
@@ -152,7 +153,7 @@ func (p *process) changeContext(o *options, args []string, change func(f *contex
 		return err
 	}
 	if err := f.Save(); err != nil {
-		return &failure{why: fmt.Errorf("cannot write %s: %w", f.Where(), err), todo: "set $" + contexts.EnvPath + " to a file that can be written", code: exitFailed}
+		return &exit.Failure{Why: fmt.Errorf("cannot write %s: %w", f.Where(), err), Todo: "set $" + contexts.EnvPath + " to a file that can be written", Code: exit.Failed}
 	}
 	answer := struct {
 		Name    string `json:"name"`
@@ -193,7 +194,7 @@ func (p *process) contextSetCommand(o *options) *cobra.Command {
 // checkContext reads the token if it comes from standard input, and refuses what could not be used.
 func (p *process) checkContext(o *options, c *contexts.Context) error {
 	if o.context != "" || o.file != "" {
-		return usage("name the context as NAME, and its server or Redis with --server or --redis", "--context and -c are not part of a context")
+		return exit.Misuse("name the context as NAME, and its server or Redis with --server or --redis", "--context and -c are not part of a context")
 	}
 	if c.Token == "-" {
 		data, err := io.ReadAll(io.LimitReader(p.stdin, 1<<16))
@@ -201,7 +202,7 @@ func (p *process) checkContext(o *options, c *contexts.Context) error {
 			return fmt.Errorf("read the token: %w", err)
 		}
 		if c.Token = strings.TrimSpace(string(data)); c.Token == "" {
-			return usage("send the token alone", "standard input has no token")
+			return exit.Misuse("send the token alone", "standard input has no token")
 		}
 	}
 	if c.TokenFile != "" { // commands are run in other folders
@@ -211,7 +212,7 @@ func (p *process) checkContext(o *options, c *contexts.Context) error {
 		}
 	}
 	if err := c.Check(); err != nil {
-		return usage("see duly context set --help", "the context %w", err)
+		return exit.Misuse("see duly context set --help", "the context %w", err)
 	}
 	if c.Server == "" {
 		return nil
@@ -233,7 +234,7 @@ func (p *process) contextShowCommand(o *options) *cobra.Command {
 				return p.showContext(o, args[0])
 			}
 			if len(args) > 1 {
-				return usage("name one, or none", "expected at most one NAME, not %d arguments", len(args))
+				return exit.Misuse("name one, or none", "expected at most one NAME, not %d arguments", len(args))
 			}
 			at, err := o.place(cmd.Context())
 			if err != nil {

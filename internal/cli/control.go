@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -126,7 +127,7 @@ func countDelete(ctx context.Context, p *process, o *options, s scheduler, agent
 		}
 		return err
 	})
-	if _, absent := errors.AsType[*failure](missed); missed != nil && !absent {
+	if _, absent := errors.AsType[*exit.Failure](missed); missed != nil && !absent {
 		return missed
 	}
 	return errors.Join(o.print(p.stdout, answer, func(w *table.Page) {
@@ -145,7 +146,7 @@ func (p *process) replayCommand(o *options) *cobra.Command {
 			var err error
 			switch {
 			case all && text != "":
-				err = usage("name the tasks that are to have it", "--payload is not for --all")
+				err = exit.Misuse("name the tasks that are to have it", "--payload is not for --all")
 			// Either names tasks or the whole agent: an id next to --all is
 			// more likely a mistake than a wish.
 			case !all:
@@ -153,7 +154,7 @@ func (p *process) replayCommand(o *options) *cobra.Command {
 			case agent == "" && len(args) == 1:
 				agent = args[0]
 			case agent == "" || len(args) > 0:
-				err = usage("name it as AGENT --all", "--all takes an agent and no ids")
+				err = exit.Misuse("name it as AGENT --all", "--all takes an agent and no ids")
 			}
 			if err == nil && text != "" {
 				payload, err = rawJSON("payload", text, p.stdin)
@@ -229,8 +230,8 @@ func each(agent string, ids []string, do func(id string) error) error {
 	if refused < 2 {
 		return first
 	}
-	if f, ok := errors.AsType[*failure](first); ok {
-		f.why = fmt.Errorf("%w, and %d more were refused", f.why, refused-1)
+	if f, ok := errors.AsType[*exit.Failure](first); ok {
+		f.Why = fmt.Errorf("%w, and %d more were refused", f.Why, refused-1)
 		return f
 	}
 	return fmt.Errorf("%w, and %d more were refused", first, refused-1)

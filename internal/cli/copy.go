@@ -18,6 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
@@ -71,7 +72,7 @@ func (p copies) command() *cobra.Command {
   duly store copy --from redis://127.0.0.1:6379/0 --to file:/var/lib/duly --yes`,
 		func(cmd *cobra.Command, _ []string) error {
 			if to == "" {
-				return usage("pass --to with file:FOLDER or the URL of a Redis", "where to is not said")
+				return exit.Misuse("pass --to with file:FOLDER or the URL of a Redis", "where to is not said")
 			}
 			source, err := p.storeAt(cmd.Context(), from)
 			if err != nil {
@@ -83,9 +84,9 @@ func (p copies) command() *cobra.Command {
 			}
 			switch {
 			case source.Redis.URL == target.Redis.URL && source.Store == target.Store:
-				return usage("name two", "--from and --to name the same store")
+				return exit.Misuse("name two", "--from and --to name the same store")
 			case source.Redis.URL != "" && !yes:
-				return usage("stop every process of that store, then pass --yes", "what runs in it meanwhile would run in both")
+				return exit.Misuse("stop every process of that store, then pass --yes", "what runs in it meanwhile would run in both")
 			}
 			return p.copy(cmd.Context(), source, target)
 		})
@@ -140,16 +141,16 @@ func (p copies) copy(ctx context.Context, source, target *dulyfile.File) error {
 	err = c.all(ctx)
 	p.endProgress()
 	if err != nil {
-		return &failure{
-			why: fmt.Errorf("not everything was copied: %w", err), code: exitFailed,
-			todo: "copy again to go on; " + c.names[0] + " stays paused until duly resume --all",
+		return &exit.Failure{
+			Why: fmt.Errorf("not everything was copied: %w", err), Code: exit.Failed,
+			Todo: "copy again to go on; " + c.names[0] + " stays paused until duly resume --all",
 		}
 	}
 	if err := p.print(p.stdout, c, c.page); err != nil {
 		return err
 	}
 	if c.Refused > 0 {
-		return &failure{why: fmt.Errorf("%s refused", table.Count(c.Refused, "line")), todo: "see above; what was copied stays", code: exitFailed}
+		return &exit.Failure{Why: fmt.Errorf("%s refused", table.Count(c.Refused, "line")), Todo: "see above; what was copied stays", Code: exit.Failed}
 	}
 	return nil
 }

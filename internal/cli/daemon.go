@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/memosstream"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
@@ -101,7 +102,7 @@ func (d *daemonOptions) over(cmd *cobra.Command, c *dulyfile.File) error {
 	}
 	if cmd.Flags().Changed("console") {
 		if c.Console = dulyfile.Console(d.console); c.Console == "" || !c.Console.Valid() {
-			return usage("use off, on or read-only", "--console %q is unknown", d.console)
+			return exit.Misuse("use off, on or read-only", "--console %q is unknown", d.console)
 		}
 	}
 	return nil
@@ -112,7 +113,7 @@ func (d *daemonOptions) over(cmd *cobra.Command, c *dulyfile.File) error {
 // before the first pull, so that nothing runs with a half-read configuration.
 func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions, logger *slog.Logger) error {
 	if err := c.Check(); err != nil {
-		return usage("see duly daemon --help", "%w", err)
+		return exit.Misuse("see duly daemon --help", "%w", err)
 	}
 	sends, err := newTelemetry(ctx, versionOr(p.version), logger)
 	if err != nil {
@@ -148,7 +149,7 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	// Zero would be the daemon's default: no grace is one that is over at once.
 	d, err := daemon.New(s, daemon.Config{Grace: cmp.Or(o.grace, time.Nanosecond), Waker: store, Logger: logger})
 	if err != nil {
-		return usage("see duly daemon --help", "%w", err)
+		return exit.Misuse("see duly daemon --help", "%w", err)
 	}
 	done, err := c.Define(ctx, s, logger)
 	if err != nil {
@@ -224,7 +225,7 @@ func newLogger(w io.Writer, format string) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(plainJSON{w}, nil)), nil
 	default:
-		return nil, usage("use text or json", "--log %q is unknown", format)
+		return nil, exit.Misuse("use text or json", "--log %q is unknown", format)
 	}
 }
 

@@ -80,7 +80,7 @@ func (p *process) doctorCommand(o *options) *cobra.Command {
 // diagnoseServer prints what a server finds wrong with its store and with itself.
 func (p *process) diagnoseServer(ctx context.Context, o *options, at *place, h *host) error {
 	if h != nil {
-		return usage("run it where Redis can be reached, with --redis", "--host looks at Redis itself, which %s does not show", at.by)
+		return exit.Misuse("run it where Redis can be reached, with --redis", "--host looks at Redis itself, which %s does not show", at.by)
 	}
 	return onServer(at, func(c *remote.Client) error {
 		checks, err := c.Diagnose(ctx)
@@ -111,7 +111,7 @@ func verdict(checks []finding) error {
 	if failed == 0 {
 		return nil
 	}
-	return &failure{why: fmt.Errorf("%s failed", table.Count(failed, "check")), todo: "see the hints above", code: exitFailed}
+	return &exit.Failure{Why: fmt.Errorf("%s failed", table.Count(failed, "check")), Todo: "see the hints above", Code: exit.Failed}
 }
 
 // printChecks puts each hint below its check, after an arrow.

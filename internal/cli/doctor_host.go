@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -278,7 +279,7 @@ func (h *host) figures(facts []redisstore.Facts, tick redisstore.Tick) *hostFigu
 func hostOf(name string) (*host, error) {
 	h, known := hosts[name]
 	if !known {
-		return nil, usage("pass one of "+hostNames(), "--host: doctor does not know %q", name)
+		return nil, exit.Misuse("pass one of "+hostNames(), "--host: doctor does not know %q", name)
 	}
 	h.name = name
 	return &h, nil
@@ -286,9 +287,9 @@ func hostOf(name string) (*host, error) {
 
 // remedy adds what to do on the host to the failure of a store that is a cluster and was not taken for one.
 func (h *host) remedy(err error) error {
-	f, ok := errors.AsType[*failure](err)
-	if ok && h != nil && f.todo == "" && strings.Contains(f.why.Error(), "cluster") {
-		f.todo = h.cluster
+	f, ok := errors.AsType[*exit.Failure](err)
+	if ok && h != nil && f.Todo == "" && strings.Contains(f.Why.Error(), "cluster") {
+		f.Todo = h.cluster
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 )
 
 // editCommand changes fields of a task as JSON has them.
@@ -19,7 +20,7 @@ func (p *process) editCommand(o *options) *cobra.Command {
 				return err
 			}
 			if change == "" {
-				return usage(`say --set '{"level": 1}' or the like`, "expected the fields to change")
+				return exit.Misuse(`say --set '{"level": 1}' or the like`, "expected the fields to change")
 			}
 			data, err := rawJSON("set", change, p.stdin)
 			if err != nil {

@@ -54,7 +54,7 @@ func (p *process) eventsCommand(o *options) *cobra.Command {
 					return f.listen(ctx, c)
 				}
 				if dir, in := strings.CutPrefix(c.Store, folder.Scheme); in { // a command that opens it keeps daemons out
-					return usage("start duly daemon, or name a server with --server", "no daemon has %s open, so that nothing happens there", dir)
+					return exit.Misuse("start duly daemon, or name a server with --server", "no daemon has %s open, so that nothing happens there", dir)
 				}
 				at.server.URL = defaultServer // tasks in memory are those of a daemon
 				at.useToken(o)
@@ -140,9 +140,9 @@ func (f *follower) follow(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return &failure{
-			why: fmt.Errorf("%s does not answer", r.URL.Host), code: exitAway,
-			todo: "start duly daemon --http there, or name another with --server",
+		return &exit.Failure{
+			Why: fmt.Errorf("%s does not answer", r.URL.Host), Code: exit.Away,
+			Todo: "start duly daemon --http there, or name another with --server",
 		}
 	}
 	defer func() { _ = res.Body.Close() }()
@@ -169,9 +169,9 @@ func isStream(res *http.Response) error {
 		return refusal(res)
 	}
 	if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != "text/event-stream" {
-		return &failure{
-			why:  fmt.Errorf("%s does not send events, but %q", res.Request.URL.Host, media),
-			todo: "name a duly daemon --http or a duly serve with --server", code: exitFailed,
+		return &exit.Failure{
+			Why:  fmt.Errorf("%s does not send events, but %q", res.Request.URL.Host, media),
+			Todo: "name a duly daemon --http or a duly serve with --server", Code: exit.Failed,
 		}
 	}
 	return nil
@@ -190,18 +190,18 @@ func (f *follower) read(stream io.Reader, giveUp func()) error {
 	defer watch.Stop()
 	// Each piece of data, also a heartbeat, starts the silence from the beginning.
 	err := f.print(&heard{from: stream, heard: func() { watch.Reset(silentFor) }})
-	known, isFailure := errors.AsType[*failure](err)
+	known, isFailure := errors.AsType[*exit.Failure](err)
 	switch {
 	case isFailure:
 		return known
 	case errors.Is(err, errEnough):
 		return err
 	case silent.Load():
-		return &failure{why: errSilent, todo: f.again("check the server, then try again"), code: exitAway}
+		return &exit.Failure{Why: errSilent, Todo: f.again("check the server, then try again"), Code: exit.Away}
 	case errors.Is(err, bufio.ErrTooLong):
-		return &failure{why: errors.New("the server sent a line that is longer than any event"), todo: "check that it is duly, of the same version", code: exitFailed}
+		return &exit.Failure{Why: errors.New("the server sent a line that is longer than any event"), Todo: "check that it is duly, of the same version", Code: exit.Failed}
 	default:
-		return &failure{why: errors.New("the server ended the stream"), todo: f.again("try again once it is back"), code: exitAway}
+		return &exit.Failure{Why: errors.New("the server ended the stream"), Todo: f.again("try again once it is back"), Code: exit.Away}
 	}
 }
 
@@ -257,12 +257,12 @@ func refusal(res *http.Response) error {
 		Detail string
 	}
 	_ = json.NewDecoder(io.LimitReader(res.Body, most)).Decode(&problem) // if it is none, the status says enough
-	f := &failure{why: fmt.Errorf("the server says %s %s", res.Status, problem.Detail), code: exit.OfStatus(res.StatusCode), kind: problem.Code}
+	f := &exit.Failure{Why: fmt.Errorf("the server says %s %s", res.Status, problem.Detail), Code: exit.OfStatus(res.StatusCode), Kind: problem.Code}
 	switch {
 	case res.StatusCode == http.StatusUnauthorized:
-		f.todo = "set $" + tokenEnv + " to one of its tokens"
+		f.Todo = "set $" + tokenEnv + " to one of its tokens"
 	case problem.Code == "no_route" || res.StatusCode == http.StatusNotFound:
-		f.todo = "it has no event stream: name a duly daemon --http or duly serve with --server"
+		f.Todo = "it has no event stream: name a duly daemon --http or duly serve with --server"
 	}
 	return f
 }
@@ -297,7 +297,7 @@ func (f *follower) print(stream io.Reader) error {
 }
 
 // errNoEvent is the failure of a server that sends something other than an event.
-var errNoEvent = &failure{why: errors.New("the server sent something that is not an event"), todo: "check that it is duly, of the same version", code: exitFailed}
+var errNoEvent = &exit.Failure{Why: errors.New("the server sent something that is not an event"), Todo: "check that it is duly, of the same version", Code: exit.Failed}
 
 // sayMissed says how many events did not come through.
 func (f *follower) sayMissed(data string) error {
@@ -393,7 +393,7 @@ func (f *follower) printKnown(data string) error {
 // A pipe whose reader has gone ends the command.
 func (f *follower) answer(line string) error {
 	if _, err := fmt.Fprintln(f.p.stdout, line); err != nil {
-		return &failure{why: fmt.Errorf("cannot write: %w", err), code: exitFailed}
+		return &exit.Failure{Why: fmt.Errorf("cannot write: %w", err), Code: exit.Failed}
 	}
 	return nil
 }

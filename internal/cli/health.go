@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 )
 
 // healthIn is how long an answer may take: probes of Kubernetes have a second by default.
@@ -52,12 +54,12 @@ func health(ctx context.Context, url string) error {
 	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return &failure{why: err, code: exitFailed, todo: "start duly daemon --http " + defaultAddress + ", or name another with --server"}
+		return &exit.Failure{Why: err, Code: exit.Failed, Todo: "start duly daemon --http " + defaultAddress + ", or name another with --server"}
 	}
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(io.LimitReader(res.Body, 1<<10)) // what it says is for people
-		return &failure{why: errors.New(fmt.Sprint(res.Status, " ", strings.TrimSpace(string(body)))), code: exitFailed}
+		return &exit.Failure{Why: errors.New(fmt.Sprint(res.Status, " ", strings.TrimSpace(string(body)))), Code: exit.Failed}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/importer"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
@@ -87,7 +88,7 @@ func imported(file string, in io.Reader) ([]byte, error) {
 	if file != "-" {
 		f, err := os.Open(file) //nolint:gosec // the user names the file
 		if err != nil {
-			return nil, usage("name a file that can be read, or - for the standard input", "%v", err)
+			return nil, exit.Misuse("name a file that can be read, or - for the standard input", "%v", err)
 		}
 		defer func() { _ = f.Close() }()
 		in = f
@@ -97,7 +98,7 @@ func imported(file string, in io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("read the file: %w", err)
 	}
 	if len(data) > mostImported {
-		return nil, usage("import it in parts", "the file has more than %d MiB", mostImported>>20)
+		return nil, exit.Misuse("import it in parts", "the file has more than %d MiB", mostImported>>20)
 	}
 	return data, nil
 }

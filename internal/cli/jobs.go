@@ -16,6 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/cli/top"
 )
@@ -39,7 +40,7 @@ func (p *process) jobsCommand(o *options) *cobra.Command {
 				l.Agent, args = args[0], nil
 			}
 			if len(args) > 0 {
-				return usage("name it as AGENT, or as --agent AGENT", "expected an agent")
+				return exit.Misuse("name it as AGENT, or as --agent AGENT", "expected an agent")
 			}
 			var err error
 			if l.Labels, err = labelsOf(labels); err != nil {
@@ -137,9 +138,9 @@ func (p *process) agentsCommand(o *options) *cobra.Command {
 		func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case by != "" && by != sortWaiting && by != sortOverdue:
-				return usage("use waiting or overdue", "--sort %q is unknown", by)
+				return exit.Misuse("use waiting or overdue", "--sort %q is unknown", by)
 			case by != "" && (cursor != "" || limit < 0):
-				return usage("leave it out, and pass --limit for more", "--sort looks at all agents, and has no --cursor and no --limit below zero")
+				return exit.Misuse("leave it out, and pass --limit for more", "--sort looks at all agents, and has no --cursor and no --limit below zero")
 			}
 			return o.onStore(cmd.Context(), func(s scheduler) error {
 				agents, next, err := agentsBy(cmd.Context(), s, by, limit, cursor)
@@ -254,9 +255,9 @@ func topCommand(p *process, o *options) *cobra.Command {
 func checkTop(by string, most int) error {
 	switch {
 	case !slices.Contains(top.Orders, by):
-		return usage("use share, runs, overdue or waiting", "--sort %q is unknown", by)
+		return exit.Misuse("use share, runs, overdue or waiting", "--sort %q is unknown", by)
 	case most < 1:
-		return usage("leave it out for 20", "--limit must be at least 1, not %d", most)
+		return exit.Misuse("leave it out for 20", "--limit must be at least 1, not %d", most)
 	default:
 		return nil
 	}

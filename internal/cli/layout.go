@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -27,9 +28,9 @@ func (p *process) repartitionCommand(o *options) *cobra.Command {
 			case err != nil:
 				return err
 			case !cmd.Flags().Changed("to"):
-				return usage("pass --to with the number of partitions", "the store can have 1, 2, 4 or any other power of two up to 1024")
+				return exit.Misuse("pass --to with the number of partitions", "the store can have 1, 2, 4 or any other power of two up to 1024")
 			case !yes && !r.DryRun:
-				return usage("stop every process of the store, then pass --yes, or --dry-run to look first", "nothing runs while duly moves the tasks")
+				return exit.Misuse("stop every process of the store, then pass --yes, or --dry-run to look first", "nothing runs while duly moves the tasks")
 			}
 			c.Redis.Remember, r.Progress = true, p.moveProgress()
 			moved, err := redisstore.Repartition(cmd.Context(), c.Redis, r)
@@ -88,7 +89,7 @@ func (p *process) upgradeCommand(o *options) *cobra.Command {
 		"  duly upgrade --yes",
 		func(cmd *cobra.Command, _ []string) error {
 			if !yes {
-				return usage("stop every process of an earlier version, then pass --yes", "earlier versions cannot use the store afterwards")
+				return exit.Misuse("stop every process of an earlier version, then pass --yes", "earlier versions cannot use the store afterwards")
 			}
 			c, err := loadFile(cmd.Context(), o)
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -103,7 +104,7 @@ func allowed(l *core.Limit, rate string, bursts bool) (err error) {
 	}
 	switch {
 	case bursts && l.Burst < 0:
-		return usage("use 0 for none", "--burst must not be negative, not %d", l.Burst)
+		return exit.Misuse("use 0 for none", "--burst must not be negative, not %d", l.Burst)
 	case bursts && l.Burst == 0:
 		l.Burst = -1 // core takes zero for omitted
 	}

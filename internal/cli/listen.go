@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -38,7 +39,7 @@ func (f *follower) listen(ctx context.Context, c *dulyfile.File) error {
 		return nil
 	}
 	if core.CodeOf(err) == core.CodeUnavailable {
-		return &failure{why: err, todo: f.again("try again once it is back")}
+		return &exit.Failure{Why: err, Todo: f.again("try again once it is back")}
 	}
 	return err
 }

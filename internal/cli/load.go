@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/cli/clouds"
 	"github.com/seed-6f6f2c11/duly/internal/cli/doors"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -38,7 +39,7 @@ func (o *options) parseFile(ctx context.Context) (*dulyfile.File, error) {
 	}
 	data, err := os.ReadFile(o.file)
 	if err != nil {
-		return nil, usage("name a file that can be read", "%w", err)
+		return nil, exit.Misuse("name a file that can be read", "%w", err)
 	}
 	c, err := dulyfile.Parse(ctx, o.file, data, o.defaults(), clouds.Targets()...)
 	if err == nil {
@@ -104,7 +105,7 @@ func breaker(c *dulyfile.File) error {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return usage("set it to a number, or to -1 for no bound", "%s must be a whole number, not %q", bound.name, text)
+			return exit.Misuse("set it to a number, or to -1 for no bound", "%s must be a whole number, not %q", bound.name, text)
 		}
 		*bound.into = n
 	}

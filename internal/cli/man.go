@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-6f6f2c11/duly/internal/cli/catalogue"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -23,10 +24,10 @@ func (p *process) manCommand(o *options) *cobra.Command {
 	cmd := command("man DIR", "Write the help of all commands as pages for man", "  duly man ~/.local/share/man/man1 && man duly-list",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
-				return usage("name it as DIR", "expected a folder")
+				return exit.Misuse("name it as DIR", "expected a folder")
 			}
 			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // everybody may read pages
-				return usage("name a folder that can be written", "%w", err)
+				return exit.Misuse("name a folder that can be written", "%w", err)
 			}
 			written, err := p.manPages(cmd.Root(), args[0])
 			if err != nil {
@@ -164,8 +165,8 @@ func commandNames(root *cobra.Command) []string {
 
 // noCommand is the failure for a name that no command has.
 func noCommand(root *cobra.Command, name string) error {
-	f := usage(didYouMean(name, commandNames(root))+"see duly commands", "no command is called %q", name)
-	f.code = exitNotFound
+	f := exit.Misuse(didYouMean(name, commandNames(root))+"see duly commands", "no command is called %q", name)
+	f.Code = exit.NotFound
 	return f
 }
 

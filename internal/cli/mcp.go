@@ -21,6 +21,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/mcp"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
@@ -37,7 +38,7 @@ func modelsOf(c *dulyfile.File, version string) (mcp.Config, error) {
 	}
 	models := mcp.Config{Kinds: kinds, Agent: c.Defaults.Agent, Zone: c.Defaults.Zone, Version: version, Retention: cmp.Or(c.Redis.Retention, redisstore.DefaultRetention)}
 	if err := models.Check(); err != nil {
-		return models, usage("see docs/mcp.md", "%w", err)
+		return models, exit.Misuse("see docs/mcp.md", "%w", err)
 	}
 	return models, nil
 }
@@ -87,7 +88,7 @@ func mcpCommand(p *process, o *options) *cobra.Command {
 func scopesOf(scopes []string) error {
 	for _, scope := range scopes {
 		if !slices.Contains(httpadapter.ModelScopes(), httpadapter.Scope(scope)) {
-			return usage("use some of read, write and approve", "--scopes has %q, which no model needs", scope)
+			return exit.Misuse("use some of read, write and approve", "--scopes has %q, which no model needs", scope)
 		}
 	}
 	return nil
@@ -100,7 +101,7 @@ func serveModel(ctx context.Context, p *process, o *options, agent string, scope
 		return err
 	}
 	if agent = cmp.Or(agent, c.Defaults.Agent); agent == "" {
-		return usage("name it with --agent", "for which agent is the model?")
+		return exit.Misuse("name it with --agent", "for which agent is the model?")
 	}
 	grant := &httpadapter.Grant{Name: "mcp", Agents: []string{agent}}
 	for _, scope := range scopes {

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/schedule/phrase"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -77,11 +78,11 @@ func readSchedule(s *inspect.Preview, text string) error {
 	}
 	said, err := phrase.Parse(text, s.After, in)
 	if err != nil {
-		return usage("see duly next --help", "%q: %w", text, err)
+		return exit.Misuse("see duly next --help", "%q: %w", text, err)
 	}
 	switch {
 	case said.Manual:
-		return usage("say a time", "%q has no time", text)
+		return exit.Misuse("say a time", "%q has no time", text)
 	case said.Cron != "":
 		s.Cron, s.Zone = said.Cron, cmp.Or(said.Zone, s.Zone)
 		s.Gap, s.DayMatch = cmp.Or(said.Gap, s.Gap), cmp.Or(said.DayMatch, s.DayMatch)
@@ -119,7 +120,7 @@ func (p *process) next(o *options, s *inspect.Preview) error {
 		if s.Cron != "" {
 			what = fmt.Sprintf("cron %q", s.Cron)
 		}
-		return &failure{why: fmt.Errorf("%s does not fire after %s: never", what, s.After.Format(time.RFC3339)), code: exitUsage}
+		return &exit.Failure{Why: fmt.Errorf("%s does not fire after %s: never", what, s.After.Format(time.RFC3339)), Code: exit.Usage}
 	}
 	return o.print(p.stdout, f, func(w *table.Page) {
 		changes := f.Changes

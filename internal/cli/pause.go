@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -35,7 +36,7 @@ func (p *process) pauseCommand(o *options) *cobra.Command {
 			// RFC 3339 with a zone: a time without one would mean something else on another machine.
 			if until != "" {
 				if pause.Until, err = time.Parse(time.RFC3339, until); err != nil {
-					return usage("use one such as 2026-01-02T15:04:05Z", "--until %q is not a time", until)
+					return exit.Misuse("use one such as 2026-01-02T15:04:05Z", "--until %q is not a time", until)
 				}
 			}
 			return o.onStore(cmd.Context(), func(s scheduler) error {
@@ -101,7 +102,7 @@ func notKnown(ctx context.Context, s scheduler, err error) error {
 			hint = didYouMean(kind, kinds)
 		}
 	}
-	return &failure{why: err, code: exitNotFound, todo: hint + "check the name (--kind names a kind), or pass --ahead if it will exist later"}
+	return &exit.Failure{Why: err, Code: exit.NotFound, Todo: hint + "check the name (--kind names a kind), or pass --ahead if it will exist later"}
 }
 
 // notLive says which task cannot be paused, as it does not exist or has finished.
@@ -109,8 +110,8 @@ func notLive(ctx context.Context, s scheduler, err error, t core.Target) error {
 	if core.CodeOf(err) != core.CodeNotFound || t.ID == "" {
 		return notKnown(ctx, s, err)
 	}
-	f := usage("see duly status "+targetArgs(t), "agent %q has no live task %q", t.Agent, t.ID)
-	f.code = exitNotFound
+	f := exit.Misuse("see duly status "+targetArgs(t), "agent %q has no live task %q", t.Agent, t.ID)
+	f.Code = exit.NotFound
 	return f
 }
 

@@ -3,7 +3,6 @@ package cli
 // The process: its exit codes, failures and signals.
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,95 +33,48 @@ type process struct {
 	children exec.Children
 }
 
-// The exit codes, as the commands call them.
-const (
-	exitOK       = exit.OK
-	exitFailed   = exit.Failed
-	exitUsage    = exit.Usage
-	exitNotFound = exit.NotFound
-	exitAway     = exit.Away
-)
-
-// failure is an error as a user at a terminal needs it: what failed, why, and what to do.
-// what defaults to the command's name; todo is empty if nothing can be done.
-type failure struct {
-	what string
-	why  error
-	todo string
-	code int // the exit code; by default that of why
-	// kind is the code for programs, and field what is wrong in their input, by its name over HTTP.
-	kind  core.Code
-	field string
-}
-
-// Error is one line.
-// Line breaks of an inner error become spaces: one line is what a log, and a person, expects.
-func (f *failure) Error() string {
-	line := f.what + ": " + f.why.Error()
-	if f.todo != "" {
-		line += "; " + f.todo
-	}
-	return strings.Join(strings.Fields(line), " ")
-}
-
-// Unwrap is the reason.
-func (f *failure) Unwrap() error { return f.why }
-
-// complete gives a failure that a command has made what it left out: the exit code of its error, and the code that programs act on.
-func (f *failure) complete() {
-	f.code = cmp.Or(f.code, exit.Of(f.why))
-	f.kind = cmp.Or(f.kind, exit.Kind(f.code, f.why))
-}
-
-// usage is the failure of input that makes no sense.
-// Nothing has been written when it is returned: it comes before the store
-// is opened, or from a check of core.
-func usage(todo, format string, args ...any) *failure {
-	return &failure{why: fmt.Errorf(format, args...), todo: todo, code: exitUsage}
-}
-
 // explain turns the error of a command into a failure.
 // Errors of core have codes, and codes have exit codes: no text is ever looked at.
 func explain(cmd *cobra.Command, err error) error {
 	f := failureOf(cmd, err)
-	if f.what == "" {
-		f.what = nameOf(cmd)
+	if f.What == "" {
+		f.What = nameOf(cmd)
 	}
 	return f
 }
 
 // failureOf is explain without the name of the command.
-func failureOf(cmd *cobra.Command, err error) *failure {
+func failureOf(cmd *cobra.Command, err error) *exit.Failure {
 	// A failure that a command made itself knows best.
-	if known, ok := errors.AsType[*failure](err); ok {
-		known.complete()
+	if known, ok := errors.AsType[*exit.Failure](err); ok {
+		known.Complete()
 		return known
 	}
-	f := &failure{why: err, kind: exit.CodeOf(err), code: exit.Of(err)}
+	f := &exit.Failure{Why: err, Kind: exit.CodeOf(err), Code: exit.Of(err)}
 	if _, ok := errors.AsType[*dulyfile.Error](err); ok { // it says where in the file
-		f.code, f.kind = exitUsage, core.CodeInvalid
+		f.Code, f.Kind = exit.Usage, core.CodeInvalid
 		return f
 	}
 	if refused, ok := errors.AsType[*remote.Error](err); ok && (refused.Away || refused.Credential) {
-		if f.todo = "check that duly daemon --http or duly serve is running there, or name another server with --server"; refused.Credential {
-			f.todo = "pass --token, set $" + tokenEnv + ", or see duly context"
+		if f.Todo = "check that duly daemon --http or duly serve is running there, or name another server with --server"; refused.Credential {
+			f.Todo = "pass --token, set $" + tokenEnv + ", or see duly context"
 		}
 		return f
 	}
 	if invalid, ok := errors.AsType[*core.InvalidError](err); ok {
-		f.field = invalid.Field
+		f.Field = invalid.Field
 	}
-	switch f.kind {
+	switch f.Kind {
 	case core.CodeInvalid:
-		f.why, f.todo = asFlag(cmd, err), "see "+cmd.CommandPath()+" --help"
+		f.Why, f.Todo = asFlag(cmd, err), "see "+cmd.CommandPath()+" --help"
 	case core.CodeConflict:
 		if c, ok := errors.AsType[*core.ConflictError](err); ok {
-			f.todo = "see duly status " + table.ShellWord(c.Agent) + " " + table.ShellWord(c.ID)
+			f.Todo = "see duly status " + table.ShellWord(c.Agent) + " " + table.ShellWord(c.ID)
 		}
 	case core.CodeDisabled:
-		f.todo = "remove disabled: true from the file, or use another kind"
+		f.Todo = "remove disabled: true from the file, or use another kind"
 	case core.CodeUnavailable:
-		f.todo = "check that Redis is running and reachable, then try again"
+		f.Todo = "check that Redis is running and reachable, then try again"
 	default:
 	}
 	return f
@@ -163,26 +115,26 @@ func (p *process) run(ctx context.Context, args []string) int {
 	root.SetErr(p.stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return exitOK
+		return exit.OK
 	}
-	f, ok := errors.AsType[*failure](err)
+	f, ok := errors.AsType[*exit.Failure](err)
 	// cobra returns plain errors, with suggestions on further lines that do not fit into one.
 	if !ok { // cobra's own: it could not make sense of the command line
 		why, _, _ := strings.Cut(err.Error(), "\n")
-		f = &failure{what: nameOf(cmd), why: errors.New(why), todo: "see " + cmd.CommandPath() + " --help", code: exitUsage}
+		f = &exit.Failure{What: nameOf(cmd), Why: errors.New(why), Todo: "see " + cmd.CommandPath() + " --help", Code: exit.Usage}
 		if name := meant(cmd, why); name != "" {
-			f.todo = "did you mean " + name + "? " + f.todo
+			f.Todo = "did you mean " + name + "? " + f.Todo
 		}
 	}
-	f.complete()
+	f.Complete()
 	if !wantsJSON(cmd, args) {
 		p.say("duly: " + strings.TrimPrefix(f.Error(), "duly: "))
-		return f.code
+		return f.Code
 	}
 	one := func(text string) string { return strings.Join(strings.Fields(text), " ") }
-	problem := exit.Problem{Code: f.kind, Field: f.field, Detail: one(f.why.Error()), Hint: one(f.todo), Exit: f.code}
+	problem := exit.Problem{Code: f.Kind, Field: f.Field, Detail: one(f.Why.Error()), Hint: one(f.Todo), Exit: f.Code}
 	_, _ = io.WriteString(p.stderr, problem.JSON())
-	return f.code
+	return f.Code
 }
 
 // wantsJSON reports whether a command line asks for JSON. One that cannot be parsed is looked at as it was typed.
@@ -213,7 +165,7 @@ func (p *process) interruptible(ctx context.Context) (context.Context, context.C
 		cancel()
 		<-signals
 		p.children.Kill()
-		os.Exit(exitFailed)
+		os.Exit(exit.Failed)
 	}()
 	return ctx, cancel
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -49,8 +50,8 @@ func (p *process) printKind(o *options, kinds []inspect.KindStats, kind string) 
 		for i := range kinds {
 			names = append(names, kinds[i].Kind)
 		}
-		f := usage(didYouMean(kind, names)+"see duly queue", "no task of kind %q exists", kind)
-		f.code = exitNotFound
+		f := exit.Misuse(didYouMean(kind, names)+"see duly queue", "no task of kind %q exists", kind)
+		f.Code = exit.NotFound
 		return f
 	}
 	return o.print(p.stdout, kinds[i], func(w *table.Page) {

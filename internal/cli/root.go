@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -174,10 +175,10 @@ func saysSomething(flags *pflag.FlagSet) error {
 		// pflag has no way to ask for "given and empty" but the value itself.
 		switch given := f.Value.String(); {
 		case given == "" || given == "[]":
-			err = usage("leave it out if it has no value", "--%s must not be empty", f.Name)
+			err = exit.Misuse("leave it out if it has no value", "--%s must not be empty", f.Name)
 		case f.Value.Type() == "string": // an agent, an id or a key may be called 0
 		case given == "0" || given == "0s":
-			err = usage("leave it out for the default", "--%s must not be %s", f.Name, given)
+			err = exit.Misuse("leave it out for the default", "--%s must not be %s", f.Name, given)
 		}
 	})
 	return err

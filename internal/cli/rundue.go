@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
@@ -34,9 +35,9 @@ func (p *process) runDueCommand(o *options) *cobra.Command {
 			switch {
 			// Neither is the default: running everything by accident would be worse than an error.
 			case all == (agents != nil):
-				return usage("see duly run-due --help", "needs either --agents or --all")
+				return exit.Misuse("see duly run-due --help", "needs either --agents or --all")
 			case scope.MaxTasks < 0 || scope.MaxDuration < 0:
-				return usage("see duly run-due --help", "--max and --timeout must not be negative")
+				return exit.Misuse("see duly run-due --help", "--max and --timeout must not be negative")
 			}
 			scope.Agents = agents
 			o.here = o.file != "" // which has handlers for this process: a server has its own

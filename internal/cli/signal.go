@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -18,7 +19,7 @@ func (p *process) signalCommand(o *options) *cobra.Command {
 		"  duly signal ada approval\n  duly signal ada approval --payload '{\"by\": \"ann\"}'",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usage("name them as AGENT KEY; duly explain shows what a task waits for", "expected an agent and the key of a signal")
+				return exit.Misuse("name them as AGENT KEY; duly explain shows what a task waits for", "expected an agent and the key of a signal")
 			}
 			var data json.RawMessage
 			if payload != "" {

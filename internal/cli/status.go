@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/logs"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/steps"
@@ -39,7 +40,7 @@ func taskNamed(agent string, args []string) (string, string, error) {
 	case agent != "" && len(args) == 1:
 		return agent, args[0], nil
 	default:
-		return "", "", usage("name it as AGENT ID, or as --agent AGENT ID", "expected an agent and the id of a task")
+		return "", "", exit.Misuse("name it as AGENT ID, or as --agent AGENT ID", "expected an agent and the id of a task")
 	}
 }
 
@@ -86,7 +87,7 @@ func logsCommand(p *process, o *options) *cobra.Command {
 	cmd := command("logs [AGENT] ID", "Show what the last run of a task has printed, as it comes with --follow", "  duly logs ada nightly\n  duly logs ada nightly --follow\n  duly logs ada nightly --previous     # of the run before",
 		func(cmd *cobra.Command, args []string) error {
 			if follow && before {
-				return usage("leave one of them out", "--follow and --previous exclude each other: the run before is over")
+				return exit.Misuse("leave one of them out", "--follow and --previous exclude each other: the run before is over")
 			}
 			return withTask(cmd.Context(), o, agent, args, func(s scheduler, agent, id string) error {
 				if follow {
@@ -117,8 +118,8 @@ func showOutput(ctx context.Context, p *process, o *options, s scheduler, agent,
 	case err != nil:
 		return err
 	case before && out.Before == nil:
-		f := usage("see duly runs "+taskArgs(agent, id), "nothing is kept of a run before the last one that printed")
-		f.code = exitNotFound
+		f := exit.Misuse("see duly runs "+taskArgs(agent, id), "nothing is kept of a run before the last one that printed")
+		f.Code = exit.NotFound
 		return f
 	case before:
 		out.Printed, out.Before = *out.Before, nil
@@ -146,7 +147,7 @@ func tasksNamed(agent string, args []string) (string, []string, error) {
 		agent, args = args[0], args[1:]
 	}
 	if agent == "" || len(args) == 0 {
-		return "", nil, usage("name them as AGENT ID..., or as --agent AGENT ID...", "expected an agent and one or more task ids")
+		return "", nil, exit.Misuse("name them as AGENT ID..., or as --agent AGENT ID...", "expected an agent and one or more task ids")
 	}
 	return agent, args, nil
 }
@@ -168,8 +169,8 @@ func missing(err error, agent, id string) error {
 	if core.CodeOf(err) != core.CodeNotFound {
 		return err
 	}
-	f := usage("see duly list --agent "+table.ShellWord(agent), "agent %q has no task %q", agent, id)
-	f.code = exitNotFound
+	f := exit.Misuse("see duly list --agent "+table.ShellWord(agent), "agent %q has no task %q", agent, id)
+	f.Code = exit.NotFound
 	return f
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
 	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
@@ -109,7 +110,7 @@ func openStore(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*sto
 func openFolder(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*storage, error) {
 	dir, err := folder.Dir(c.Store)
 	if err != nil {
-		return nil, usage("pass --store file:FOLDER, --redis URL, or the --server of a running duly daemon", "%w", err)
+		return nil, exit.Misuse("pass --store file:FOLDER, --redis URL, or the --server of a running duly daemon", "%w", err)
 	}
 	config := filestore.Config{
 		Dir: dir, SyncEvery: c.Fsync, Logger: cmp.Or(logger, slog.New(linelog.New(os.Stderr))),
@@ -128,11 +129,11 @@ func openFolder(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*st
 		}
 		inUse, busy := errors.AsType[*filestore.InUseError](err)
 		if !busy {
-			return nil, &failure{why: err, todo: "name another folder with --store, or a Redis with --redis", code: exitFailed}
+			return nil, &exit.Failure{Why: err, Todo: "name another folder with --store, or a Redis with --redis", Code: exit.Failed}
 		}
 		// A daemon keeps it.
 		if ctx.Err() != nil || folder.Answers(ctx, dir) {
-			return nil, &failure{why: inUse, todo: "stop that, or name another folder with --store; a folder is for one process, and a Redis for any number", code: exitFailed}
+			return nil, &exit.Failure{Why: inUse, Todo: "stop that, or name another folder with --store; a folder is for one process, and a Redis for any number", Code: exit.Failed}
 		}
 		select {
 		case <-time.After(inUseEvery):
@@ -145,16 +146,16 @@ func openFolder(ctx context.Context, c *dulyfile.File, logger *slog.Logger) (*st
 const inUseEvery = 20 * time.Millisecond
 
 // storeFailure is the failure for a Redis whose configuration makes it unusable.
-func storeFailure(err error) *failure {
-	f := &failure{why: err}
+func storeFailure(err error) *exit.Failure {
+	f := &exit.Failure{Why: err}
 	// A mistake in a setting is the user's to mend; one of the server is not a matter of usage.
 	if wrong, ok := errors.AsType[*core.ConfigError](err); ok { // a setting, not the server
 		// The user has set a flag, a variable or a key of the file, not a field of Go.
 		setting := cmp.Or(redisSettings[wrong.Field], wrong.Field)
-		f.code, f.why, f.todo = exitUsage, &core.ConfigError{Field: setting, Reason: wrong.Reason}, "see duly --help"
+		f.Code, f.Why, f.Todo = exit.Usage, &core.ConfigError{Field: setting, Reason: wrong.Reason}, "see duly --help"
 	}
 	if errors.As(err, new(*redisstore.UnreachableError)) {
-		f.todo = "start it, or name another with --redis"
+		f.Todo = "start it, or name another with --redis"
 	}
 	return f
 }
@@ -172,7 +173,7 @@ func needStore(c *dulyfile.File) error {
 	if c.Redis.URL != "" || c.Store != folder.Memory {
 		return nil
 	}
-	return usage("pass --redis URL or --store file:FOLDER, or name a running duly daemon with --server",
+	return exit.Misuse("pass --redis URL or --store file:FOLDER, or name a running duly daemon with --server",
 		"tasks in memory would be lost when this command ends")
 }
 
@@ -181,7 +182,7 @@ func needRedis(c *dulyfile.File) error {
 	if c.Redis.URL != "" {
 		return nil
 	}
-	return usage("pass --redis URL, or set $"+redisstore.EnvURL, "no Redis is configured, and this is about one")
+	return exit.Misuse("pass --redis URL, or set $"+redisstore.EnvURL, "no Redis is configured, and this is about one")
 }
 
 // addressOf is the address of a server, if a token may be sent there.
@@ -189,9 +190,9 @@ func addressOf(at *place) (*url.URL, error) {
 	u, err := remote.Address(at.server)
 	if wrong, ok := errors.AsType[*core.InvalidError](err); ok {
 		if wrong.Field != "server" {
-			return nil, usage("check it", "%s %s", at.tokenBy, wrong.Reason)
+			return nil, exit.Misuse("check it", "%s %s", at.tokenBy, wrong.Reason)
 		}
-		return nil, usage("use one such as "+defaultServer+", https:// for another machine, or --insecure-http where nobody else can listen", "%s %s", at.by, wrong.Reason)
+		return nil, exit.Misuse("use one such as "+defaultServer+", https:// for another machine, or --insecure-http where nobody else can listen", "%s %s", at.by, wrong.Reason)
 	}
 	return u, err
 }

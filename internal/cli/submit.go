@@ -25,6 +25,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/schedule/phrase"
 	"github.com/seed-6f6f2c11/duly/internal/cli/catalogue"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
@@ -97,7 +98,7 @@ func inRun(ctx context.Context, s scheduler) (context.Context, error) {
 	}
 	in, err := s.WithParent(ctx, parent)
 	if inv, is := errors.AsType[*core.InvalidError](err); is {
-		return nil, usage("unset it if this is no run of a handler", "%s: %s", envParent, inv.Reason)
+		return nil, exit.Misuse("unset it if this is no run of a handler", "%s: %s", envParent, inv.Reason)
 	}
 	return in, err
 }
@@ -262,7 +263,7 @@ func (s *submitOptions) tasks(cmd *cobra.Command, stdin io.Reader) ([]core.NewTa
 		return nil, err
 	// Flags that change the tasks of a file would be ambiguous for several tasks.
 	case s.file != "" && len(described) > 0:
-		return nil, usage("use one or the other", "-f excludes the flags that describe a task")
+		return nil, exit.Misuse("use one or the other", "-f excludes the flags that describe a task")
 	case s.file != "":
 		data, err := readInput(s.file, stdin)
 		if err != nil {
@@ -288,7 +289,7 @@ func flagJSON(f *pflag.Flag, stdin io.Reader) (json.RawMessage, error) {
 	case f.Value.Type() == "int", f.Value.Type() == "bool":
 		return json.RawMessage(text), nil
 	case !utf8.ValidString(text): // which JSON cannot say
-		return nil, usage("give it in UTF-8", "--%s is not valid UTF-8", f.Name)
+		return nil, exit.Misuse("give it in UTF-8", "--%s is not valid UTF-8", f.Name)
 	}
 	// A flag that can be repeated is an array, also with a single value; of labels, an object.
 	if list, ok := f.Value.(pflag.SliceValue); ok && f.Name == "label" {
@@ -316,7 +317,7 @@ func rawJSON(name, text string, stdin io.Reader) (json.RawMessage, error) {
 	}
 	// A shell that eats the quotes is the usual reason, so the hint shows how to write them.
 	if !json.Valid(data) {
-		return nil, usage(fmt.Sprintf(`quote it for the shell: --%s '{"text":"hi"}', or '"hi"' for a string`, name), "--%s is not JSON", name)
+		return nil, exit.Misuse(fmt.Sprintf(`quote it for the shell: --%s '{"text":"hi"}', or '"hi"' for a string`, name), "--%s is not JSON", name)
 	}
 	return data, nil
 }
@@ -331,7 +332,7 @@ func readInput(name string, stdin io.Reader) ([]byte, error) {
 	if name != "-" {
 		f, err := os.Open(name) //nolint:gosec // the user names the file
 		if err != nil {
-			return nil, usage("name a file that can be read", "%w", err)
+			return nil, exit.Misuse("name a file that can be read", "%w", err)
 		}
 		defer func() { _ = f.Close() }()
 		from = f
@@ -342,7 +343,7 @@ func readInput(name string, stdin io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if len(data) > mostInput {
-		return nil, &failure{why: errors.New("the input is longer than 64 MiB"), code: exitUsage}
+		return nil, &exit.Failure{Why: errors.New("the input is longer than 64 MiB"), Code: exit.Usage}
 	}
 	return data, nil
 }

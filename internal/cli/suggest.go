@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -44,7 +45,7 @@ func noSub(cmd *cobra.Command, typed, todo string) error {
 	for _, c := range cmd.Commands() {
 		names = append(names, c.Name())
 	}
-	return usage(didYouMean(typed, names)+todo, "unknown command %q", typed)
+	return exit.Misuse(didYouMean(typed, names)+todo, "unknown command %q", typed)
 }
 
 // didYouMean is a question in front of what to do; empty if no name is near.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -44,7 +45,7 @@ func (f *targetFlags) target(cmd *cobra.Command, args []string) (core.Target, er
 	}
 	const todo = "name an AGENT, an AGENT and the ID of a task, --kind, --key or --all"
 	if given != 1 || len(args) > 2 {
-		return core.Target{}, usage(todo, "expected exactly one target")
+		return core.Target{}, exit.Misuse(todo, "expected exactly one target")
 	}
 	t := core.Target{Kind: f.kind, Key: f.key}
 	switch len(args) {
@@ -56,7 +57,7 @@ func (f *targetFlags) target(cmd *cobra.Command, args []string) (core.Target, er
 		t.Agent = args[0]
 	}
 	if t == (core.Target{}) && !f.all || len(args) == 2 && t.ID == "" {
-		return core.Target{}, usage(todo, "the target has no name")
+		return core.Target{}, exit.Misuse(todo, "the target has no name")
 	}
 	return t, nil
 }

@@ -28,6 +28,7 @@ import (
 	oteladapter "github.com/seed-6f6f2c11/duly/adapters/otel"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 )
 
 // Variables of OpenTelemetry that duly reads itself, before its SDK reads them and others. They are those that all SDKs know.
@@ -76,16 +77,16 @@ func wanted(exporter, endpoint, protocol string) (bool, error) {
 	case "none":
 		return false, nil
 	default:
-		return false, usage("use otlp or none", "%s %q is unknown", exporter, kind)
+		return false, exit.Misuse("use otlp or none", "%s %q is unknown", exporter, kind)
 	}
 	if !httpURL(address) { // it is not shown, as it may contain a password
-		return false, usage("set it to one such as http://127.0.0.1:4318", "%s must be an http or https URL", name)
+		return false, exit.Misuse("set it to one such as http://127.0.0.1:4318", "%s must be an http or https URL", name)
 	}
 	switch by, speaks := variableOf(protocol, otelProtocol); speaks {
 	case "", "http/protobuf", "http/json":
 		return true, nil
 	default:
-		return false, usage("use http/protobuf, and the port of the collector for it, usually 4318", "%s %q is unknown", by, speaks)
+		return false, exit.Misuse("use http/protobuf, and the port of the collector for it, usually 4318", "%s %q is unknown", by, speaks)
 	}
 }
 
@@ -121,15 +122,15 @@ func newTelemetry(ctx context.Context, version string, logger *slog.Logger) (*te
 	t.of, err = resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "duly"), attribute.String("service.version", version)),
 		resource.WithHost(), resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
-		return nil, usage("see docs/tracing.md", "OTEL_RESOURCE_ATTRIBUTES cannot be read")
+		return nil, exit.Misuse("see docs/tracing.md", "OTEL_RESOURCE_ATTRIBUTES cannot be read")
 	}
 	if text := os.Getenv(traceErrors); text != "" && text != "none" {
-		return nil, usage("use none, or leave it empty", "%s %q is unknown", traceErrors, text)
+		return nil, exit.Misuse("use none, or leave it empty", "%s %q is unknown", traceErrors, text)
 	}
 	if traces {
 		exporter, err := otlptracehttp.New(ctx)
 		if err != nil {
-			return nil, usage("see docs/tracing.md", "traces cannot be sent: %w", plainly(err))
+			return nil, exit.Misuse("see docs/tracing.md", "traces cannot be sent: %w", plainly(err))
 		}
 		limits := sdktrace.NewSpanLimits()
 		if os.Getenv("OTEL_SPAN_LINK_COUNT_LIMIT") == "" { // a batch links to all its tasks
@@ -139,7 +140,7 @@ func newTelemetry(ctx context.Context, version string, logger *slog.Logger) (*te
 	}
 	if figures {
 		if t.export, err = otlpmetrichttp.New(ctx); err != nil {
-			return nil, usage("see docs/tracing.md", "metrics cannot be sent: %w", plainly(err))
+			return nil, exit.Misuse("see docs/tracing.md", "metrics cannot be sent: %w", plainly(err))
 		}
 	}
 	return t, nil

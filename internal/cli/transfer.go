@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/operate"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -28,8 +29,8 @@ func (p *process) agentExportCommand(o *options) *cobra.Command {
 				out := bufio.NewWriter(p.stdout)
 				_, err := s.Export(cmd.Context(), agent, out)
 				if core.CodeOf(err) == core.CodeNotFound {
-					f := usage("duly agents lists agents with live tasks", "agent %q has no live task, no profile and no pause", agent)
-					f.code = exitNotFound
+					f := exit.Misuse("duly agents lists agents with live tasks", "agent %q has no live task, no profile and no pause", agent)
+					f.Code = exit.NotFound
 					return f
 				}
 				if err == nil {
@@ -49,13 +50,13 @@ func (p *process) agentImportCommand(o *options) *cobra.Command {
 		"  duly agent import ada.jsonl\n  duly agent import --as bob < ada.jsonl",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usage("name one FILE, or none for standard input", "expected at most one FILE, not %d arguments", len(args))
+				return exit.Misuse("name one FILE, or none for standard input", "expected at most one FILE, not %d arguments", len(args))
 			}
 			from := p.stdin
 			if len(args) == 1 && args[0] != "-" {
 				f, err := os.Open(args[0])
 				if err != nil {
-					return usage("name a file that can be read", "%w", err)
+					return exit.Misuse("name a file that can be read", "%w", err)
 				}
 				defer func() { _ = f.Close() }()
 				from = f
@@ -76,8 +77,8 @@ func (p *process) importFrom(cmd *cobra.Command, o *options, s scheduler, as str
 		}
 	}
 	if err == nil && done.Refused > 0 {
-		err = &failure{
-			why: fmt.Errorf("%s refused", table.Count(done.Refused, "line")), todo: "correct them and import again: what was stored stays unchanged", code: exitUsage,
+		err = &exit.Failure{
+			Why: fmt.Errorf("%s refused", table.Count(done.Refused, "line")), Todo: "correct them and import again: what was stored stays unchanged", Code: exit.Usage,
 		}
 	}
 	return err

@@ -57,7 +57,7 @@ func (o *options) again(ctx context.Context, do func() error) error {
 		return do()
 	}
 	if o.watch < watchLeast {
-		return usage("use "+watchLeast.String()+" or more", "--watch %s would ask too often", o.watch)
+		return exit.Misuse("use "+watchLeast.String()+" or more", "--watch %s would ask too often", o.watch)
 	}
 	for answered := false; ; answered = true {
 		err := do()
@@ -138,15 +138,15 @@ func (w *waiter) wait(ctx context.Context) error {
 		limited, cancel = context.WithTimeout(ctx, w.within)
 		defer cancel()
 	}
-	var first *failure
+	var first *exit.Failure
 	failed := 0
 	for _, t := range w.tasks {
 		task, err := w.end(limited, t)
 		if err != nil && limited.Err() != nil && ctx.Err() == nil { // its time is over, and not that of the command
 			name := table.ShellWord(t.agent) + " " + table.ShellWord(t.id)
-			return &failure{
-				why: fmt.Errorf("%s has not ended within %s", targetName(core.Target{Agent: t.agent, ID: t.id}), w.within), code: exitAway,
-				todo: "wait again with duly wait " + name + ", or see duly explain " + name,
+			return &exit.Failure{
+				Why: fmt.Errorf("%s has not ended within %s", targetName(core.Target{Agent: t.agent, ID: t.id}), w.within), Code: exit.Away,
+				Todo: "wait again with duly wait " + name + ", or see duly explain " + name,
 			}
 		}
 		if err != nil {
@@ -160,9 +160,9 @@ func (w *waiter) wait(ctx context.Context) error {
 			continue
 		}
 		if failed++; first == nil {
-			first = &failure{
-				why: errors.New(endText(&task, why)), code: exit.RunsFailed, kind: core.CodeRunsFailed,
-				todo: "see duly explain " + table.ShellWord(t.agent) + " " + table.ShellWord(t.id),
+			first = &exit.Failure{
+				Why: errors.New(endText(&task, why)), Code: exit.RunsFailed, Kind: core.CodeRunsFailed,
+				Todo: "see duly explain " + table.ShellWord(t.agent) + " " + table.ShellWord(t.id),
 			}
 		}
 	}
@@ -170,7 +170,7 @@ func (w *waiter) wait(ctx context.Context) error {
 		return nil
 	}
 	if failed > 1 {
-		first.why = fmt.Errorf("%w, and %d more did not complete", first.why, failed-1)
+		first.Why = fmt.Errorf("%w, and %d more did not complete", first.Why, failed-1)
 	}
 	return first
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/cli/catalogue"
 	"github.com/seed-6f6f2c11/duly/internal/cli/contexts"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -107,7 +108,7 @@ func notStore(err error, by string) error {
 	if wrong, ok := errors.AsType[*core.ConfigError](err); ok && by != "" {
 		err = fmt.Errorf("%s %s", by, wrong.Reason)
 	}
-	return usage("use one such as --store file:/var/lib/duly", "%w", err)
+	return exit.Misuse("use one such as --store file:/var/lib/duly", "%w", err)
 }
 
 // onePlace refuses flags that name several places.
@@ -120,11 +121,11 @@ func (o *options) onePlace() error {
 	}
 	switch {
 	case len(named) > 1:
-		return usage("use one of them", "%s name a place each", strings.Join(named, " and "))
+		return exit.Misuse("use one of them", "%s name a place each", strings.Join(named, " and "))
 	case o.server.URL != "" && o.redis.Prefix != "":
-		return usage("leave it out", "--prefix is for a Redis, and the server has its own")
+		return exit.Misuse("leave it out", "--prefix is for a Redis, and the server has its own")
 	case o.server.URL != "" && o.file != "":
-		return usage("leave out one of them", "--server and -c exclude each other: the server has a file of its own")
+		return exit.Misuse("leave out one of them", "--server and -c exclude each other: the server has a file of its own")
 	}
 	return nil
 }
@@ -153,7 +154,7 @@ func (p *place) useToken(o *options) {
 // noToken refuses a token that would be sent nowhere.
 func (o *options) noToken() error {
 	if o.server.Token != "" {
-		return usage("name a server with --server or --context, or leave it out", "--token is for a server, and none is named")
+		return exit.Misuse("name a server with --server or --context, or leave it out", "--token is for a server, and none is named")
 	}
 	return nil
 }
@@ -177,7 +178,7 @@ func (o *options) atCurrent() (place, error) {
 // orUsage is the first of two errors, as one of the user's.
 func orUsage(err, other error) error {
 	if err != nil {
-		return usage("see duly context --help", "%w", err)
+		return exit.Misuse("see duly context --help", "%w", err)
 	}
 	return other
 }
@@ -202,7 +203,7 @@ func (o *options) atContext(name, by string) (place, error) {
 	case o.server.Token != "" || own == "" && err == nil:
 		p.useToken(o)
 	case err != nil:
-		return place{}, usage("set it, or pass --token", "context %s %w", table.ShellWord(name), err)
+		return place{}, exit.Misuse("set it, or pass --token", "context %s %w", table.ShellWord(name), err)
 	default:
 		p.server.Token, p.tokenBy = own, from
 	}
@@ -215,8 +216,8 @@ func noContext(f *contexts.File, name string) error {
 	if near := nearest(name, f.Names()); near != "" {
 		todo = "did you mean " + table.ShellWord(near) + "? duly context list shows all"
 	}
-	failed := usage(todo, "context %q does not exist", name)
-	failed.code = exitNotFound
+	failed := exit.Misuse(todo, "context %q does not exist", name)
+	failed.Code = exit.NotFound
 	return failed
 }
 
@@ -251,7 +252,7 @@ func (o *options) checkHere(cmd *cobra.Command) error {
 	if named == "" {
 		return nil
 	}
-	return explain(cmd, usage(cmd.Annotations[hasHere+"_todo"], "%s cannot be used here: %s", named, why))
+	return explain(cmd, exit.Misuse(cmd.Annotations[hasHere+"_todo"], "%s cannot be used here: %s", named, why))
 }
 
 // withoutPassword is an address as it may be shown.

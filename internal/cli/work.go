@@ -16,6 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/daemon"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/handlers/exec"
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/worker"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
@@ -43,17 +44,17 @@ func (p *process) workCommand(o *options) *cobra.Command {
 			case err != nil:
 				return err
 			case at.server.URL == "":
-				return usage("name it with --server, $"+envServer+" or --context; duly daemon runs tasks on a Redis", "it needs a server that lends runs")
+				return exit.Misuse("name it with --server, $"+envServer+" or --context; duly daemon runs tasks on a Redis", "it needs a server that lends runs")
 			case len(w.Kinds) == 0:
-				return usage("name each kind that the program runs with --kind", "--kind is required")
+				return exit.Misuse("name each kind that the program runs with --kind", "--kind is required")
 			case len(args) == 0:
-				return usage("write it after two dashes, as in duly work --kind summarize -- python3 summarize.py", "it needs a program")
+				return exit.Misuse("write it after two dashes, as in duly work --kind summarize -- python3 summarize.py", "it needs a program")
 			case w.Concurrency < 1 || w.Concurrency > mostPrograms:
-				return usage("use a whole number", "--concurrency must be between 1 and %d, not %d", mostPrograms, w.Concurrency)
+				return exit.Misuse("use a whole number", "--concurrency must be between 1 and %d, not %d", mostPrograms, w.Concurrency)
 			case w.Lease < core.MinLoanLease || w.Lease > core.MaxLoanLease:
-				return usage("use a duration such as 1m", "--lease must be between %s and %s, not %s", core.MinLoanLease, core.MaxLoanLease, w.Lease)
+				return exit.Misuse("use a duration such as 1m", "--lease must be between %s and %s, not %s", core.MinLoanLease, core.MaxLoanLease, w.Lease)
 			case w.Grace < 0:
-				return usage("0s stops programs at once", "--grace must not be negative, not %s", w.Grace)
+				return exit.Misuse("0s stops programs at once", "--grace must not be negative, not %s", w.Grace)
 			}
 			if w.Logger, err = newLogger(p.stderr, w.log); err != nil {
 				return err
@@ -79,7 +80,7 @@ func (w *workOptions) run(ctx context.Context, p *process, at *place, c *remote.
 	secrets := append(secretVariables(&dulyfile.File{}), strings.TrimPrefix(at.tokenBy, "$"))
 	h, err := exec.New(exec.Config{Argv: argv, WithoutEnv: secrets, Children: &p.children})
 	if wrong, is := errors.AsType[*core.ConfigError](err); is {
-		return usage("see duly work --help", "the program %s", wrong.Reason)
+		return exit.Misuse("see duly work --help", "the program %s", wrong.Reason)
 	}
 	w.Server, w.Handler, w.OnEvent = remote.Lending{Client: c}, h.Run, logEvents(ctx, &dulyfile.File{}, w.Logger)
 	w.Name = cmp.Or(w.name, strings.TrimSpace(os.Getenv(envName)), hostAndPID())
@@ -89,7 +90,7 @@ func (w *workOptions) run(ctx context.Context, p *process, at *place, c *remote.
 	defer p.children.Wait()
 	err = worker.Run(ctx, w.Config)
 	if core.CodeOf(err) == core.CodeForbidden {
-		return &failure{why: err, todo: "use a token with the right work that covers these kinds, and name agents that it covers with --agent"}
+		return &exit.Failure{Why: err, Todo: "use a token with the right work that covers these kinds, and name agents that it covers with --agent"}
 	}
 	return err
 }
