@@ -18,7 +18,7 @@ import (
 
 // activityCommand needs the file: only there does a kind say that it has an activity schedule, and
 // which. A daemon with the same file runs what this command books.
-func (p *process) activityCommand(o *options) *cobra.Command {
+func activityCommand(o *options) *cobra.Command {
 	var subject core.Subject
 	cmd := command("activity KIND", "Record user activity; schedules a run of a kind that has activity: { quiet: ... }",
 		"  duly activity summary -c duly.yaml --user ann\n  duly activity summary -c duly.yaml --user ann --device phone --agent ada --json",
@@ -34,7 +34,7 @@ func (p *process) activityCommand(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return o.print(p.stdout, noticed, func(w *table.Page) { printNoticed(w, &noticed) })
+				return o.print(noticed, func(w *table.Page) { printNoticed(w, &noticed) })
 			})
 		})
 	// command refuses arguments by default; the check above names what is missing.
@@ -91,11 +91,11 @@ func printNoticed(w *table.Page, n *model.Noticed) {
 }
 
 // presetsCommand needs no store: presets are part of the program.
-func (p *process) presetsCommand(o *options) *cobra.Command {
+func presetsCommand(o *options) *cobra.Command {
 	return o.withJSON(command("presets", "List the presets for duly submit --preset", "  duly presets\n  duly submit --agent ada --id rollup --preset memory.rollup_day",
 		func(*cobra.Command, []string) error {
 			presets := model.Presets()
-			return o.print(p.stdout, map[string][]model.Preset{"presets": presets}, func(w *table.Page) { printPresets(w, presets) })
+			return o.print(map[string][]model.Preset{"presets": presets}, func(w *table.Page) { printPresets(w, presets) })
 		}))
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // agentCommand is the parent of its commands, and does nothing by itself.
-func (p *process) agentCommand(o *options) *cobra.Command {
+func agentCommand(o *options) *cobra.Command {
 	cmd := command("agent", "Set the zone, quiet hours, limits, budgets and quotas of agents; export, import and forget agents",
 		"  duly agent set ada --zone Europe/Berlin --quiet 22:00-07:00\n  duly agent show ada\n  duly agent unset ada",
 		func(cmd *cobra.Command, args []string) error {
@@ -27,8 +27,8 @@ func (p *process) agentCommand(o *options) *cobra.Command {
 			return noSub(cmd, args[0], "use set, show, list, unset, export, import or forget; duly agents lists agents with tasks")
 		})
 	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say which it knows
-	cmd.AddCommand(p.agentSetCommand(o), p.agentShowCommand(o), p.agentListCommand(o), p.agentUnsetCommand(o), p.agentForgetCommand(o))
-	cmd.AddCommand(p.agentExportCommand(o), p.agentImportCommand(o))
+	cmd.AddCommand(agentSetCommand(o), agentShowCommand(o), agentListCommand(o), agentUnsetCommand(o), agentForgetCommand(o))
+	cmd.AddCommand(agentExportCommand(o), agentImportCommand(o))
 	return cmd
 }
 
@@ -67,7 +67,7 @@ func (g *profileFlags) into(set *core.Profile, args []string) (err error) {
 }
 
 // agentSetCommand changes what flags give of a profile.
-func (p *process) agentSetCommand(o *options) *cobra.Command {
+func agentSetCommand(o *options) *cobra.Command {
 	var set core.Profile
 	var given profileFlags
 	cmd := command("set AGENT", "Change what is given of the profile of an agent; its waiting tasks are planned by it",
@@ -90,7 +90,7 @@ func (p *process) agentSetCommand(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return o.print(p.stdout, stored, func(w *table.Page) { printProfile(w, &stored) })
+				return o.print(stored, func(w *table.Page) { printProfile(w, &stored) })
 			})
 		})
 	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say what it needs
@@ -176,7 +176,7 @@ func labelsOf(flags []string) (map[string]string, error) {
 }
 
 // agentShowCommand shows one profile.
-func (p *process) agentShowCommand(o *options) *cobra.Command {
+func agentShowCommand(o *options) *cobra.Command {
 	cmd := command("show AGENT", "Show the profile of an agent", "  duly agent show ada --json",
 		func(cmd *cobra.Command, args []string) error {
 			agent, err := oneAgent(args)
@@ -188,7 +188,7 @@ func (p *process) agentShowCommand(o *options) *cobra.Command {
 				if err != nil {
 					return noProfile(err, agent)
 				}
-				return o.print(p.stdout, profile, func(w *table.Page) { printProfile(w, &profile) })
+				return o.print(profile, func(w *table.Page) { printProfile(w, &profile) })
 			})
 		})
 	cmd.Args = cobra.ArbitraryArgs
@@ -243,7 +243,7 @@ func quietText(profile *core.Profile) string {
 }
 
 // agentListCommand lists all profiles.
-func (p *process) agentListCommand(o *options) *cobra.Command {
+func agentListCommand(o *options) *cobra.Command {
 	var limit int
 	var cursor string
 	cmd := command("list", "List profiles: of which agents, with their zones and quiet hours", "  duly agent list",
@@ -257,7 +257,7 @@ func (p *process) agentListCommand(o *options) *cobra.Command {
 					profiles = []core.Profile{}
 				}
 				answer := operation.Profiles{Profiles: profiles, Next: next}
-				return o.print(p.stdout, answer, func(w *table.Page) { printProfiles(w, profiles, next) })
+				return o.print(answer, func(w *table.Page) { printProfiles(w, profiles, next) })
 			})
 		})
 	pageFlags(cmd, &limit, &cursor)
@@ -281,7 +281,7 @@ func printProfiles(w *table.Page, profiles []core.Profile, next string) {
 }
 
 // agentUnsetCommand deletes a profile; the tasks of the agent stay.
-func (p *process) agentUnsetCommand(o *options) *cobra.Command {
+func agentUnsetCommand(o *options) *cobra.Command {
 	cmd := command("unset AGENT", "Delete the profile of an agent; its tasks start at any time again", "  duly agent unset ada",
 		func(cmd *cobra.Command, args []string) error {
 			agent, err := oneAgent(args)
@@ -293,7 +293,7 @@ func (p *process) agentUnsetCommand(o *options) *cobra.Command {
 					return noProfile(err, agent)
 				}
 				answer := operation.DeletedProfile{Agent: agent, Deleted: true}
-				return o.print(p.stdout, answer, func(w *table.Page) { w.Line("deleted: profile of agent %s", agent) })
+				return o.print(answer, func(w *table.Page) { w.Line("deleted: profile of agent %s", agent) })
 			})
 		})
 	cmd.Args = cobra.ArbitraryArgs
@@ -301,7 +301,7 @@ func (p *process) agentUnsetCommand(o *options) *cobra.Command {
 }
 
 // agentForgetCommand deletes all that is known of an agent, if the caller has agreed.
-func (p *process) agentForgetCommand(o *options) *cobra.Command {
+func agentForgetCommand(o *options) *cobra.Command {
 	var dry, yes bool
 	cmd := command("forget AGENT", "Delete all of an agent: tasks, history, groups, pauses and profile; it is counted first, and deleted with --yes",
 		"  duly agent forget ada\n  duly agent forget ada --yes",
@@ -322,7 +322,7 @@ func (p *process) agentForgetCommand(o *options) *cobra.Command {
 					return err
 				}
 				answer := operation.Forgotten{Forgotten: done, Agent: agent, Dry: dry}
-				return o.print(p.stdout, answer, func(w *table.Page) { w.Line("%s", forgottenText(agent, &done, dry)) })
+				return o.print(answer, func(w *table.Page) { w.Line("%s", forgottenText(agent, &done, dry)) })
 			})
 		})
 	cmd.Args = cobra.ArbitraryArgs

@@ -18,7 +18,7 @@ import (
 
 // applyCommand does what a daemon does at its start, without running anything, so that a deployment can
 // apply a file before its daemons restart.
-func (p *process) applyCommand(o *options) *cobra.Command {
+func applyCommand(o *options) *cobra.Command {
 	var a dulyfile.ApplyOptions
 	var owner string
 	cmd := command("apply", "Create or update the tasks in a file; leave unchanged ones alone",
@@ -41,7 +41,7 @@ func (p *process) applyCommand(o *options) *cobra.Command {
 			if c.Owner == "" && (a.Prune || a.Adopt) {
 				return exit.Misuse("name the owner of the file's tasks with --owner, or with owner: in the file", "--prune and --adopt need an owner, as they are about tasks that one has declared")
 			}
-			return p.apply(cmd.Context(), o, c, a)
+			return apply(cmd.Context(), o, c, a)
 		})
 	flags := cmd.Flags()
 	flags.StringVarP(&o.file, "file", "f", "", "the file, the same as -c of other commands")
@@ -64,7 +64,7 @@ type applied struct {
 }
 
 // apply applies a file and says what was done, also if some tasks are left to other owners: that is a failure after the answer.
-func (p *process) apply(ctx context.Context, o *options, c *dulyfile.File, a dulyfile.ApplyOptions) error {
+func apply(ctx context.Context, o *options, c *dulyfile.File, a dulyfile.ApplyOptions) error {
 	s, store, err := openScheduler(ctx, c)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (p *process) apply(ctx context.Context, o *options, c *dulyfile.File, a dul
 			Todo: "remove them from one of the files, or take them over with --adopt", Code: exit.Failed,
 		}
 	}
-	return errors.Join(o.print(p.stdout, answer, func(w *table.Page) { printApplied(w, &answer, a.Prune) }), left)
+	return errors.Join(o.print(answer, func(w *table.Page) { printApplied(w, &answer, a.Prune) }), left)
 }
 
 // printApplied shows the numbers, and each task on a dry run. Tasks that other owners have are named in any case.

@@ -43,7 +43,7 @@ func approvalsIn(ctx context.Context, o *options) (*httpadapter.Approvals, error
 }
 
 // approvalCommand prints an address for a person: of what a task waits for, or is going to wait for. The latter asks no store.
-func (p *process) approvalCommand(o *options) *cobra.Command {
+func approvalCommand(o *options) *cobra.Command {
 	q := httpadapter.Approval{For: 48 * time.Hour}
 	cmd := command("approval AGENT ID", "Make an address at which a person answers a task that waits for a signal",
 		"  duly approval ada refund-17 -c duly.yaml --question 'Refund 40 EUR to Bob?'\n  duly approval ada refund-17 -c duly.yaml --key approval --fence 1234",
@@ -64,7 +64,7 @@ func (p *process) approvalCommand(o *options) *cobra.Command {
 			if err != nil {
 				return exit.Misuse("see "+cmd.CommandPath()+" --help", "%w", err)
 			}
-			return o.print(p.stdout, map[string]string{"url": address}, func(w *table.Page) { w.Line("%s", address) })
+			return o.print(map[string]string{"url": address}, func(w *table.Page) { w.Line("%s", address) })
 		})
 	cmd.Args = cobra.ArbitraryArgs
 	flags := cmd.Flags()
@@ -101,7 +101,7 @@ type question struct {
 }
 
 // approvalsCommand lists what waits for a person.
-func approvalsCommand(p *process, o *options) *cobra.Command {
+func approvalsCommand(o *options) *cobra.Command {
 	l := core.List{Asking: true, Limit: inspect.MaxPage}
 	var most int
 	cmd := command("approvals", "List the tasks that wait for a person: for an approval, or for the answer to a question",
@@ -116,7 +116,7 @@ func approvalsCommand(p *process, o *options) *cobra.Command {
 					Approvals []question `json:"approvals"`
 					Next      string     `json:"next_cursor,omitempty"`
 				}{found, next}
-				return o.print(p.stdout, answer, func(w *table.Page) { printQuestions(w, found, next) })
+				return o.print(answer, func(w *table.Page) { printQuestions(w, found, next) })
 			})
 		})
 	flags := cmd.Flags()

@@ -17,20 +17,20 @@ import (
 
 // auditCommand walks through all live tasks, a page at a time, and can be
 // stopped at any point: each page is whole.
-func (p *process) auditCommand(o *options) *cobra.Command {
+func auditCommand(o *options) *cobra.Command {
 	var repair bool
 	cmd := command("audit", "Check that every live task can be reached; --repair requeues lost ones",
 		"  duly audit\n  duly audit --repair",
 		func(cmd *cobra.Command, _ []string) error {
 			return o.onStore(cmd.Context(), func(s scheduler) error {
-				report, err := s.Audit(cmd.Context(), inspect.AuditOptions{Repair: repair, Progress: p.auditProgress()})
-				p.endProgress()
+				report, err := s.Audit(cmd.Context(), inspect.AuditOptions{Repair: repair, Progress: auditProgress(o)})
+				endProgress(o)
 				if err != nil {
 					return err
 				}
 				// The report is written also when it contains faults; the failure only
 				// sets the exit code and the last line.
-				return errors.Join(o.print(p.stdout, report, func(w *table.Page) { printAudit(w, &report, repair) }), auditFailure(&report, repair))
+				return errors.Join(o.print(report, func(w *table.Page) { printAudit(w, &report, repair) }), auditFailure(&report, repair))
 			})
 		})
 	cmd.Flags().BoolVar(&repair, "repair", false, "requeue lost tasks; one that lost its due time is due now; safe while daemons run")
@@ -39,18 +39,18 @@ func (p *process) auditCommand(o *options) *cobra.Command {
 
 // auditProgress shows on a terminal how far the audit is.
 // It is nil elsewhere: a log has no use for a line that is rewritten.
-func (p *process) auditProgress() func(inspect.AuditReport) {
-	if !table.Terminal(p.stderr) {
+func auditProgress(o *options) func(inspect.AuditReport) {
+	if !table.Terminal(o.stderr) {
 		return nil
 	}
-	return func(r inspect.AuditReport) { _, _ = fmt.Fprintf(p.stderr, "\r%d tasks, %d faults", r.Tasks, r.Found) }
+	return func(r inspect.AuditReport) { _, _ = fmt.Fprintf(o.stderr, "\r%d tasks, %d faults", r.Tasks, r.Found) }
 }
 
 // endProgress clears the progress line.
 // Forty columns are more than any line of auditProgress has.
-func (p *process) endProgress() {
-	if table.Terminal(p.stderr) {
-		_, _ = fmt.Fprint(p.stderr, "\r"+strings.Repeat(" ", 40)+"\r")
+func endProgress(o *options) {
+	if table.Terminal(o.stderr) {
+		_, _ = fmt.Fprint(o.stderr, "\r"+strings.Repeat(" ", 40)+"\r")
 	}
 }
 

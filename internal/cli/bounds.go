@@ -40,7 +40,7 @@ func (*boundKind[T, U]) parent(name, short, example string, subs ...*cobra.Comma
 }
 
 // listCommand shows what is bounded, and how much of it is used.
-func (k *boundKind[T, U]) listCommand(p *process, o *options, short string) *cobra.Command {
+func (k *boundKind[T, U]) listCommand(o *options, short string) *cobra.Command {
 	return o.withJSON(command("list", short, "  duly "+k.noun+" list --json", func(cmd *cobra.Command, _ []string) error {
 		return o.onStore(cmd.Context(), func(s scheduler) error {
 			all, err := k.list(s, cmd.Context())
@@ -50,7 +50,7 @@ func (k *boundKind[T, U]) listCommand(p *process, o *options, short string) *cob
 			if all == nil {
 				all = []U{}
 			}
-			return o.print(p.stdout, map[string][]U{k.noun + "s": all}, func(w *table.Page) {
+			return o.print(map[string][]U{k.noun + "s": all}, func(w *table.Page) {
 				if len(all) == 0 {
 					w.Line("no %ss", k.noun)
 					return
@@ -62,7 +62,7 @@ func (k *boundKind[T, U]) listCommand(p *process, o *options, short string) *cob
 }
 
 // unsetCommand lifts one. Tasks that wait for it are claimed from the next claim on.
-func (k *boundKind[T, U]) unsetCommand(p *process, o *options, short, example string, target func() (T, error)) *cobra.Command {
+func (k *boundKind[T, U]) unsetCommand(o *options, short, example string, target func() (T, error)) *cobra.Command {
 	return o.withJSON(command("unset", short, example, func(cmd *cobra.Command, _ []string) error {
 		t, err := target()
 		if err != nil {
@@ -77,7 +77,7 @@ func (k *boundKind[T, U]) unsetCommand(p *process, o *options, short, example st
 			case err != nil:
 				return err
 			}
-			return o.print(p.stdout, k.lifted(t), func(w *table.Page) { w.Line("lifted: %s %s", k.of, t) })
+			return o.print(k.lifted(t), func(w *table.Page) { w.Line("lifted: %s %s", k.of, t) })
 		})
 	}))
 }

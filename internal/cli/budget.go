@@ -20,13 +20,13 @@ var budgetKind = &boundKind[core.BudgetTarget, store.BudgetUse]{
 }
 
 // budgetCommand is the parent of three commands.
-func (p *process) budgetCommand(o *options) *cobra.Command {
+func budgetCommand(o *options) *cobra.Command {
 	var on budgetFlags
-	unset := budgetKind.unsetCommand(p, o, "Lift a budget, named by the flags that set it", "  duly budget unset --each agent --unit tokens --per day", on.target)
+	unset := budgetKind.unsetCommand(o, "Lift a budget, named by the flags that set it", "  duly budget unset --each agent --unit tokens --per day", on.target)
 	on.add(unset)
 	return budgetKind.parent("budget", "Bound what runs use within an hour, a day or a month: starts, tokens, money",
 		"  duly budget set --each agent --unit tokens --per day --amount 100000\n  duly budget list\n  duly budget unset --each agent --unit tokens --per day",
-		p.budgetSetCommand(o), budgetKind.listCommand(p, o, "List budgets: what they are about, how much is used, and by whom with --json"), unset)
+		budgetSetCommand(o), budgetKind.listCommand(o, "List budgets: what they are about, how much is used, and by whom with --json"), unset)
 }
 
 // budgetFlags name what a budget is about.
@@ -56,7 +56,7 @@ func budgetArgs(t core.BudgetTarget) string {
 }
 
 // budgetSetCommand replaces one whole budget.
-func (p *process) budgetSetCommand(o *options) *cobra.Command {
+func budgetSetCommand(o *options) *cobra.Command {
 	var on budgetFlags
 	var b core.Budget
 	var amount float64
@@ -80,7 +80,7 @@ func (p *process) budgetSetCommand(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return o.print(p.stdout, set, func(w *table.Page) {
+				return o.print(set, func(w *table.Page) {
 					w.Line("budget of %s %s in %s: then %s; %s used until %s", set.Amount, set.About, set.Zone, set.Then, set.Used, clock(set.Ends.Time()))
 				})
 			})

@@ -69,7 +69,7 @@ var bulkVerbs = map[operate.BulkVerb]string{
 }
 
 // bulkCommand does to each task of a list what the command of that name does to one.
-func (p *process) bulkCommand(o *options) *cobra.Command {
+func bulkCommand(o *options) *cobra.Command {
 	var c chosen
 	var b operate.Bulk
 	var yes bool
@@ -89,7 +89,7 @@ func (p *process) bulkCommand(o *options) *cobra.Command {
 				if b.List, err = c.read(cmd.Context(), s); err != nil {
 					return err
 				}
-				return p.bulk(cmd.Context(), o, s, b, yes)
+				return bulk(cmd.Context(), o, s, b, yes)
 			})
 		})
 	cmd.Args = cobra.ArbitraryArgs
@@ -105,11 +105,11 @@ func (p *process) bulkCommand(o *options) *cobra.Command {
 }
 
 // bulk counts the tasks of a list or, if that was agreed to, changes them.
-func (p *process) bulk(ctx context.Context, o *options, s scheduler, b operate.Bulk, yes bool) error {
+func bulk(ctx context.Context, o *options, s scheduler, b operate.Bulk, yes bool) error {
 	b.DryRun = b.DryRun || !yes
 	b.Confirm = !b.DryRun
 	b.List.Limit = inspect.MaxPage
-	sum, at, err := p.bulkSteps(ctx, s, b)
+	sum, at, err := bulkSteps(ctx, o, s, b)
 	if err != nil && sum.Matched == 0 {
 		return err
 	}
@@ -119,7 +119,7 @@ func (p *process) bulk(ctx context.Context, o *options, s scheduler, b operate.B
 		Dry bool `json:"dry_run"`
 	}{sum, b.DryRun}
 	answer.Next = at // where it stopped
-	if printed := o.print(p.stdout, answer, func(w *table.Page) { printBulk(w, &b, &sum) }); printed != nil {
+	if printed := o.print(answer, func(w *table.Page) { printBulk(w, &b, &sum) }); printed != nil {
 		return printed
 	}
 	if err != nil {
@@ -129,8 +129,8 @@ func (p *process) bulk(ctx context.Context, o *options, s scheduler, b operate.B
 }
 
 // bulkSteps carries out all steps and sums them up. It returns where the step begins that has failed.
-func (p *process) bulkSteps(ctx context.Context, s scheduler, b operate.Bulk) (sum operate.BulkStep, at string, err error) {
-	defer p.endProgress()
+func bulkSteps(ctx context.Context, o *options, s scheduler, b operate.Bulk) (sum operate.BulkStep, at string, err error) {
+	defer endProgress(o)
 	for {
 		step, err := s.Bulk(ctx, b)
 		sum.Matched, sum.Changed, sum.Left = sum.Matched+step.Matched, sum.Changed+step.Changed, sum.Left+step.Left
@@ -144,8 +144,8 @@ func (p *process) bulkSteps(ctx context.Context, s scheduler, b operate.Bulk) (s
 		if err != nil || step.Next == "" {
 			return sum, b.List.Cursor, err
 		}
-		if b.List.Cursor = step.Next; table.Terminal(p.stderr) {
-			_, _ = fmt.Fprintf(p.stderr, "\r%s", table.Count(sum.Matched, "task"))
+		if b.List.Cursor = step.Next; table.Terminal(o.stderr) {
+			_, _ = fmt.Fprintf(o.stderr, "\r%s", table.Count(sum.Matched, "task"))
 		}
 	}
 }

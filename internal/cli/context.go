@@ -19,7 +19,7 @@ import (
 )
 
 // contextCommand is the parent of its commands, and does nothing by itself.
-func (p *process) contextCommand(o *options) *cobra.Command {
+func contextCommand(o *options) *cobra.Command {
 	cmd := command("context", "Keep servers and stores by names, and choose one of them",
 		"  duly context set prod --server https://duly.example --token-env PROD_TOKEN\n  duly context set here --redis redis://127.0.0.1:6379/0\n  duly context use prod\n  duly context show",
 		func(cmd *cobra.Command, args []string) error {
@@ -29,18 +29,18 @@ func (p *process) contextCommand(o *options) *cobra.Command {
 			return noSub(cmd, args[0], "use list, use, set, show or delete")
 		})
 	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say which it knows
-	cmd.AddCommand(p.contextListCommand(o), p.contextUseCommand(o), p.contextSetCommand(o), p.contextShowCommand(o), p.contextDeleteCommand(o))
+	cmd.AddCommand(contextListCommand(o), contextUseCommand(o), contextSetCommand(o), contextShowCommand(o), contextDeleteCommand(o))
 	return cmd
 }
 
 // loadContexts reads the file, and warns if others could read a token in it.
-func (p *process) loadContexts() (*contexts.File, error) {
+func loadContexts(o *options) (*contexts.File, error) {
 	f, err := contexts.Load()
 	if err != nil {
 		return nil, orUsage(err, nil)
 	}
 	if f.Open() {
-		p.say("warning: other users can read the secrets in " + table.Plain(f.Where()) + "; chmod 600 it")
+		o.say("warning: other users can read the secrets in " + table.Plain(f.Where()) + "; chmod 600 it")
 	}
 	return f, nil
 }
@@ -75,10 +75,10 @@ func shown(f *contexts.File, name string) shownContext {
 	return s
 }
 
-func (p *process) contextListCommand(o *options) *cobra.Command {
+func contextListCommand(o *options) *cobra.Command {
 	return o.withJSON(command("list", "List the contexts; the current one has a star", "  duly context list",
 		func(*cobra.Command, []string) error {
-			f, err := p.loadContexts()
+			f, err := loadContexts(o)
 			if err != nil {
 				return err
 			}
@@ -86,7 +86,7 @@ func (p *process) contextListCommand(o *options) *cobra.Command {
 			for _, name := range f.Names() {
 				all = append(all, shown(f, name))
 			}
-			return o.print(p.stdout, map[string][]shownContext{"contexts": all}, func(w *table.Page) { printContexts(w, all) })
+			return o.print(map[string][]shownContext{"contexts": all}, func(w *table.Page) { printContexts(w, all) })
 		}))
 }
 
@@ -107,10 +107,10 @@ func printContexts(w *table.Page, all []shownContext) {
 	t.End()
 }
 
-func (p *process) contextUseCommand(o *options) *cobra.Command {
+func contextUseCommand(o *options) *cobra.Command {
 	cmd := command("use NAME", "Make a context the current one", "  duly context use prod",
 		func(_ *cobra.Command, args []string) error {
-			return p.changeContext(o, args, func(f *contexts.File, name string) error {
+			return changeContext(o, args, func(f *contexts.File, name string) error {
 				if f.Contexts[name] == nil {
 					return noContext(f, name)
 				}
@@ -122,10 +122,10 @@ func (p *process) contextUseCommand(o *options) *cobra.Command {
 	return o.withJSON(cmd)
 }
 
-func (p *process) contextDeleteCommand(o *options) *cobra.Command {
+func contextDeleteCommand(o *options) *cobra.Command {
 	cmd := command("delete NAME", "Delete a context; what it names stays", "  duly context delete prod",
 		func(_ *cobra.Command, args []string) error {
-			return p.changeContext(o, args, func(f *contexts.File, name string) error {
+			return changeContext(o, args, func(f *contexts.File, name string) error {
 				if f.Contexts[name] == nil {
 					return noContext(f, name)
 				}
@@ -140,12 +140,12 @@ func (p *process) contextDeleteCommand(o *options) *cobra.Command {
 }
 
 // changeContext changes the file by one context, and says so.
-func (p *process) changeContext(o *options, args []string, change func(f *contexts.File, name string) error, said string) error {
+func changeContext(o *options, args []string, change func(f *contexts.File, name string) error, said string) error {
 	if len(args) != 1 || args[0] == "" {
 		return exit.Misuse("name it as NAME", "expected the name of one context")
 	}
 	name := args[0]
-	f, err := p.loadContexts()
+	f, err := loadContexts(o)
 	if err != nil {
 		return err
 	}
@@ -159,11 +159,11 @@ func (p *process) changeContext(o *options, args []string, change func(f *contex
 		Name    string `json:"name"`
 		Current string `json:"current"`
 	}{name, f.Current}
-	return o.print(p.stdout, answer, func(w *table.Page) { w.Line("%s %s", said, table.ShellWord(name)) })
+	return o.print(answer, func(w *table.Page) { w.Line("%s %s", said, table.ShellWord(name)) })
 }
 
 // contextSetCommand takes its values from the flags that all commands have. It does not verify them: the server may be unreachable.
-func (p *process) contextSetCommand(o *options) *cobra.Command {
+func contextSetCommand(o *options) *cobra.Command {
 	var c contexts.Context
 	cmd := command("set NAME", "Create a context, or replace it as a whole",
 		`  duly context set prod --server https://duly.example --token-env PROD_TOKEN
@@ -173,10 +173,10 @@ func (p *process) contextSetCommand(o *options) *cobra.Command {
 		func(_ *cobra.Command, args []string) error {
 			c.Server, c.Redis, c.Prefix = o.server.URL, o.redis.URL, o.redis.Prefix
 			c.Token, c.InsecureHTTP = o.server.Token, o.server.InsecureHTTP
-			if err := p.checkContext(o, &c); err != nil {
+			if err := checkContext(o, &c); err != nil {
 				return err
 			}
-			return p.changeContext(o, args, func(f *contexts.File, name string) error {
+			return changeContext(o, args, func(f *contexts.File, name string) error {
 				f.Set(name, &c)
 				if f.Current == "" && len(f.Contexts) == 1 {
 					f.Current = name // the only context is meant to be used
@@ -192,12 +192,12 @@ func (p *process) contextSetCommand(o *options) *cobra.Command {
 }
 
 // checkContext reads the token if it comes from standard input, and refuses what could not be used.
-func (p *process) checkContext(o *options, c *contexts.Context) error {
+func checkContext(o *options, c *contexts.Context) error {
 	if o.context != "" || o.file != "" {
 		return exit.Misuse("name the context as NAME, and its server or Redis with --server or --redis", "--context and -c are not part of a context")
 	}
 	if c.Token == "-" {
-		data, err := io.ReadAll(io.LimitReader(p.stdin, 1<<16))
+		data, err := io.ReadAll(io.LimitReader(o.stdin, 1<<16))
 		if err != nil {
 			return fmt.Errorf("read the token: %w", err)
 		}
@@ -227,11 +227,11 @@ func (p *process) checkContext(o *options, c *contexts.Context) error {
 }
 
 // contextShowCommand shows a context, or where commands work now, and what has said so.
-func (p *process) contextShowCommand(o *options) *cobra.Command {
+func contextShowCommand(o *options) *cobra.Command {
 	cmd := command("show [NAME]", "Show where commands work now, and what says so; with a name, that context", "  duly context show\n  duly context show prod --json",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return p.showContext(o, args[0])
+				return showContext(o, args[0])
 			}
 			if len(args) > 1 {
 				return exit.Misuse("name one, or none", "expected at most one NAME, not %d arguments", len(args))
@@ -257,15 +257,15 @@ func (p *process) contextShowCommand(o *options) *cobra.Command {
 
 				By string `json:"by,omitempty"`
 			}{s, at.by}
-			return o.print(p.stdout, answer, func(w *table.Page) { printPlace(w, &s, at.by) })
+			return o.print(answer, func(w *table.Page) { printPlace(w, &s, at.by) })
 		})
 	cmd.Args = cobra.ArbitraryArgs
 	return o.withJSON(cmd)
 }
 
 // showContext shows one of the file.
-func (p *process) showContext(o *options, name string) error {
-	f, err := p.loadContexts()
+func showContext(o *options, name string) error {
+	f, err := loadContexts(o)
 	if err != nil {
 		return err
 	}
@@ -273,7 +273,7 @@ func (p *process) showContext(o *options, name string) error {
 		return noContext(f, name)
 	}
 	s := shown(f, name)
-	return o.print(p.stdout, s, func(w *table.Page) {
+	return o.print(s, func(w *table.Page) {
 		printPlace(w, &s, "")
 		w.Line("current   %s", strconv.FormatBool(s.Current))
 	})

@@ -20,7 +20,7 @@ import (
 
 // runCommand goes past a pause on purpose: the operator names this one task and
 // wants it now. Overlap rules still hold.
-func (p *process) runCommand(o *options) *cobra.Command {
+func runCommand(o *options) *cobra.Command {
 	var agent string
 	cmd := command("run [AGENT] ID", "Make a waiting task due now, even if it is paused", "  duly run ada nightly",
 		func(cmd *cobra.Command, args []string) error {
@@ -28,7 +28,7 @@ func (p *process) runCommand(o *options) *cobra.Command {
 				if _, err := s.RunNow(cmd.Context(), agent, id); err != nil {
 					return missing(err, agent, id)
 				}
-				return p.printChanged(cmd.Context(), o, s, agent, id, func(task *core.TaskInfo) string {
+				return printChanged(cmd.Context(), o, s, agent, id, func(task *core.TaskInfo) string {
 					// The run under way is not disturbed: what was ordered becomes due when it ends.
 					if task.Status == core.StatusInProgress {
 						return "is running, and will run again when this run has ended"
@@ -42,7 +42,7 @@ func (p *process) runCommand(o *options) *cobra.Command {
 
 // cancelCommand asks a run in progress to stop by cancelling its context; its
 // process is notified at its next heartbeat.
-func (p *process) cancelCommand(o *options) *cobra.Command {
+func cancelCommand(o *options) *cobra.Command {
 	var agent string
 	var by core.Order
 	cmd := command("cancel [AGENT] ID", "Cancel a task for good; a run in progress is asked to stop",
@@ -52,7 +52,7 @@ func (p *process) cancelCommand(o *options) *cobra.Command {
 				if _, err := s.Cancel(cmd.Context(), agent, id, by); err != nil {
 					return missing(err, agent, id)
 				}
-				return p.printChanged(cmd.Context(), o, s, agent, id, func(task *core.TaskInfo) string {
+				return printChanged(cmd.Context(), o, s, agent, id, func(task *core.TaskInfo) string {
 					if task.Status == core.StatusInProgress {
 						return "is running: it was asked to stop, and will then be cancelled"
 					}
@@ -71,19 +71,19 @@ func (p *process) cancelCommand(o *options) *cobra.Command {
 // printChanged writes a task after a change; what formats it.
 // The task is read again after the change, so that the output shows what
 // other readers now see.
-func (p *process) printChanged(
+func printChanged(
 	ctx context.Context, o *options, s scheduler, agent, id string, what func(task *core.TaskInfo) string,
 ) error {
 	task, err := s.Task(ctx, agent, id)
 	if err != nil {
 		return missing(err, agent, id)
 	}
-	return o.print(p.stdout, task, func(w *table.Page) { w.Line("%s %s", targetName(core.Target{Agent: agent, ID: id}), what(&task)) })
+	return o.print(task, func(w *table.Page) { w.Line("%s %s", targetName(core.Target{Agent: agent, ID: id}), what(&task)) })
 }
 
 // deleteCommand takes several ids, each of which is deleted by itself: a
 // wrong one does not stop the others. More than one are counted first, unless the caller has agreed.
-func (p *process) deleteCommand(o *options) *cobra.Command {
+func deleteCommand(o *options) *cobra.Command {
 	var agent string
 	var yes bool
 	cmd := command("delete [AGENT] ID...", "Delete tasks and their history; more than one are counted first, and deleted with --yes",
@@ -95,14 +95,14 @@ func (p *process) deleteCommand(o *options) *cobra.Command {
 			}
 			return o.onStore(cmd.Context(), func(s scheduler) error {
 				if len(ids) > 1 && !yes {
-					return countDelete(cmd.Context(), p, o, s, agent, ids)
+					return countDelete(cmd.Context(), o, s, agent, ids)
 				}
 				return each(agent, ids, func(id string) error {
 					if err := s.Delete(cmd.Context(), agent, id); err != nil {
 						return err
 					}
 					answer := operation.DeletedTask{Agent: agent, ID: id, Deleted: true}
-					return o.print(p.stdout, answer, func(w *table.Page) { w.Line("deleted: %s", targetName(core.Target{Agent: agent, ID: id})) })
+					return o.print(answer, func(w *table.Page) { w.Line("deleted: %s", targetName(core.Target{Agent: agent, ID: id})) })
 				})
 			})
 		})
@@ -111,7 +111,7 @@ func (p *process) deleteCommand(o *options) *cobra.Command {
 }
 
 // countDelete says how many of some tasks of an agent exist, and deletes none. An id that is named twice is one task.
-func countDelete(ctx context.Context, p *process, o *options, s scheduler, agent string, ids []string) error {
+func countDelete(ctx context.Context, o *options, s scheduler, agent string, ids []string) error {
 	ids = slices.Clone(ids)
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
@@ -130,13 +130,13 @@ func countDelete(ctx context.Context, p *process, o *options, s scheduler, agent
 	if _, absent := errors.AsType[*exit.Failure](missed); missed != nil && !absent {
 		return missed
 	}
-	return errors.Join(o.print(p.stdout, answer, func(w *table.Page) {
+	return errors.Join(o.print(answer, func(w *table.Page) {
 		w.Line("%s of agent %s would be deleted: add --yes to do it", table.Count(answer.Matched, "task"), table.ShellWord(agent))
 	}), missed)
 }
 
 // replayCommand makes failed tasks waiting again, with all their attempts.
-func (p *process) replayCommand(o *options) *cobra.Command {
+func replayCommand(o *options) *cobra.Command {
 	var agent, text string
 	var all bool
 	cmd := command("replay [AGENT] ID...", "Retry failed tasks now", "  duly replay ada nightly\n  duly replay ada nightly --payload '{\"text\":\"hi\"}'\n  duly replay ada --all",
@@ -157,17 +157,17 @@ func (p *process) replayCommand(o *options) *cobra.Command {
 				err = exit.Misuse("name it as AGENT --all", "--all takes an agent and no ids")
 			}
 			if err == nil && text != "" {
-				payload, err = rawJSON("payload", text, p.stdin)
+				payload, err = rawJSON("payload", text, o.stdin)
 			}
 			if err != nil {
 				return err
 			}
 			return o.onStore(cmd.Context(), func(s scheduler) error {
-				replay := func(id string) error { return p.replay(cmd.Context(), o, s, agent, id, payload) }
+				one := func(id string) error { return replay(cmd.Context(), o, s, agent, id, payload) }
 				if !all {
-					return each(agent, ids, replay)
+					return each(agent, ids, one)
 				}
-				return p.replayAll(cmd.Context(), o, s, agent, replay)
+				return replayAll(cmd.Context(), o, s, agent, one)
 			})
 		})
 	cmd.Flags().BoolVar(&all, "all", false, "all failed tasks of the agent")
@@ -176,16 +176,16 @@ func (p *process) replayCommand(o *options) *cobra.Command {
 }
 
 // replay replays one task, with another payload if there is one, and prints it.
-func (p *process) replay(ctx context.Context, o *options, s scheduler, agent, id string, payload json.RawMessage) error {
+func replay(ctx context.Context, o *options, s scheduler, agent, id string, payload json.RawMessage) error {
 	if _, err := s.ReplayWith(ctx, agent, id, payload); err != nil {
 		return err
 	}
-	return p.printChanged(ctx, o, s, agent, id, func(*core.TaskInfo) string { return "will be retried now" })
+	return printChanged(ctx, o, s, agent, id, func(*core.TaskInfo) string { return "will be retried now" })
 }
 
 // replayAll replays the failed tasks of an agent, page by page. A task that was deleted or replayed in
 // the meantime is skipped, as nothing is left to do for it.
-func (p *process) replayAll(ctx context.Context, o *options, s scheduler, agent string, replay func(id string) error) error {
+func replayAll(ctx context.Context, o *options, s scheduler, agent string, replay func(id string) error) error {
 	failed := core.List{Agent: agent, Status: []core.Status{core.StatusFailed}, Limit: inspect.MaxPage}
 	// Each page begins after the last one's cursor: replayed tasks leave the list while it is read.
 	for found := false; ; found = true {
@@ -194,7 +194,7 @@ func (p *process) replayAll(ctx context.Context, o *options, s scheduler, agent 
 			return err
 		}
 		if len(tasks) == 0 && !found && !o.json {
-			p.say("agent " + table.ShellWord(agent) + " has no failed tasks")
+			o.say("agent " + table.ShellWord(agent) + " has no failed tasks")
 		}
 		for i := range tasks {
 			err := replay(tasks[i].ID)

@@ -24,14 +24,13 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
-// copies are the commands of a process that copy stores.
+// copies are the commands that copy stores.
 type copies struct {
-	*process
 	*options
 }
 
 // storeCommand is the parent of its command, and does nothing by itself.
-func storeCommand(p *process, o *options) *cobra.Command {
+func storeCommand(o *options) *cobra.Command {
 	cmd := command("store", "Move tasks from one store to another", "  duly store copy --to redis://127.0.0.1:6379/0",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -40,7 +39,7 @@ func storeCommand(p *process, o *options) *cobra.Command {
 			return noSub(cmd, args[0], "use copy")
 		})
 	cmd.Args = cobra.ArbitraryArgs
-	cmd.AddCommand(copies{p, o}.command())
+	cmd.AddCommand(copies{o}.command())
 	return cmd
 }
 
@@ -139,14 +138,14 @@ func (p copies) copy(ctx context.Context, source, target *dulyfile.File) error {
 		c.progress = func(agents int) { _, _ = fmt.Fprintf(p.stderr, "\r%d agents copied", agents) }
 	}
 	err = c.all(ctx)
-	p.endProgress()
+	endProgress(p.options)
 	if err != nil {
 		return &exit.Failure{
 			Why: fmt.Errorf("not everything was copied: %w", err), Code: exit.Failed,
 			Todo: "copy again to go on; " + c.names[0] + " stays paused until duly resume --all",
 		}
 	}
-	if err := p.print(p.stdout, c, c.page); err != nil {
+	if err := p.print(c, c.page); err != nil {
 		return err
 	}
 	if c.Refused > 0 {

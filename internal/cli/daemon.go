@@ -38,9 +38,9 @@ type daemonOptions struct {
 
 // daemonCommand runs tasks until a signal arrives; see process.serving for
 // what both commands have in common.
-func (p *process) daemonCommand(o *options) *cobra.Command {
+func daemonCommand(o *options) *cobra.Command {
 	d := &daemonOptions{options: o}
-	return p.serving(d, "daemon", "Run due tasks until stopped, optionally with an HTTP API",
+	return serving(d, "daemon", "Run due tasks until stopped, optionally with an HTTP API",
 		"  duly daemon -c duly.yaml\n  duly daemon -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080")
 }
 
@@ -49,16 +49,16 @@ const defaultAddress = "127.0.0.1:8080"
 
 // serveCommand is for hosts that scale to zero: nothing runs unless a request says
 // so, so that it may be frozen in between.
-func (p *process) serveCommand(o *options) *cobra.Command {
+func serveCommand(o *options) *cobra.Command {
 	d := &daemonOptions{options: o, onRequest: true}
-	return p.serving(d, "serve", "Serve the HTTP API; tasks run only on POST /v1/run-due or GET /v1/cron",
+	return serving(d, "serve", "Serve the HTTP API; tasks run only on POST /v1/run-due or GET /v1/cron",
 		"  duly serve -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080")
 }
 
 // serving is a command that runs until it is stopped.
 // A flag wins over the file only if it was given: each has a default that
 // would otherwise hide what the file says.
-func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.Command {
+func serving(d *daemonOptions, name, short, example string) *cobra.Command {
 	o := d.options
 	cmd := command(name, short, example,
 		func(cmd *cobra.Command, _ []string) error {
@@ -69,11 +69,11 @@ func (p *process) serving(d *daemonOptions, name, short, example string) *cobra.
 			if err := d.over(cmd, c); err != nil {
 				return err
 			}
-			logger, err := newLogger(p.stderr, d.log)
+			logger, err := newLogger(o.stderr, d.log)
 			if err != nil {
 				return err
 			}
-			return p.serve(cmd.Context(), c, d, logger)
+			return serve(cmd.Context(), c, d, logger)
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&d.http, "http", "", "address of the HTTP API, such as 127.0.0.1:8080")
@@ -111,11 +111,11 @@ func (d *daemonOptions) over(cmd *cobra.Command, c *dulyfile.File) error {
 // serve runs the daemon, unless tasks run on request, and the API until ctx is done.
 // The order matters: mistakes in the file come first, then the port, then Redis, and tasks are applied
 // before the first pull, so that nothing runs with a half-read configuration.
-func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions, logger *slog.Logger) error {
+func serve(ctx context.Context, c *dulyfile.File, o *daemonOptions, logger *slog.Logger) error {
 	if err := c.Check(); err != nil {
 		return exit.Misuse("see duly daemon --help", "%w", err)
 	}
-	sends, err := newTelemetry(ctx, versionOr(p.version), logger)
+	sends, err := newTelemetry(ctx, versionOr(o.version), logger)
 	if err != nil {
 		return err
 	}
@@ -124,13 +124,13 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 		return err
 	}
 	defer closeIntake(streams)
-	api, err := listen(ctx, c, versionOr(p.version), logger)
+	api, err := listen(ctx, c, versionOr(o.version), logger)
 	if err != nil {
 		return err
 	}
 	// In the opposite order at the end: the store closes after everything that uses it has ended.
 	defer api.close()
-	store, api, err := openBeside(ctx, c, api, versionOr(p.version), logger)
+	store, api, err := openBeside(ctx, c, api, versionOr(o.version), logger)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	store.flush = s.FlushEvents
 	// The names of secret variables go along, so that programs which
 	// handlers start do not inherit them.
-	if err := c.Register(s, logger, &p.children, secretVariables(c)...); err != nil {
+	if err := c.Register(s, logger, &o.children, secretVariables(c)...); err != nil {
 		return err
 	}
 	// Zero would be the daemon's default: no grace is one that is over at once.
@@ -155,12 +155,12 @@ func (p *process) serve(ctx context.Context, c *dulyfile.File, o *daemonOptions,
 	if err != nil {
 		return err
 	}
-	sayLimits(p, store)
+	sayLimits(o.options, store)
 	logger.LogAttrs(ctx, slog.LevelInfo, "duly is running", slog.String("store", store.name), slog.String("handlers", c.KindNames()),
 		slog.Int("tasks", len(c.Tasks)), slog.Int("new", done.Created), slog.Int("changed", done.Changed))
 	api.announce(ctx, c, logger)
 	// Programs that handlers have started end with the process, never after it.
-	defer p.children.Wait()
+	defer o.children.Wait()
 	called := tellsGrace(ctx, o.grace, logger)
 	defer called()
 	services := servicesOf(ctx, s, store, d, api, sends, o, logger)

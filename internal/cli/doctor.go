@@ -41,7 +41,7 @@ func found(check string, severity inspect.Severity, message, hint string) findin
 
 // doctorCommand exits with 1 if a check fails and with 0 for warnings, so
 // that a deployment can use it as a gate.
-func (p *process) doctorCommand(o *options) *cobra.Command {
+func doctorCommand(o *options) *cobra.Command {
 	name := ""
 	cmd := o.withJSON(command("doctor", "Check Redis, and that everything due will run",
 		"  duly doctor -c duly.yaml\n  duly doctor --host elasticache",
@@ -58,9 +58,9 @@ func (p *process) doctorCommand(o *options) *cobra.Command {
 				return err
 			}
 			if at.server.URL != "" {
-				return p.diagnoseServer(cmd.Context(), o, &at, h)
+				return diagnoseServer(cmd.Context(), o, &at, h)
 			}
-			checks, figures, err := p.diagnose(cmd.Context(), o, h)
+			checks, figures, err := diagnose(cmd.Context(), o, h)
 			if err != nil {
 				return err
 			}
@@ -68,7 +68,7 @@ func (p *process) doctorCommand(o *options) *cobra.Command {
 				Checks []finding    `json:"checks"`
 				Host   *hostFigures `json:"host,omitempty"`
 			}{checks, figures}
-			if err := o.print(p.stdout, answer, func(w *table.Page) { printChecks(w, checks) }); err != nil {
+			if err := o.print(answer, func(w *table.Page) { printChecks(w, checks) }); err != nil {
 				return err
 			}
 			return verdict(checks)
@@ -78,7 +78,7 @@ func (p *process) doctorCommand(o *options) *cobra.Command {
 }
 
 // diagnoseServer prints what a server finds wrong with its store and with itself.
-func (p *process) diagnoseServer(ctx context.Context, o *options, at *place, h *host) error {
+func diagnoseServer(ctx context.Context, o *options, at *place, h *host) error {
 	if h != nil {
 		return exit.Misuse("run it where Redis can be reached, with --redis", "--host looks at Redis itself, which %s does not show", at.by)
 	}
@@ -87,8 +87,8 @@ func (p *process) diagnoseServer(ctx context.Context, o *options, at *place, h *
 		if err != nil {
 			return err
 		}
-		report, err := c.Audit(ctx, inspect.AuditOptions{Progress: p.auditProgress()})
-		p.endProgress()
+		report, err := c.Audit(ctx, inspect.AuditOptions{Progress: auditProgress(o)})
+		endProgress(o)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -96,7 +96,7 @@ func (p *process) diagnoseServer(ctx context.Context, o *options, at *place, h *
 		answer := struct {
 			Checks []finding `json:"checks"`
 		}{checks}
-		return errors.Join(o.print(p.stdout, answer, func(w *table.Page) { printChecks(w, checks) }), verdict(checks))
+		return errors.Join(o.print(answer, func(w *table.Page) { printChecks(w, checks) }), verdict(checks))
 	})
 }
 
@@ -129,7 +129,7 @@ func printChecks(w *table.Page, checks []finding) {
 // diagnose makes all checks. A store that cannot be opened is an error, as there is nothing else to
 // check; a question that the store does not answer fails its own check, and the others are still made.
 // The figures are those of the host, if there is one.
-func (p *process) diagnose(ctx context.Context, o *options, h *host) ([]finding, *hostFigures, error) {
+func diagnose(ctx context.Context, o *options, h *host) ([]finding, *hostFigures, error) {
 	c, err := loadFile(ctx, o)
 	if err != nil {
 		return nil, nil, err
@@ -163,8 +163,8 @@ func (p *process) diagnose(ctx context.Context, o *options, h *host) ([]finding,
 		}
 	}
 	checks = append(append(checks, examine(ctx, s, st, c, h)...), checkFile(ctx, s, o, c)...)
-	report, err := s.Audit(ctx, inspect.AuditOptions{Progress: p.auditProgress()})
-	p.endProgress()
+	report, err := s.Audit(ctx, inspect.AuditOptions{Progress: auditProgress(o)})
+	endProgress(o)
 	// A signal stops doctor without a verdict.
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()

@@ -10,7 +10,7 @@ import (
 )
 
 // editCommand changes fields of a task as JSON has them.
-func (p *process) editCommand(o *options) *cobra.Command {
+func editCommand(o *options) *cobra.Command {
 	var agent, change string
 	cmd := command("edit [AGENT] ID --set JSON", "Change fields of a task that waits; all others, its history and its next run stay",
 		"  duly edit ada nightly --set '{\"level\": 1, \"limit_key\": null}'\n  duly edit ada nightly --set '{\"cron\": \"0 9 * * *\"}'\n  jq . change.json | duly edit ada nightly --set -",
@@ -22,7 +22,7 @@ func (p *process) editCommand(o *options) *cobra.Command {
 			if change == "" {
 				return exit.Misuse(`say --set '{"level": 1}' or the like`, "expected the fields to change")
 			}
-			data, err := rawJSON("set", change, p.stdin)
+			data, err := rawJSON("set", change, o.stdin)
 			if err != nil {
 				return err
 			}
@@ -30,7 +30,7 @@ func (p *process) editCommand(o *options) *cobra.Command {
 				if _, err := s.Edit(cmd.Context(), name, id, data); err != nil {
 					return missing(err, name, id)
 				}
-				return p.printChanged(cmd.Context(), o, s, name, id, func(t *core.TaskInfo) string { return "is changed, and due " + clock(t.NextRun) })
+				return printChanged(cmd.Context(), o, s, name, id, func(t *core.TaskInfo) string { return "is changed, and due " + clock(t.NextRun) })
 			})
 		})
 	cmd.Flags().StringVar(&change, "set", "", "a JSON object of fields as duly submit has them; null takes one away; - reads standard input")

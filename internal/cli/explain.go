@@ -16,7 +16,7 @@ import (
 )
 
 // explainCommand prints the sentences of core, which are the same in the HTTP API.
-func (p *process) explainCommand(o *options) *cobra.Command {
+func explainCommand(o *options) *cobra.Command {
 	var agent string
 	cmd := command("explain [AGENT] ID", "Explain why a task has not run, or what it is doing", "  duly explain ada nightly\n  duly explain ada nightly --json",
 		func(cmd *cobra.Command, args []string) error {
@@ -25,7 +25,7 @@ func (p *process) explainCommand(o *options) *cobra.Command {
 				if err != nil {
 					return missing(err, agent, id)
 				}
-				return o.print(p.stdout, e, func(w *table.Page) { printExplanation(w, &e) })
+				return o.print(e, func(w *table.Page) { printExplanation(w, &e) })
 			})
 		})
 	return o.withJSON(named(cmd, &agent))

@@ -33,8 +33,8 @@ import (
 const defaultServer = "http://" + defaultAddress
 
 // eventsCommand follows the events of all processes of a store: from now on, or after an event that the store still keeps.
-func (p *process) eventsCommand(o *options) *cobra.Command {
-	f := &follower{p: p, o: o}
+func eventsCommand(o *options) *cobra.Command {
+	f := &follower{o: o}
 	cmd := command("events", "Stream the task events of all processes, from the store or from a server",
 		"  duly events --redis redis://127.0.0.1:6379/0\n  duly events --server https://duly.example --agent ada --json     # with its token in $DULY_TOKEN\n"+
 			"  duly events --since-id 1767366245000-7     # go on behind an event\n  duly events --count 5 --for 10s --json     # five events, or those of ten seconds",
@@ -99,7 +99,6 @@ var errSilent = errors.New("the server has sent nothing for " + silentFor.String
 // follower reads the stream of events of a server.
 // It lives for one command, and is used by one goroutine but for the timer of read.
 type follower struct {
-	p           *process
 	o           *options
 	at          place
 	agent, kind string
@@ -118,7 +117,7 @@ func (f *follower) begun(of string) {
 		f.ended("")
 		return
 	}
-	f.p.say("following " + of)
+	f.o.say("following " + of)
 }
 
 // follow prints events until ctx is done; the end of the stream is a failure.
@@ -309,7 +308,7 @@ func (f *follower) sayMissed(data string) error {
 	if missed.Count > 0 {
 		text = fmt.Sprintf("%d %s", missed.Count, text)
 	}
-	f.p.say(text)
+	f.o.say(text)
 	return nil
 }
 
@@ -392,7 +391,7 @@ func (f *follower) printKnown(data string) error {
 // answer writes a line of the answer.
 // A pipe whose reader has gone ends the command.
 func (f *follower) answer(line string) error {
-	if _, err := fmt.Fprintln(f.p.stdout, line); err != nil {
+	if _, err := fmt.Fprintln(f.o.stdout, line); err != nil {
 		return &exit.Failure{Why: fmt.Errorf("cannot write: %w", err), Code: exit.Failed}
 	}
 	return nil

@@ -17,7 +17,7 @@ func TestASilentStreamIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body, server := io.Pipe()
 		var out, said bytes.Buffer
-		f := &follower{p: &process{stdout: &out, stderr: &said}, o: &options{}}
+		f := &follower{o: &options{process: &process{stdout: &out, stderr: &said}}}
 		begun := time.Now()
 		go func() {
 			for range 20 {

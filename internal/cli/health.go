@@ -20,7 +20,7 @@ import (
 const healthIn = 900 * time.Millisecond
 
 // healthCommand asks what GET /healthz and GET /readyz say, which need no token.
-func (*process) healthCommand(o *options) *cobra.Command {
+func healthCommand(o *options) *cobra.Command {
 	var ready bool
 	cmd := command("health", "Say whether a running duly responds: exit code 0 if it does, for probes", "  duly health\n  duly health --ready --server http://127.0.0.1:8080",
 		func(cmd *cobra.Command, _ []string) error {

@@ -30,7 +30,7 @@ const (
 )
 
 // jobsCommand is a list of the tasks that come again, with what happened last and what comes next.
-func (p *process) jobsCommand(o *options) *cobra.Command {
+func jobsCommand(o *options) *cobra.Command {
 	l := core.List{Jobs: true}
 	var labels []string
 	cmd := command("jobs [AGENT]", "List the recurring tasks of an agent, or of all agents",
@@ -56,7 +56,7 @@ func (p *process) jobsCommand(o *options) *cobra.Command {
 					jobs = []core.TaskInfo{}
 				}
 				answer := operation.Jobs{Jobs: jobs, Next: next}
-				return o.print(p.stdout, answer, func(w *table.Page) { printJobs(w, jobs, next, l.Agent == "") })
+				return o.print(answer, func(w *table.Page) { printJobs(w, jobs, next, l.Agent == "") })
 			})
 		})
 	named(cmd, &l.Agent)
@@ -131,7 +131,7 @@ const (
 )
 
 // agentsCommand lists agents in the order in which the store finds them, or sorted, which looks at all of them.
-func (p *process) agentsCommand(o *options) *cobra.Command {
+func agentsCommand(o *options) *cobra.Command {
 	var limit int
 	var cursor, by string
 	cmd := command("agents", "List the agents that have live tasks, in no order or sorted", "  duly agents\n  duly agents --limit 1000 --json\n  duly agents --sort overdue --limit 10     # who waits longest",
@@ -148,7 +148,7 @@ func (p *process) agentsCommand(o *options) *cobra.Command {
 					return err
 				}
 				answer := operation.Agents{Agents: agents, Next: next}
-				return o.print(p.stdout, answer, func(w *table.Page) { printAgents(w, agents, next) })
+				return o.print(answer, func(w *table.Page) { printAgents(w, agents, next) })
 			})
 		})
 	pageFlags(cmd, &limit, &cursor)
@@ -215,7 +215,7 @@ const (
 )
 
 // topCommand shows which agents take the slots and which wait: again and again on a terminal, once elsewhere.
-func topCommand(p *process, o *options) *cobra.Command {
+func topCommand(o *options) *cobra.Command {
 	var by string
 	var most int
 	var measure time.Duration
@@ -225,13 +225,13 @@ func topCommand(p *process, o *options) *cobra.Command {
 			if err := checkTop(by, most); err != nil {
 				return err
 			}
-			once := o.watch == 0 && (o.json || !table.Terminal(p.stdout))
+			once := o.watch == 0 && (o.json || !table.Terminal(o.stdout))
 			if o.watch == 0 && !once {
 				o.watch = watchEvery
 			}
 			ctx, cancel := context.WithCancel(cmd.Context())
 			defer cancel()
-			counter := countRuns(ctx, p, o)
+			counter := countRuns(ctx, o)
 			return o.onStore(ctx, func(s scheduler) error {
 				if counter != nil && once {
 					wait(ctx, measure)
@@ -241,7 +241,7 @@ func topCommand(p *process, o *options) *cobra.Command {
 					return err
 				}
 				answer := top.Of(in, counter, by, most)
-				return o.print(p.stdout, answer, func(w *table.Page) { printTop(w, &answer) })
+				return o.print(answer, func(w *table.Page) { printTop(w, &answer) })
 			})
 		})
 	cmd.Flags().StringVar(&by, "sort", top.ByShare, "share: those with the most runs under way first; runs: with the most runs a minute; overdue: who waits longest; waiting: with the most live tasks")
@@ -273,13 +273,13 @@ func wait(ctx context.Context, d time.Duration) {
 
 // countRuns counts the runs that end from now on, by the events of all processes, until ctx is done; nil if there are none to follow. Without the events all
 // else is known.
-func countRuns(ctx context.Context, p *process, o *options) *top.Counter {
+func countRuns(ctx context.Context, o *options) *top.Counter {
 	at, err := o.place(ctx)
 	if err != nil {
 		return nil // the command fails for the same reason
 	}
 	counter := &top.Counter{Now: time.Now}
-	f := &follower{p: p, o: o, at: at, ended: func(agent string) {
+	f := &follower{o: o, at: at, ended: func(agent string) {
 		if agent == "" {
 			counter.Begin()
 			return

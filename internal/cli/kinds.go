@@ -15,7 +15,7 @@ import (
 
 // kindsCommand shows what is known of each kind. The settings are those of the file that the command reads, as a daemon with that
 // file has them.
-func (p *process) kindsCommand(o *options) *cobra.Command {
+func kindsCommand(o *options) *cobra.Command {
 	cmd := command("kinds", "List kinds: tasks, processes, limits, pauses and, with --json, settings", "  duly kinds\n  duly kinds -c duly.yaml --json",
 		func(cmd *cobra.Command, _ []string) error {
 			return o.onStore(cmd.Context(), func(s scheduler) error {
@@ -23,7 +23,7 @@ func (p *process) kindsCommand(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return o.print(p.stdout, list, func(w *table.Page) { printKindList(w, &list) })
+				return o.print(list, func(w *table.Page) { printKindList(w, &list) })
 			})
 		})
 	return o.withJSON(cmd)

@@ -14,7 +14,7 @@ import (
 )
 
 // repartitionCommand asks for a flag, as nothing runs while it moves the tasks.
-func (p *process) repartitionCommand(o *options) *cobra.Command {
+func repartitionCommand(o *options) *cobra.Command {
 	var yes bool
 	var r redisstore.Repartitioning
 	cmd := command("repartition", "Give a stopped store another number of partitions",
@@ -32,13 +32,13 @@ func (p *process) repartitionCommand(o *options) *cobra.Command {
 			case !yes && !r.DryRun:
 				return exit.Misuse("stop every process of the store, then pass --yes, or --dry-run to look first", "nothing runs while duly moves the tasks")
 			}
-			c.Redis.Remember, r.Progress = true, p.moveProgress()
+			c.Redis.Remember, r.Progress = true, moveProgress(o)
 			moved, err := redisstore.Repartition(cmd.Context(), c.Redis, r)
-			p.endProgress()
+			endProgress(o)
 			if err != nil {
 				return storeFailure(err)
 			}
-			return p.printMoved(o, &moved, r.DryRun)
+			return printMoved(o, &moved, r.DryRun)
 		})
 	flags := cmd.Flags()
 	flags.IntVar(&r.To, "to", 0, "how many partitions the store is to have: a power of two up to 1024; 1 is best on a single server")
@@ -49,15 +49,15 @@ func (p *process) repartitionCommand(o *options) *cobra.Command {
 
 // moveProgress shows on a terminal how far the copying is.
 // The steps after it take less time, and are not shown.
-func (p *process) moveProgress() func(done, total int64) {
-	if !table.Terminal(p.stderr) {
+func moveProgress(o *options) func(done, total int64) {
+	if !table.Terminal(o.stderr) {
 		return nil
 	}
-	return func(done, total int64) { _, _ = fmt.Fprintf(p.stderr, "\r%d of %d copied", done, total) }
+	return func(done, total int64) { _, _ = fmt.Fprintf(o.stderr, "\r%d of %d copied", done, total) }
 }
 
 // printMoved prints the result of a move. No move ends with a fault: that is an error.
-func (p *process) printMoved(o *options, moved *redisstore.Repartitioned, dry bool) error {
+func printMoved(o *options, moved *redisstore.Repartitioned, dry bool) error {
 	answer := struct {
 		*redisstore.Repartitioned
 		DryRun bool `json:"dry_run,omitempty"`
@@ -66,7 +66,7 @@ func (p *process) printMoved(o *options, moved *redisstore.Repartitioned, dry bo
 	if !dry && !moved.Undone {
 		answer.Faults = new(int)
 	}
-	return o.print(p.stdout, answer, func(w *table.Page) {
+	return o.print(answer, func(w *table.Page) {
 		what := fmt.Sprintf("%s, %s and %s of finished tasks",
 			table.Count(moved.Agents, "agent"), table.Count(moved.Tasks, "live task"), table.Count(moved.Records, "record"))
 		switch {
@@ -83,7 +83,7 @@ func (p *process) printMoved(o *options, moved *redisstore.Repartitioned, dry bo
 }
 
 // upgradeCommand asks for a flag, as older processes that still run would not see some of the tasks.
-func (p *process) upgradeCommand(o *options) *cobra.Command {
+func upgradeCommand(o *options) *cobra.Command {
 	var yes bool
 	cmd := command("upgrade", "Store tasks as this version does, which earlier versions cannot read",
 		"  duly upgrade --yes",
@@ -110,7 +110,7 @@ func (p *process) upgradeCommand(o *options) *cobra.Command {
 			if answer.From, answer.To, err = st.upgrade(cmd.Context()); err != nil {
 				return err
 			}
-			return o.print(p.stdout, answer, func(w *table.Page) {
+			return o.print(answer, func(w *table.Page) {
 				if answer.From == answer.To {
 					w.Line("the store has layout %d already", answer.To)
 					return

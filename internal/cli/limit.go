@@ -23,14 +23,14 @@ var limitKind = &boundKind[core.LimitTarget, store.LimitUse]{
 }
 
 // limitCommand is the parent of three commands.
-func (p *process) limitCommand(o *options) *cobra.Command {
+func limitCommand(o *options) *cobra.Command {
 	var on limitFlags
-	unset := limitKind.unsetCommand(p, o, "Lift a limit, named by the flags that set it",
+	unset := limitKind.unsetCommand(o, "Lift a limit, named by the flags that set it",
 		"  duly limit unset --kind digest\n  duly limit unset --key 'openai:*' --each key", on.target)
 	on.add(unset)
 	return limitKind.parent("limit", "Bound how many tasks run at once and start within a time, over all processes",
 		"  duly limit set --kind digest --concurrency 5\n  duly limit list\n  duly limit unset --kind digest",
-		p.limitSetCommand(o), limitKind.listCommand(p, o, "List limits: what they are about, what they allow, and how much is used"), unset)
+		limitSetCommand(o), limitKind.listCommand(o, "List limits: what they are about, what they allow, and how much is used"), unset)
 }
 
 // limitFlags name what a limit is about.
@@ -57,7 +57,7 @@ func limitArgs(t core.LimitTarget) string {
 }
 
 // limitSetCommand replaces one whole limit: a bound that is omitted is unbounded.
-func (p *process) limitSetCommand(o *options) *cobra.Command {
+func limitSetCommand(o *options) *cobra.Command {
 	var on limitFlags
 	var l core.Limit
 	var rate string
@@ -82,7 +82,7 @@ func (p *process) limitSetCommand(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return o.print(p.stdout, set, func(w *table.Page) { w.Line("limit on %s: %s", set.About, allows(&set)) })
+				return o.print(set, func(w *table.Page) { w.Line("limit on %s: %s", set.About, allows(&set)) })
 			})
 		})
 	on.add(cmd)

@@ -20,7 +20,7 @@ import (
 )
 
 // listCommand lists the tasks of an agent, or of all agents: their dead letters, what runs, what is overdue, and all that is live.
-func (p *process) listCommand(o *options) *cobra.Command {
+func listCommand(o *options) *cobra.Command {
 	var c chosen
 	cmd := command("list", "List the tasks of an agent, or those of all agents that have failed or are live",
 		"  duly list --agent ada\n  duly list --status failed --since 1d --kind digest\n  duly list --status in_progress --json\n  duly list --overdue\n  duly list --held",
@@ -31,7 +31,7 @@ func (p *process) listCommand(o *options) *cobra.Command {
 					return err
 				}
 				if l.Held && l.Cursor == "" && !cmd.Flags().Changed("limit") {
-					return listHeld(cmd.Context(), p, o, s, l)
+					return listHeld(cmd.Context(), o, s, l)
 				}
 				tasks, next, err := s.Tasks(cmd.Context(), l)
 				if err != nil {
@@ -41,7 +41,7 @@ func (p *process) listCommand(o *options) *cobra.Command {
 					tasks = []core.TaskInfo{}
 				}
 				answer := operation.Tasks{Tasks: tasks, Next: next}
-				return o.print(p.stdout, answer, func(w *table.Page) { printTasks(w, tasks, next, l.Agent == "") })
+				return o.print(answer, func(w *table.Page) { printTasks(w, tasks, next, l.Agent == "") })
 			})
 		})
 	c.flags(cmd)
@@ -175,7 +175,7 @@ func heldGroups(ctx context.Context, s scheduler, l core.List) (groups []*heldGr
 }
 
 // listHeld prints all tasks that are held, grouped by what holds them.
-func listHeld(ctx context.Context, p *process, o *options, s scheduler, l core.List) error {
+func listHeld(ctx context.Context, o *options, s scheduler, l core.List) error {
 	groups, held, err := heldGroups(ctx, s, l)
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func listHeld(ctx context.Context, p *process, o *options, s scheduler, l core.L
 		Held   int          `json:"held"`
 		Groups []*heldGroup `json:"groups"`
 	}{held, groups}
-	return o.print(p.stdout, answer, func(w *table.Page) { printHeldGroups(w, groups, held) })
+	return o.print(answer, func(w *table.Page) { printHeldGroups(w, groups, held) })
 }
 
 // printHeldGroups writes what holds tasks, how many, and some of them.

@@ -20,7 +20,7 @@ import (
 )
 
 // manCommand is for packages and for users who prefer man to --help: both are made of the same texts.
-func (p *process) manCommand(o *options) *cobra.Command {
+func manCommand(o *options) *cobra.Command {
 	cmd := command("man DIR", "Write the help of all commands as pages for man", "  duly man ~/.local/share/man/man1 && man duly-list",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
@@ -29,14 +29,14 @@ func (p *process) manCommand(o *options) *cobra.Command {
 			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // everybody may read pages
 				return exit.Misuse("name a folder that can be written", "%w", err)
 			}
-			written, err := p.manPages(cmd.Root(), args[0])
+			written, err := manPages(o, cmd.Root(), args[0])
 			if err != nil {
 				return err
 			}
 			answer := struct {
 				Pages int `json:"pages"`
 			}{written}
-			return o.print(p.stdout, answer, func(w *table.Page) { w.Line("wrote %s to %s", table.Count(written, "page"), args[0]) })
+			return o.print(answer, func(w *table.Page) { w.Line("wrote %s to %s", table.Count(written, "page"), args[0]) })
 		})
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -46,8 +46,8 @@ func (p *process) manCommand(o *options) *cobra.Command {
 }
 
 // manPages writes the page of a command, and those of the commands below it.
-func (p *process) manPages(cmd *cobra.Command, dir string) (written int, err error) {
-	page := manPage(cmd, versionOr(p.version))
+func manPages(o *options, cmd *cobra.Command, dir string) (written int, err error) {
+	page := manPage(cmd, versionOr(o.version))
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(page), 0o644); err != nil { //nolint:gosec // everybody may read pages
 		return written, err
@@ -57,7 +57,7 @@ func (p *process) manPages(cmd *cobra.Command, dir string) (written int, err err
 		if !sub.IsAvailableCommand() {
 			continue
 		}
-		more, err := p.manPages(sub, dir)
+		more, err := manPages(o, sub, dir)
 		if written += more; err != nil {
 			return written, err
 		}
@@ -130,7 +130,7 @@ func roff(text string) string {
 }
 
 // commandsCommand describes the commands for programs: the help of all of them, in one answer that no terminal has wrapped.
-func commandsCommand(p *process, o *options) *cobra.Command {
+func commandsCommand(o *options) *cobra.Command {
 	cmd := command("commands [COMMAND...]", "List the commands; with --json with each argument, flag, type, default and exit code, for programs and agents",
 		"  duly commands --json\n  duly commands submit --json\n  duly commands limit set",
 		func(cmd *cobra.Command, args []string) error {
@@ -140,11 +140,11 @@ func commandsCommand(p *process, o *options) *cobra.Command {
 					names = []string{strings.Join(args, " ")}
 				}
 			}
-			some, unknown := catalogue.Of(cmd.Root(), versionOr(p.version), names)
+			some, unknown := catalogue.Of(cmd.Root(), versionOr(o.version), names)
 			if len(unknown) > 0 {
 				return noCommand(cmd.Root(), unknown[0])
 			}
-			return o.print(p.stdout, some, func(w *table.Page) { printCommands(w, &some, len(args) > 0) })
+			return o.print(some, func(w *table.Page) { printCommands(w, &some, len(args) > 0) })
 		})
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -195,10 +195,10 @@ func printCommands(w *table.Page, all *catalogue.Catalogue, flags bool) {
 }
 
 // schemaCommand needs neither a store nor a file: editors take what it prints.
-func (p *process) schemaCommand() *cobra.Command {
+func schemaCommand(o *options) *cobra.Command {
 	cmd := command("schema", "Print the JSON Schema of duly.yaml, for editors", "  duly schema > duly.schema.json",
 		func(*cobra.Command, []string) error {
-			_, err := io.WriteString(p.stdout, dulyfile.Schema())
+			_, err := io.WriteString(o.stdout, dulyfile.Schema())
 			return err
 		})
 	cmd.Long = `Print a JSON Schema (draft 2020-12) of duly.yaml. An editor with a YAML language server completes and checks

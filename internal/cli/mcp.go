@@ -51,7 +51,7 @@ func (a *api) forModels(s *core.Scheduler, logger *slog.Logger) *mcp.Server {
 }
 
 // mcpCommand serves one model on standard input and output, for one agent. What it schedules is run by the daemons of the store.
-func mcpCommand(p *process, o *options) *cobra.Command {
+func mcpCommand(o *options) *cobra.Command {
 	var agent string
 	scopes := []string{string(httpadapter.ScopeRead), string(httpadapter.ScopeWrite)}
 	cmd := command("mcp", "Let a model schedule tasks and look at them, by MCP on standard input and output",
@@ -73,10 +73,10 @@ func mcpCommand(p *process, o *options) *cobra.Command {
 					if err != nil {
 						return err
 					}
-					return remote.Models(ctx, c, agent, scopes, p.stdin, p.stdout)
+					return remote.Models(ctx, c, agent, scopes, o.stdin, o.stdout)
 				})
 			}
-			return serveModel(cmd.Context(), p, o, agent, scopes)
+			return serveModel(cmd.Context(), o, agent, scopes)
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&agent, "agent", "", "the agent that the model works for (default that of the file, or of the token)")
@@ -95,7 +95,7 @@ func scopesOf(scopes []string) error {
 }
 
 // serveModel serves the model from the store. It has no more rights than its scopes, for its agent.
-func serveModel(ctx context.Context, p *process, o *options, agent string, scopes []string) error {
+func serveModel(ctx context.Context, o *options, agent string, scopes []string) error {
 	c, err := loadFile(ctx, o)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func serveModel(ctx context.Context, p *process, o *options, agent string, scope
 	for _, scope := range scopes {
 		grant.Scopes = append(grant.Scopes, httpadapter.Scope(scope))
 	}
-	models, err := modelsOf(c, p.version)
+	models, err := modelsOf(c, o.version)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func serveModel(ctx context.Context, p *process, o *options, agent string, scope
 	}
 	models.Logger, models.Stopping = slog.New(linelog.New(os.Stderr)), ctx.Done()
 	ctx = core.WithPrincipal(ctx, core.Principal{Name: grant.Name, Rights: grant})
-	lines := &lineClient{in: bufio.NewReader(p.stdin), out: p.stdout, over: ctx.Done(), answered: make(chan struct{}, 1)}
+	lines := &lineClient{in: bufio.NewReader(o.stdin), out: o.stdout, over: ctx.Done(), answered: make(chan struct{}, 1)}
 	return mcp.New(s, models).Run(ctx, agent, &sdk.IOTransport{Reader: lines, Writer: lines})
 }
 

@@ -20,7 +20,7 @@ import (
 
 // nextCommand needs no store and no file: it shows what the parser of schedules makes of an
 // expression, by the same code that plans tasks.
-func (p *process) nextCommand(o *options) *cobra.Command {
+func nextCommand(o *options) *cobra.Command {
 	var from, gap, match, every, at string
 	var s inspect.Preview
 	cmd := o.withJSON(command("next [CRON | PHRASE]", "Show when a schedule is due next",
@@ -46,7 +46,7 @@ func (p *process) nextCommand(o *options) *cobra.Command {
 			if err := readSchedule(&s, strings.Join(args, "")); err != nil {
 				return err
 			}
-			return p.next(o, &s)
+			return next(o, &s)
 		}))
 	cmd.Args = cobra.MaximumNArgs(1)
 	flags := cmd.Flags()
@@ -110,7 +110,7 @@ func timeOf(flag, text string) (time.Time, error) {
 }
 
 // next prints the times of a schedule, and beside them which of them follow a change of the clocks.
-func (p *process) next(o *options, s *inspect.Preview) error {
+func next(o *options, s *inspect.Preview) error {
 	f, err := s.Forecast()
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (p *process) next(o *options, s *inspect.Preview) error {
 		}
 		return &exit.Failure{Why: fmt.Errorf("%s does not fire after %s: never", what, s.After.Format(time.RFC3339)), Code: exit.Usage}
 	}
-	return o.print(p.stdout, f, func(w *table.Page) {
+	return o.print(f, func(w *table.Page) {
 		changes := f.Changes
 		for _, t := range f.Times {
 			line := t.Format(time.RFC3339)

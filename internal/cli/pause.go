@@ -19,7 +19,7 @@ import (
 
 // pauseCommand stops new runs and lets those under way end. The pause is stored, so it
 // holds for all processes and survives them.
-func (p *process) pauseCommand(o *options) *cobra.Command {
+func pauseCommand(o *options) *cobra.Command {
 	var on targetFlags
 	var pause core.Pause
 	var until string
@@ -43,7 +43,7 @@ func (p *process) pauseCommand(o *options) *cobra.Command {
 				if err := s.Pause(cmd.Context(), t, pause); err != nil {
 					return notLive(cmd.Context(), s, err, t)
 				}
-				return p.printHeld(cmd.Context(), o, s, t, true)
+				return printPaused(cmd.Context(), o, s, t, true)
 			})
 		})
 	on.add(cmd)
@@ -59,7 +59,7 @@ func (p *process) pauseCommand(o *options) *cobra.Command {
 
 // resumeCommand ends a pause of exactly this target; a wider one that also
 // holds the task is named in the answer.
-func (p *process) resumeCommand(o *options) *cobra.Command {
+func resumeCommand(o *options) *cobra.Command {
 	var on targetFlags
 	var ahead bool
 	cmd := command("resume [AGENT [ID]]", "Resume what is paused; tasks that became due meanwhile are due now",
@@ -81,7 +81,7 @@ func (p *process) resumeCommand(o *options) *cobra.Command {
 				if err != nil {
 					return notKnown(cmd.Context(), s, err)
 				}
-				return p.printHeld(cmd.Context(), o, s, t, false)
+				return printPaused(cmd.Context(), o, s, t, false)
 			})
 		})
 	on.add(cmd)
@@ -117,21 +117,21 @@ func notLive(ctx context.Context, s scheduler, err error, t core.Target) error {
 
 // printHeld writes the current state of a target: a task in full, a wider target by its name.
 // A task is read back: other pauses may still hold it, which a plain "resumed" would hide.
-func (p *process) printHeld(ctx context.Context, o *options, s scheduler, t core.Target, paused bool) error {
+func printPaused(ctx context.Context, o *options, s scheduler, t core.Target, paused bool) error {
 	what := "resumed"
 	if paused {
 		what = "paused"
 	}
 	if t.ID == "" {
 		answer := operation.Paused{Target: t, Paused: paused}
-		return o.print(p.stdout, answer, func(w *table.Page) { w.Line("%s: %s", what, targetName(t)) })
+		return o.print(answer, func(w *table.Page) { w.Line("%s: %s", what, targetName(t)) })
 	}
 	task, err := s.Task(ctx, t.Agent, t.ID)
 	if err != nil {
 		return missing(err, t.Agent, t.ID)
 	}
 	// Pausing never interrupts, which surprises some: the line says so.
-	return o.print(p.stdout, task, func(w *table.Page) {
+	return o.print(task, func(w *table.Page) {
 		w.Line("%s: %s", what, targetName(t))
 		if paused && task.Status == core.StatusInProgress {
 			w.Line("the run in progress continues")
@@ -146,7 +146,7 @@ func (p *process) printHeld(ctx context.Context, o *options, s scheduler, t core
 
 // pausesCommand lists all pauses, so that an operator who did not make a
 // forgotten one can find it.
-func (p *process) pausesCommand(o *options) *cobra.Command {
+func pausesCommand(o *options) *cobra.Command {
 	var limit int
 	var cursor string
 	cmd := command("pauses", "List pauses: of tasks, agents, kinds, keys or everything; by whom and why", "  duly pauses",
@@ -157,7 +157,7 @@ func (p *process) pausesCommand(o *options) *cobra.Command {
 					return err
 				}
 				answer := operation.Pauses{Pauses: pauses, Next: next}
-				return o.print(p.stdout, answer, func(w *table.Page) { printPauses(w, pauses, next) })
+				return o.print(answer, func(w *table.Page) { printPauses(w, pauses, next) })
 			})
 		})
 	pageFlags(cmd, &limit, &cursor)

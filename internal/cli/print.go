@@ -5,7 +5,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -15,8 +14,9 @@ import (
 
 // print writes an answer: as JSON if that is wanted, otherwise for people.
 // An answer is made in memory and written at once: a failure halfway leaves no partial answer.
-func (o *options) print(w io.Writer, answer any, people func(w *table.Page)) error {
-	b := o.page(w)
+func (o *options) print(answer any, people func(w *table.Page)) error {
+	w := o.stdout
+	b := o.page()
 	if o.json {
 		if err := json.NewEncoder(&b.Buffer).Encode(answer); err != nil {
 			return fmt.Errorf("encode answer: %w", err)
@@ -39,8 +39,8 @@ func (o *options) print(w io.Writer, answer any, people func(w *table.Page)) err
 }
 
 // page is an empty answer for the output's reader: only a terminal gets colours and cut columns; a pipe gets plain text.
-func (o *options) page(w io.Writer) table.Page {
-	b := table.Page{}
+func (o *options) page() table.Page {
+	b, w := table.Page{}, o.stdout
 	if table.Colourful(w) {
 		b.Colours = colours
 	}

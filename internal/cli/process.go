@@ -108,7 +108,7 @@ func asFlag(cmd *cobra.Command, err error) error {
 // run executes a command line and returns its exit code.
 // It is what main and tests call; it never exits the process itself.
 func (p *process) run(ctx context.Context, args []string) int {
-	root := p.root() //nolint:contextcheck // commands get theirs from ExecuteContextC
+	root := root(p) //nolint:contextcheck // commands get theirs from ExecuteContextC
 	root.SetArgs(joinWatch(args))
 	root.SetIn(p.stdin)
 	root.SetOut(p.stdout)

@@ -16,7 +16,7 @@ import (
 
 // processesCommand shows what processes have said of themselves within the last minute: nothing depends
 // on it, and one that died is gone from it a minute later.
-func (p *process) processesCommand(o *options) *cobra.Command {
+func processesCommand(o *options) *cobra.Command {
 	cmd := command("processes", "List the processes that run tasks: slots, kinds and hanging handlers", "  duly processes",
 		func(cmd *cobra.Command, _ []string) error {
 			return o.onStore(cmd.Context(), func(s scheduler) error {
@@ -28,7 +28,7 @@ func (p *process) processesCommand(o *options) *cobra.Command {
 					processes = []model.Process{}
 				}
 				answer := operation.Processes{Processes: processes}
-				return o.print(p.stdout, answer, func(w *table.Page) { printProcesses(w, processes) })
+				return o.print(answer, func(w *table.Page) { printProcesses(w, processes) })
 			})
 		})
 	return o.withJSON(cmd)

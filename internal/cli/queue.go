@@ -16,7 +16,7 @@ import (
 
 // queueCommand shows depth, durations and lag of each kind: the first
 // place to look when tasks are late.
-func (p *process) queueCommand(o *options) *cobra.Command {
+func queueCommand(o *options) *cobra.Command {
 	cmd := command("queue [KIND]", "Show counters for each kind of task; with a kind, also its last failures",
 		"  duly queue\n  duly queue digest --json",
 		func(cmd *cobra.Command, args []string) error {
@@ -27,7 +27,7 @@ func (p *process) queueCommand(o *options) *cobra.Command {
 				}
 				// A single kind needs no call of its own: the statistics of all kinds come together.
 				if len(args) == 1 {
-					return p.printKind(o, stats.Kinds, args[0])
+					return printKind(o, stats.Kinds, args[0])
 				}
 				if stats.Kinds == nil {
 					stats.Kinds = []inspect.KindStats{}
@@ -35,7 +35,7 @@ func (p *process) queueCommand(o *options) *cobra.Command {
 				answer := struct {
 					Kinds []inspect.KindStats `json:"kinds"`
 				}{stats.Kinds}
-				return o.print(p.stdout, answer, func(w *table.Page) { printKinds(w, stats.Kinds) })
+				return o.print(answer, func(w *table.Page) { printKinds(w, stats.Kinds) })
 			})
 		})
 	cmd.Args = cobra.MaximumNArgs(1)
@@ -43,7 +43,7 @@ func (p *process) queueCommand(o *options) *cobra.Command {
 }
 
 // printKind shows one kind with its last failures, which the list of all kinds leaves out.
-func (p *process) printKind(o *options, kinds []inspect.KindStats, kind string) error {
+func printKind(o *options, kinds []inspect.KindStats, kind string) error {
 	i := slices.IndexFunc(kinds, func(k inspect.KindStats) bool { return k.Kind == kind })
 	if i < 0 {
 		var names []string
@@ -54,7 +54,7 @@ func (p *process) printKind(o *options, kinds []inspect.KindStats, kind string) 
 		f.Code = exit.NotFound
 		return f
 	}
-	return o.print(p.stdout, kinds[i], func(w *table.Page) {
+	return o.print(kinds[i], func(w *table.Page) {
 		printKinds(w, kinds[i:i+1])
 		if len(kinds[i].Failed) == 0 {
 			return

@@ -17,9 +17,11 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
-// options are the flags that several commands have.
+// options are the flags that several commands have, and the process that reads them: all that a command needs.
 // There is one for each command line. Commands add flags to it; root has those that all of them share.
 type options struct {
+	*process // that it runs in
+
 	file    string
 	redis   redisstore.Config
 	store   string // a folder, or memory
@@ -35,8 +37,8 @@ type options struct {
 }
 
 // root makes a tree for each command line, so that tests can run several in one process.
-func (p *process) root() *cobra.Command {
-	o := &options{}
+func root(p *process) *cobra.Command {
+	o := &options{process: p}
 	root := &cobra.Command{
 		Use:   "duly",
 		Short: "Run due tasks for AI agents",
@@ -60,7 +62,7 @@ an error is an object on standard error: code, field, detail, hint, exit_code.`,
 		SilenceErrors:     true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return o.checkHere(cmd) },
 	}
-	root.Version = versionOr(p.version)
+	root.Version = versionOr(o.version)
 	root.SetVersionTemplate(versionLine(root.Version) + "\n")
 	flags := root.PersistentFlags()
 	flags.StringVarP(&o.file, "config", "c", "", "the file with handlers, tasks and settings")
@@ -78,8 +80,8 @@ an error is an object on standard error: code, field, detail, hint, exit_code.`,
 	flags.StringVar(&o.context, "context", "", "the context to use; see duly context")
 	flags.BoolVar(&o.wide, "wide", false, "cut nothing on a terminal, and show times in full")
 	flags.StringVar(&o.defaultAgent, "default-agent", "", "owner of the tasks of the file that name none")
-	p.addGroups(root, o)
-	setHelp(root, p.stdout)
+	addGroups(root, o)
+	setHelp(root, o.stdout)
 	o.complete(root)
 	_ = root.RegisterFlagCompletionFunc("context", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return o.find(cmd, args, typed, contextNames)
@@ -102,23 +104,23 @@ func setHelp(root *cobra.Command, out io.Writer) {
 
 // addGroups adds the commands, in groups for the help.
 // Help lists them in this order: the most used come first.
-func (p *process) addGroups(root *cobra.Command, o *options) {
+func addGroups(root *cobra.Command, o *options) {
 	for _, g := range []struct {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Run what is due:", []*cobra.Command{p.daemonCommand(o), p.serveCommand(o), p.runDueCommand(o), p.workCommand(o)}},
-		{"Submit:", []*cobra.Command{p.submitCommand(o), p.applyCommand(o), p.activityCommand(o), p.signalCommand(o), p.approvalCommand(o), approvalsCommand(p, o), p.presetsCommand(o), p.nextCommand(o), importCommand(p, o), mcpCommand(p, o)}},
+		{"Run what is due:", []*cobra.Command{daemonCommand(o), serveCommand(o), runDueCommand(o), workCommand(o)}},
+		{"Submit:", []*cobra.Command{submitCommand(o), applyCommand(o), activityCommand(o), signalCommand(o), approvalCommand(o), approvalsCommand(o), presetsCommand(o), nextCommand(o), importCommand(o), mcpCommand(o)}},
 		{"Look:", []*cobra.Command{
-			p.listCommand(o), p.statusCommand(o), waitCommand(p, o), p.explainCommand(o), p.runsCommand(o), logsCommand(p, o), p.jobsCommand(o), p.agentsCommand(o), topCommand(p, o), p.pausesCommand(o), p.processesCommand(o),
-			p.kindsCommand(o), p.queueCommand(o), p.statsCommand(o), p.eventsCommand(o), p.healthCommand(o), p.doctorCommand(o), p.auditCommand(o), p.upgradeCommand(o),
-			p.repartitionCommand(o),
+			listCommand(o), statusCommand(o), waitCommand(o), explainCommand(o), runsCommand(o), logsCommand(o), jobsCommand(o), agentsCommand(o), topCommand(o), pausesCommand(o), processesCommand(o),
+			kindsCommand(o), queueCommand(o), statsCommand(o), eventsCommand(o), healthCommand(o), doctorCommand(o), auditCommand(o), upgradeCommand(o),
+			repartitionCommand(o),
 		}},
 		{"Control:", []*cobra.Command{
-			p.pauseCommand(o), p.resumeCommand(o), p.runCommand(o), p.cancelCommand(o), p.deleteCommand(o), p.replayCommand(o), p.editCommand(o), p.bulkCommand(o),
-			p.limitCommand(o), p.budgetCommand(o), p.agentCommand(o),
+			pauseCommand(o), resumeCommand(o), runCommand(o), cancelCommand(o), deleteCommand(o), replayCommand(o), editCommand(o), bulkCommand(o),
+			limitCommand(o), budgetCommand(o), agentCommand(o),
 		}},
-		{"Set up:", []*cobra.Command{p.contextCommand(o), storeCommand(p, o)}},
+		{"Set up:", []*cobra.Command{contextCommand(o), storeCommand(o)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, cmd := range g.commands {
@@ -126,7 +128,7 @@ func (p *process) addGroups(root *cobra.Command, o *options) {
 			root.AddCommand(cmd)
 		}
 	}
-	root.AddCommand(p.versionCommand(o), p.schemaCommand(), p.manCommand(o), commandsCommand(p, o))
+	root.AddCommand(versionCommand(o), schemaCommand(o), manCommand(o), commandsCommand(o))
 }
 
 // command makes a command whose errors are explained.
@@ -209,7 +211,7 @@ func (o *options) withJSON(cmd *cobra.Command) *cobra.Command {
 }
 
 // Commands is the tree of commands of duly, for what describes it. It is not to be run.
-func Commands() *cobra.Command { return (&process{}).root() }
+func Commands() *cobra.Command { return root(&process{}) }
 
 // duration is a flag that is written as the file and the API have it: also with days, and as ISO 8601 does.
 type duration time.Duration

@@ -25,7 +25,7 @@ const runDueGrace = 10 * time.Second
 
 // runDueCommand makes one pull and exits. Its exit code is 4 if runs failed, so
 // that a scheduler above it can alert.
-func (p *process) runDueCommand(o *options) *cobra.Command {
+func runDueCommand(o *options) *cobra.Command {
 	var agents []string
 	var all bool
 	scope := core.Scope{Grace: runDueGrace}
@@ -41,14 +41,14 @@ func (p *process) runDueCommand(o *options) *cobra.Command {
 			}
 			scope.Agents = agents
 			o.here = o.file != "" // which has handlers for this process: a server has its own
-			report, err := p.pull(cmd.Context(), o, scope)
+			report, err := pull(cmd.Context(), o, scope)
 			_, partly := errors.AsType[*core.AwayError](err)
 			// A pull with failed runs or missing partitions has still done something: its
 			// report is printed before the error.
 			if err != nil && !partly && core.CodeOf(err) != core.CodeRunsFailed {
 				return err
 			}
-			return errors.Join(o.print(p.stdout, report, func(w *table.Page) { printReport(w, report) }), err)
+			return errors.Join(o.print(report, func(w *table.Page) { printReport(w, report) }), err)
 		})
 	flags := cmd.Flags()
 	flags.StringSliceVar(&agents, "agents", nil, "the agents whose tasks to run, separated by commas")
@@ -59,7 +59,7 @@ func (p *process) runDueCommand(o *options) *cobra.Command {
 }
 
 // pull is a pull of a server, if one is named, or of this process.
-func (p *process) pull(ctx context.Context, o *options, scope core.Scope) (report core.Report, err error) {
+func pull(ctx context.Context, o *options, scope core.Scope) (report core.Report, err error) {
 	at, err := o.place(ctx)
 	if err != nil {
 		return report, err
@@ -81,12 +81,12 @@ func (p *process) pull(ctx context.Context, o *options, scope core.Scope) (repor
 			return report, err
 		}
 	}
-	return p.runDue(ctx, c, scope)
+	return runDue(ctx, o, c, scope)
 }
 
 // runDue is one pull with the handlers of the file, whose tasks are submitted first.
-func (p *process) runDue(ctx context.Context, c *dulyfile.File, scope core.Scope) (core.Report, error) {
-	logger, err := newLogger(p.stderr, "text")
+func runDue(ctx context.Context, o *options, c *dulyfile.File, scope core.Scope) (core.Report, error) {
+	logger, err := newLogger(o.stderr, "text")
 	if err != nil {
 		return core.Report{}, err
 	}
@@ -104,7 +104,7 @@ func (p *process) runDue(ctx context.Context, c *dulyfile.File, scope core.Scope
 		return core.Report{}, err
 	}
 	defer store.end(ctx)
-	defer p.children.Wait()
+	defer o.children.Wait()
 	settings := logged(ctx, c, logger)
 	if settings.Alarm, err = alarmOf(c); err != nil {
 		return core.Report{}, err
@@ -114,7 +114,7 @@ func (p *process) runDue(ctx context.Context, c *dulyfile.File, scope core.Scope
 		return core.Report{}, err
 	}
 	store.flush = s.FlushEvents
-	if err := c.Register(s, logger, &p.children, secretVariables(c)...); err != nil {
+	if err := c.Register(s, logger, &o.children, secretVariables(c)...); err != nil {
 		return core.Report{}, err
 	}
 	if _, err := c.Define(ctx, s, logger); err != nil {
@@ -125,7 +125,7 @@ func (p *process) runDue(ctx context.Context, c *dulyfile.File, scope core.Scope
 	// Nothing failed, and yet nothing can ever run: worth saying, as the
 	// report alone looks like an empty queue.
 	if len(c.Handlers) == 0 && err == nil {
-		p.say("no handlers: nothing can run here, and due tasks are parked; pass a file with handlers with -c")
+		o.say("no handlers: nothing can run here, and due tasks are parked; pass a file with handlers with -c")
 	}
 	return report, err
 }

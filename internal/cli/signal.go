@@ -13,7 +13,7 @@ import (
 )
 
 // signalCommand tells tasks that wait to continue.
-func (p *process) signalCommand(o *options) *cobra.Command {
+func signalCommand(o *options) *cobra.Command {
 	var payload string
 	cmd := command("signal AGENT KEY", "Tell the tasks of an agent that wait for a signal to continue",
 		"  duly signal ada approval\n  duly signal ada approval --payload '{\"by\": \"ann\"}'",
@@ -24,7 +24,7 @@ func (p *process) signalCommand(o *options) *cobra.Command {
 			var data json.RawMessage
 			if payload != "" {
 				var err error
-				if data, err = rawJSON("payload", payload, p.stdin); err != nil {
+				if data, err = rawJSON("payload", payload, o.stdin); err != nil {
 					return err
 				}
 			}
@@ -33,7 +33,7 @@ func (p *process) signalCommand(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return o.print(p.stdout, out, func(w *table.Page) { printSignalled(w, args[0], args[1], out) })
+				return o.print(out, func(w *table.Page) { printSignalled(w, args[0], args[1], out) })
 			})
 		})
 	cmd.Args = cobra.ArbitraryArgs

@@ -17,7 +17,7 @@ import (
 
 // statsCommand shows the counters of all partitions together. Some grow for as long as
 // the prefix exists, the others are of now.
-func (p *process) statsCommand(o *options) *cobra.Command {
+func statsCommand(o *options) *cobra.Command {
 	var window time.Duration
 	c := o.withWatch(o.withJSON(command("stats", "Show the counters of the whole store, those of now and those of all time, or what ran lately", "  duly stats --window 1h",
 		func(cmd *cobra.Command, _ []string) error {
@@ -27,13 +27,13 @@ func (p *process) statsCommand(o *options) *cobra.Command {
 					if err != nil {
 						return err
 					}
-					return o.print(p.stdout, recent, func(w *table.Page) { printWindow(w, &recent) })
+					return o.print(recent, func(w *table.Page) { printWindow(w, &recent) })
 				}
 				stats, err := s.Stats(cmd.Context())
 				if err != nil {
 					return err
 				}
-				return o.print(p.stdout, stats, func(w *table.Page) { printStats(w, &stats) })
+				return o.print(stats, func(w *table.Page) { printStats(w, &stats) })
 			})
 		})))
 	durationVar(c.Flags(), &window, "window", 0, "show what ran within the last time, by kind: from 5m to 24h")
@@ -95,14 +95,14 @@ func printStats(w *table.Page, st *inspect.Stats) {
 	})
 }
 
-func (p *process) versionCommand(o *options) *cobra.Command {
+func versionCommand(o *options) *cobra.Command {
 	return o.withJSON(command("version", "Show the version", "", func(*cobra.Command, []string) error {
 		v := struct {
 			Version  string `json:"version"`
 			Go       string `json:"go"`
 			Platform string `json:"platform"`
-		}{versionOr(p.version), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-		return o.print(p.stdout, v, func(w *table.Page) { w.Line("%s", versionLine(v.Version)) })
+		}{versionOr(o.version), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+		return o.print(v, func(w *table.Page) { w.Line("%s", versionLine(v.Version)) })
 	}))
 }
 

@@ -45,7 +45,7 @@ func taskNamed(agent string, args []string) (string, string, error) {
 }
 
 // statusCommand shows the current task; explain gives reasons.
-func (p *process) statusCommand(o *options) *cobra.Command {
+func statusCommand(o *options) *cobra.Command {
 	var agent string
 	cmd := command("status [AGENT] ID", "Show one task", "  duly status ada nightly\n  duly status --agent ada nightly --json",
 		func(cmd *cobra.Command, args []string) error {
@@ -54,14 +54,14 @@ func (p *process) statusCommand(o *options) *cobra.Command {
 				if err != nil {
 					return missing(err, agent, id)
 				}
-				return o.print(p.stdout, task, func(w *table.Page) { printTask(w, &task) })
+				return o.print(task, func(w *table.Page) { printTask(w, &task) })
 			})
 		})
 	return o.withJSON(named(cmd, &agent))
 }
 
 // runsCommand shows the runs that the store keeps of a task: by default the last twenty.
-func (p *process) runsCommand(o *options) *cobra.Command {
+func runsCommand(o *options) *cobra.Command {
 	var agent string
 	cmd := command("runs [AGENT] ID", "Show the last runs of a task, oldest first", "  duly runs ada nightly\n  duly runs ada nightly --json",
 		func(cmd *cobra.Command, args []string) error {
@@ -74,14 +74,14 @@ func (p *process) runsCommand(o *options) *cobra.Command {
 					task.Runs = []model.TaskRun{}
 				}
 				answer := operation.Runs{Runs: task.Runs}
-				return o.print(p.stdout, answer, func(w *table.Page) { printRuns(w, task.Runs) })
+				return o.print(answer, func(w *table.Page) { printRuns(w, task.Runs) })
 			})
 		})
 	return o.withJSON(named(cmd, &agent))
 }
 
 // logsCommand shows what runs have printed. Its output is that of the program: everything else goes to standard error.
-func logsCommand(p *process, o *options) *cobra.Command {
+func logsCommand(o *options) *cobra.Command {
 	var agent string
 	var follow, before bool
 	cmd := command("logs [AGENT] ID", "Show what the last run of a task has printed, as it comes with --follow", "  duly logs ada nightly\n  duly logs ada nightly --follow\n  duly logs ada nightly --previous     # of the run before",
@@ -91,9 +91,9 @@ func logsCommand(p *process, o *options) *cobra.Command {
 			}
 			return withTask(cmd.Context(), o, agent, args, func(s scheduler, agent, id string) error {
 				if follow {
-					return missing(followOutput(cmd.Context(), p, o, s, agent, id), agent, id)
+					return missing(followOutput(cmd.Context(), o, s, agent, id), agent, id)
 				}
-				return missing(showOutput(cmd.Context(), p, o, s, agent, id, before), agent, id)
+				return missing(showOutput(cmd.Context(), o, s, agent, id, before), agent, id)
 			})
 		})
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print what comes, until the run has ended; with --json a line for each piece")
@@ -102,17 +102,17 @@ func logsCommand(p *process, o *options) *cobra.Command {
 }
 
 // followOutput prints what comes, until the run has ended.
-func followOutput(ctx context.Context, p *process, o *options, s scheduler, agent, id string) error {
+func followOutput(ctx context.Context, o *options, s scheduler, agent, id string) error {
 	f := logs.Follower{
 		Source: s, Agent: agent, ID: id, Retry: mayPass,
-		Print: func(out *inspect.Output) error { return printOutput(p, o, out) },
-		Begun: func(out *inspect.Output) { p.say(fmt.Sprintf("attempt %d, %s:", out.Attempt, clock(out.Started))) },
+		Print: func(out *inspect.Output) error { return printOutput(o, out) },
+		Begun: func(out *inspect.Output) { o.say(fmt.Sprintf("attempt %d, %s:", out.Attempt, clock(out.Started))) },
 	}
 	return f.Follow(ctx)
 }
 
 // showOutput prints what is there: of the last run that has printed, or of the one before.
-func showOutput(ctx context.Context, p *process, o *options, s scheduler, agent, id string, before bool) error {
+func showOutput(ctx context.Context, o *options, s scheduler, agent, id string, before bool) error {
 	out, err := s.Output(ctx, agent, id, inspect.OutputFrom{})
 	switch {
 	case err != nil:
@@ -124,20 +124,20 @@ func showOutput(ctx context.Context, p *process, o *options, s scheduler, agent,
 	case before:
 		out.Printed, out.Before = *out.Before, nil
 	case out.Run == 0 && !o.json:
-		p.say("no run of it has printed anything yet")
+		o.say("no run of it has printed anything yet")
 	}
-	return printOutput(p, o, &out)
+	return printOutput(o, &out)
 }
 
 // mayPass reports whether an error of the store may be over in a moment.
 func mayPass(err error) bool { return core.CodeOf(err) == core.CodeUnavailable }
 
 // printOutput writes an output.
-func printOutput(p *process, o *options, out *inspect.Output) error {
+func printOutput(o *options, out *inspect.Output) error {
 	if o.json {
-		return o.print(p.stdout, out, nil)
+		return o.print(out, nil)
 	}
-	return logs.Write(p.stdout, out.Text)
+	return logs.Write(o.stdout, out.Text)
 }
 
 // tasksNamed finds out which tasks of an agent are meant.

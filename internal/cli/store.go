@@ -62,12 +62,12 @@ func (s *storage) end(ctx context.Context) {
 
 // sayLimits says what a user of a store without a Redis has to know, once and plainly: a user who expects tasks to survive would lose them without having been warned, and
 // one who looks for them has to know where.
-func sayLimits(p *process, s *storage) {
+func sayLimits(o *options, s *storage) {
 	switch {
 	case s.folder != "":
-		p.say("tasks are kept in " + table.ShellWord(s.folder) + ", for this process alone; duly store copy moves them to a Redis, which any number of processes share")
+		o.say("tasks are kept in " + table.ShellWord(s.folder) + ", for this process alone; duly store copy moves them to a Redis, which any number of processes share")
 	case s.redis == nil:
-		p.say("tasks are kept in memory and are lost when this process ends; leave out --store to keep them")
+		o.say("tasks are kept in memory and are lost when this process ends; leave out --store to keep them")
 	}
 }
 

@@ -41,7 +41,7 @@ type submitOptions struct {
 
 // submitCommand builds the JSON of a task from its flags and has core read it:
 // one reader for HTTP, files and flags.
-func (p *process) submitCommand(o *options) *cobra.Command {
+func submitCommand(o *options) *cobra.Command {
 	s := &submitOptions{}
 	cmd := command("submit", "Submit a task, or the tasks of a JSON file",
 		`  duly submit --agent ada --kind note --payload '{"text":"hi"}' --delay 10m
@@ -51,7 +51,7 @@ func (p *process) submitCommand(o *options) *cobra.Command {
   duly submit --agent ada --preset memory.rollup_day --unique-key rollup
   duly submit -f tasks.json     # one task, or {"tasks": [...]}; - for standard input`,
 		func(cmd *cobra.Command, _ []string) error {
-			tasks, err := s.tasks(cmd, p.stdin)
+			tasks, err := s.tasks(cmd, o.stdin)
 			if err != nil {
 				return err
 			}
@@ -69,11 +69,11 @@ func (p *process) submitCommand(o *options) *cobra.Command {
 				if cmd.Flags().Changed("when") {
 					said = readBack(ctx, on, &placed[0], &tasks[0])
 				}
-				sayNotBooked(p, placed)
+				sayNotBooked(o, placed)
 				if s.wait > 0 {
-					return waitFor(cmd.Context(), p, o, on, placed, s.wait)
+					return waitFor(cmd.Context(), o, on, placed, s.wait)
 				}
-				return o.print(p.stdout, answer, func(w *table.Page) { printSubmitted(w, placed, said) })
+				return o.print(answer, func(w *table.Page) { printSubmitted(w, placed, said) })
 			})
 		})
 	s.flags(cmd)
@@ -81,9 +81,9 @@ func (p *process) submitCommand(o *options) *cobra.Command {
 }
 
 // sayNotBooked warns of tasks for which no host is going to be called.
-func sayNotBooked(p *process, placed []core.Submitted) {
+func sayNotBooked(o *options, placed []core.Submitted) {
 	if slices.ContainsFunc(placed, func(s core.Submitted) bool { return s.NotBooked }) {
-		p.say("warning: hosts are called by alarms here, and none could be booked: what was submitted waits for the next call; pass -c FILE with alarm:, or see duly doctor")
+		o.say("warning: hosts are called by alarms here, and none could be booked: what was submitted waits for the next call; pass -c FILE with alarm:, or see duly doctor")
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // agentExportCommand writes lines as they are read, so that an agent of any size takes little memory.
-func (p *process) agentExportCommand(o *options) *cobra.Command {
+func agentExportCommand(o *options) *cobra.Command {
 	cmd := command("export AGENT", "Write the profile, the pause and the live tasks of an agent as lines of JSON",
 		"  duly agent export ada > ada.jsonl",
 		func(cmd *cobra.Command, args []string) error {
@@ -26,7 +26,7 @@ func (p *process) agentExportCommand(o *options) *cobra.Command {
 				return err
 			}
 			return o.onStore(cmd.Context(), func(s scheduler) error {
-				out := bufio.NewWriter(p.stdout)
+				out := bufio.NewWriter(o.stdout)
 				_, err := s.Export(cmd.Context(), agent, out)
 				if core.CodeOf(err) == core.CodeNotFound {
 					f := exit.Misuse("duly agents lists agents with live tasks", "agent %q has no live task, no profile and no pause", agent)
@@ -44,7 +44,7 @@ func (p *process) agentExportCommand(o *options) *cobra.Command {
 }
 
 // agentImportCommand stores what was exported. Lines that are refused are named, and make the command fail; all others are stored.
-func (p *process) agentImportCommand(o *options) *cobra.Command {
+func agentImportCommand(o *options) *cobra.Command {
 	var as string
 	cmd := command("import [FILE]", "Store what was exported; what exists stays unchanged",
 		"  duly agent import ada.jsonl\n  duly agent import --as bob < ada.jsonl",
@@ -52,7 +52,7 @@ func (p *process) agentImportCommand(o *options) *cobra.Command {
 			if len(args) > 1 {
 				return exit.Misuse("name one FILE, or none for standard input", "expected at most one FILE, not %d arguments", len(args))
 			}
-			from := p.stdin
+			from := o.stdin
 			if len(args) == 1 && args[0] != "-" {
 				f, err := os.Open(args[0])
 				if err != nil {
@@ -61,7 +61,7 @@ func (p *process) agentImportCommand(o *options) *cobra.Command {
 				defer func() { _ = f.Close() }()
 				from = f
 			}
-			return o.onStore(cmd.Context(), func(s scheduler) error { return p.importFrom(cmd, o, s, as, from) })
+			return o.onStore(cmd.Context(), func(s scheduler) error { return importFrom(cmd, o, s, as, from) })
 		})
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.Flags().StringVar(&as, "as", "", "import for this agent, whichever the lines name")
@@ -69,10 +69,10 @@ func (p *process) agentImportCommand(o *options) *cobra.Command {
 }
 
 // importFrom prints what became of the lines also if the store fails in between: an import may be repeated.
-func (p *process) importFrom(cmd *cobra.Command, o *options, s scheduler, as string, from io.Reader) error {
+func importFrom(cmd *cobra.Command, o *options, s scheduler, as string, from io.Reader) error {
 	done, err := s.Import(cmd.Context(), as, from)
 	if err == nil || done.New+done.Same+done.Refused > 0 {
-		if err := o.print(p.stdout, done, func(w *table.Page) { printImported(w, &done) }); err != nil {
+		if err := o.print(done, func(w *table.Page) { printImported(w, &done) }); err != nil {
 			return err
 		}
 	}

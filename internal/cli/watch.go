@@ -80,7 +80,7 @@ const (
 )
 
 // waitCommand waits for the ends of tasks, in the order in which they are named, and prints each.
-func waitCommand(p *process, o *options) *cobra.Command {
+func waitCommand(o *options) *cobra.Command {
 	var agent string
 	var within time.Duration
 	cmd := command("wait [AGENT] ID...", "Wait for the end of tasks, of one that recurs for its next run; exit code 4 if one has failed or was cancelled",
@@ -91,7 +91,7 @@ func waitCommand(p *process, o *options) *cobra.Command {
 				return err
 			}
 			return o.onStore(cmd.Context(), func(s scheduler) error {
-				w := waiter{p: p, o: o, s: s, within: within}
+				w := waiter{o: o, s: s, within: within}
 				for _, id := range ids {
 					w.tasks = append(w.tasks, waited{agent: agent, id: id, runs: -1})
 				}
@@ -103,8 +103,8 @@ func waitCommand(p *process, o *options) *cobra.Command {
 }
 
 // waitFor waits for the ends of tasks that were submitted, and prints them.
-func waitFor(ctx context.Context, p *process, o *options, s scheduler, placed []core.Submitted, within time.Duration) error {
-	w := waiter{p: p, o: o, s: s, within: within}
+func waitFor(ctx context.Context, o *options, s scheduler, placed []core.Submitted, within time.Duration) error {
+	w := waiter{o: o, s: s, within: within}
 	for i := range placed {
 		t := waited{agent: placed[i].Agent, id: placed[i].ID, runs: -1}
 		if placed[i].Created { // its first run may have ended already
@@ -117,7 +117,6 @@ func waitFor(ctx context.Context, p *process, o *options, s scheduler, placed []
 
 // waiter waits for the ends of some tasks.
 type waiter struct {
-	p      *process
 	o      *options
 	s      scheduler
 	tasks  []waited
@@ -153,7 +152,7 @@ func (w *waiter) wait(ctx context.Context) error {
 			return missing(err, t.agent, t.id)
 		}
 		why := notDone(&task)
-		if err := w.o.print(w.p.stdout, task, func(page *table.Page) { page.Line("%s", endText(&task, why)) }); err != nil {
+		if err := w.o.print(task, func(page *table.Page) { page.Line("%s", endText(&task, why)) }); err != nil {
 			return err
 		}
 		if why == "" {

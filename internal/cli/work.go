@@ -34,7 +34,7 @@ type workOptions struct {
 }
 
 // workCommand runs a program for runs that a server lends.
-func (p *process) workCommand(o *options) *cobra.Command {
+func workCommand(o *options) *cobra.Command {
 	w := &workOptions{options: o}
 	cmd := command("work --kind KIND -- PROGRAM [ARGUMENT...]", "Run a program for tasks that a server lends, without a Redis",
 		"  duly work --server https://duly.example --kind summarize --concurrency 4 -- python3 summarize.py     # with its token in $DULY_TOKEN",
@@ -56,10 +56,10 @@ func (p *process) workCommand(o *options) *cobra.Command {
 			case w.Grace < 0:
 				return exit.Misuse("0s stops programs at once", "--grace must not be negative, not %s", w.Grace)
 			}
-			if w.Logger, err = newLogger(p.stderr, w.log); err != nil {
+			if w.Logger, err = newLogger(o.stderr, w.log); err != nil {
 				return err
 			}
-			return onServer(&at, func(c *remote.Client) error { return w.run(cmd.Context(), p, &at, c, args) })
+			return onServer(&at, func(c *remote.Client) error { return w.run(cmd.Context(), &at, c, args) })
 		})
 	cmd.Args = cobra.ArbitraryArgs // the program's
 	flags := cmd.Flags()
@@ -75,10 +75,10 @@ func (p *process) workCommand(o *options) *cobra.Command {
 }
 
 // run makes runs until a signal arrives, with a program.
-func (w *workOptions) run(ctx context.Context, p *process, at *place, c *remote.Client, argv []string) error {
+func (w *workOptions) run(ctx context.Context, at *place, c *remote.Client, argv []string) error {
 	// The program gets no secret of this process: not the token either.
 	secrets := append(secretVariables(&dulyfile.File{}), strings.TrimPrefix(at.tokenBy, "$"))
-	h, err := exec.New(exec.Config{Argv: argv, WithoutEnv: secrets, Children: &p.children})
+	h, err := exec.New(exec.Config{Argv: argv, WithoutEnv: secrets, Children: &w.children})
 	if wrong, is := errors.AsType[*core.ConfigError](err); is {
 		return exit.Misuse("see duly work --help", "the program %s", wrong.Reason)
 	}
@@ -87,7 +87,7 @@ func (w *workOptions) run(ctx context.Context, p *process, at *place, c *remote.
 	w.Logger.LogAttrs(ctx, slog.LevelInfo, "duly is working", slog.String("server", at.address()), slog.String("kinds", strings.Join(w.Kinds, ", ")), slog.String("name", w.Name))
 	called := tellsGrace(ctx, w.Grace, w.Logger)
 	defer called()
-	defer p.children.Wait()
+	defer w.children.Wait()
 	err = worker.Run(ctx, w.Config)
 	if core.CodeOf(err) == core.CodeForbidden {
 		return &exit.Failure{Why: err, Todo: "use a token with the right work that covers these kinds, and name agents that it covers with --agent"}

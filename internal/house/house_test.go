@@ -43,7 +43,6 @@ var (
 		"core/memstore.partition":          115,
 		"core/redisstore.Store":            80,
 		"core/storetest/spy.Store":         43,
-		"internal/cli.process":             87,
 		"internal/cli/remote.Client":       46,
 		"internal/proof/sim/world.World":   60,
 		"internal/proof/sim/world.auditor": 112,
