@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -112,7 +113,7 @@ func waitsToBook(ctx context.Context, s *core.Scheduler, woken <-chan store.Wake
 const mostUnbooked = time.Minute
 
 // checkAlarm compares the booked alarm with the next due time. It reports nothing where no alarm is used.
-func checkAlarm(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.File) []finding {
+func checkAlarm(ctx context.Context, s *core.Scheduler, st *storage.Store, c *dulyfile.File) []finding {
 	booked, err := st.Book(ctx, store.Booking{}) // which only asks
 	if err != nil {
 		return []finding{found("alarm", checkFailed, "cannot be read: "+err.Error(), "check Redis, then try again")}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
+	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -65,11 +66,11 @@ type applied struct {
 
 // apply applies a file and says what was done, also if some tasks are left to other owners: that is a failure after the answer.
 func apply(ctx context.Context, o *options, c *dulyfile.File, a dulyfile.ApplyOptions) error {
-	s, store, err := openScheduler(ctx, c)
+	s, store, err := storage.OpenScheduler(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer store.end(ctx)
+	defer store.End(ctx)
 	answer := applied{DryRun: a.DryRun, Tasks: []dulyfile.Change{}}
 	a.Each = func(change dulyfile.Change) {
 		if a.DryRun || change.Action != dulyfile.ActionUnchanged {

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
+	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -123,17 +124,17 @@ func (p copies) storeAt(ctx context.Context, name string) (*dulyfile.File, error
 
 // copy opens both stores and prints what was copied. It may be repeated: what is there already stays as it is.
 func (p copies) copy(ctx context.Context, source, target *dulyfile.File) error {
-	from, fromStore, err := openScheduler(ctx, source)
+	from, fromStore, err := storage.OpenScheduler(ctx, source)
 	if err != nil {
 		return err
 	}
-	defer fromStore.end(ctx)
-	to, toStore, err := openScheduler(ctx, target)
+	defer fromStore.End(ctx)
+	to, toStore, err := storage.OpenScheduler(ctx, target)
 	if err != nil {
 		return err
 	}
-	defer toStore.end(ctx)
-	c := &copying{from: from, to: to, names: [2]string{fromStore.name, toStore.name}}
+	defer toStore.End(ctx)
+	c := &copying{from: from, to: to, names: [2]string{fromStore.Name, toStore.Name}}
 	if table.Terminal(p.stderr) {
 		c.progress = func(agents int) { _, _ = fmt.Fprintf(p.stderr, "\r%d agents copied", agents) }
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
+	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -134,13 +135,13 @@ func serve(ctx context.Context, c *dulyfile.File, o *daemonOptions, logger *slog
 	if err != nil {
 		return err
 	}
-	defer store.end(ctx)
+	defer store.End(ctx)
 	defer sends.end(ctx) // before the store, which the last metrics ask
-	s, err := sends.scheduler(api, store, store.with(settings))
+	s, err := sends.scheduler(api, store, store.With(settings))
 	if err != nil {
 		return err
 	}
-	store.flush = s.FlushEvents
+	store.Flush = s.FlushEvents
 	// The names of secret variables go along, so that programs which
 	// handlers start do not inherit them.
 	if err := c.Register(s, logger, &o.children, secretVariables(c)...); err != nil {
@@ -156,7 +157,7 @@ func serve(ctx context.Context, c *dulyfile.File, o *daemonOptions, logger *slog
 		return err
 	}
 	sayLimits(o.options, store)
-	logger.LogAttrs(ctx, slog.LevelInfo, "duly is running", slog.String("store", store.name), slog.String("handlers", c.KindNames()),
+	logger.LogAttrs(ctx, slog.LevelInfo, "duly is running", slog.String("store", store.Name), slog.String("handlers", c.KindNames()),
 		slog.Int("tasks", len(c.Tasks)), slog.Int("new", done.Created), slog.Int("changed", done.Changed))
 	api.announce(ctx, c, logger)
 	// Programs that handlers have started end with the process, never after it.
@@ -177,7 +178,7 @@ func tellsGrace(ctx context.Context, grace time.Duration, logger *slog.Logger) (
 }
 
 // servicesOf are what runs until the process ends: the daemon, or what a request starts in its place, and the API.
-func servicesOf(ctx context.Context, s *core.Scheduler, store *storage, d *daemon.Daemon, a *api, sends *telemetry, o *daemonOptions, logger *slog.Logger) []func(context.Context) error {
+func servicesOf(ctx context.Context, s *core.Scheduler, store *storage.Store, d *daemon.Daemon, a *api, sends *telemetry, o *daemonOptions, logger *slog.Logger) []func(context.Context) error {
 	services := []func(context.Context) error{d.Run}
 	ready := func(context.Context) error { return d.Ready() }
 	if o.onRequest {

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
+	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -134,9 +135,9 @@ func diagnose(ctx context.Context, o *options, h *host) ([]finding, *hostFigures
 	if err != nil {
 		return nil, nil, err
 	}
-	need := needStore
+	need := storage.NeedStore
 	if h != nil {
-		need = needRedis
+		need = storage.NeedRedis
 	}
 	if err := need(c); err != nil {
 		return nil, nil, err
@@ -144,12 +145,12 @@ func diagnose(ctx context.Context, o *options, h *host) ([]finding, *hostFigures
 	c.Redis.AllowEviction = c.Redis.AllowEviction || h != nil // which is a finding then
 	// Opening a store logs what it thinks of the server: caught here, that becomes findings.
 	warnings := &warnings{all: new(warned)}
-	st, err := openStore(ctx, c, slog.New(warnings))
+	st, err := storage.Open(ctx, c, slog.New(warnings))
 	if err != nil {
 		return nil, nil, h.remedy(err)
 	}
-	defer st.end(ctx)
-	s, err := core.New(st, st.with(settingsOfReader(c)))
+	defer st.End(ctx)
+	s, err := core.New(st, st.With(storage.ReaderSettings(c)))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -186,7 +187,7 @@ func audited(report *inspect.AuditReport, err error) finding {
 
 // examine makes the checks of what is stored, but for the audit: those that a server makes, and those of this machine, of the file and of how Redis is divided.
 // For a host its own checks of Redis take the place of the general ones.
-func examine(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.File, at *host) []finding {
+func examine(ctx context.Context, s *core.Scheduler, st *storage.Store, c *dulyfile.File, at *host) []finding {
 	var checks []finding
 	asked := core.SystemClock{}.Now()
 	stats, err := s.Stats(ctx)
@@ -194,8 +195,8 @@ func examine(ctx context.Context, s *core.Scheduler, st *storage, c *dulyfile.Fi
 		checks = append(checks, found("stats", checkFailed, "cannot be read: "+err.Error(), "check Redis, and that no other program writes duly's keys"))
 	} else {
 		checks = append(checks, checkClock(stats.Now, asked, core.SystemClock{}.Now()))
-		if st.masters != nil {
-			if masters, err := st.masters(ctx); err == nil {
+		if st.Masters != nil {
+			if masters, err := st.Masters(ctx); err == nil {
 				checks = append(checks, checkPartitions(stats.Partitions, masters))
 			}
 		}
@@ -267,15 +268,15 @@ func (w *warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (w *warnings) WithGroup(string) slog.Handler { return w }
 
 // checks turns what was logged into findings; silence means that everything is as it should be.
-func (w *warnings) checks(st *storage) []finding {
+func (w *warnings) checks(st *storage.Store) []finding {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
 	check, fine := "redis", " answers, uses an append-only file, and grants every permission that duly needs"
-	if st.redis == nil {
+	if st.Redis == nil {
 		check, fine = "store", " could be read whole, and can be written"
 	}
 	if len(w.all.list) == 0 {
-		return []finding{found(check, checkOK, st.name+fine, "")}
+		return []finding{found(check, checkOK, st.Name+fine, "")}
 	}
 	var all []finding
 	for _, it := range w.all.list {

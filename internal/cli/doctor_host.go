@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
+	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -149,12 +150,12 @@ type hostFigures struct {
 const leastWindow = time.Hour
 
 // checkHost makes the checks of one host. Figures are nil if they cannot be had.
-func checkHost(ctx context.Context, st *storage, c *dulyfile.File, h *host) ([]finding, *hostFigures) {
-	facts, err := st.redis.Facts(ctx)
+func checkHost(ctx context.Context, st *storage.Store, c *dulyfile.File, h *host) ([]finding, *hostFigures) {
+	facts, err := st.Redis.Facts(ctx)
 	if err != nil {
 		return []finding{found("host", checkWarning, "Redis does not say how it is set up: "+err.Error(), "allow INFO to the user, or look at the provider's console")}, nil
 	}
-	checks := []finding{checkEviction(facts, h), checkPersistence(facts, h), checkTLS(st.redis, h), checkUser(st.redis, h), checkCluster(ctx, st)}
+	checks := []finding{checkEviction(facts, h), checkPersistence(facts, h), checkTLS(st.Redis, h), checkUser(st.Redis, h), checkCluster(ctx, st)}
 	settings := c.Redis
 	settings.Logger = nil
 	tick, err := redisstore.IdleTick(ctx, settings)
@@ -180,8 +181,8 @@ func checkHost(ctx context.Context, st *storage, c *dulyfile.File, h *host) ([]f
 }
 
 // checkCluster says what duly takes the servers for. A node of a cluster whose URL does not say so has been refused before.
-func checkCluster(ctx context.Context, st *storage) finding {
-	masters, err := st.masters(ctx)
+func checkCluster(ctx context.Context, st *storage.Store) finding {
+	masters, err := st.Masters(ctx)
 	switch {
 	case err != nil:
 		return found("cluster", checkWarning, "does not say how many masters it has: "+err.Error(), "check Redis, then try again")

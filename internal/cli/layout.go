@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
+	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -24,7 +25,7 @@ func repartitionCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			switch err := needRedis(c); {
+			switch err := storage.NeedRedis(c); {
 			case err != nil:
 				return err
 			case !cmd.Flags().Changed("to"):
@@ -36,7 +37,7 @@ func repartitionCommand(o *options) *cobra.Command {
 			moved, err := redisstore.Repartition(cmd.Context(), c.Redis, r)
 			endProgress(o)
 			if err != nil {
-				return storeFailure(err)
+				return storage.Failure(err)
 			}
 			return printMoved(o, &moved, r.DryRun)
 		})
@@ -95,19 +96,19 @@ func upgradeCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, st, err := openScheduler(cmd.Context(), c)
+			_, st, err := storage.OpenScheduler(cmd.Context(), c)
 			if err != nil {
 				return err
 			}
-			defer st.end(cmd.Context())
-			if st.upgrade == nil {
+			defer st.End(cmd.Context())
+			if st.Upgrade == nil {
 				return errors.New("a store without a Redis has no layout: a folder is read as whichever version wrote it")
 			}
 			answer := struct {
 				From int `json:"from"`
 				To   int `json:"to"`
 			}{}
-			if answer.From, answer.To, err = st.upgrade(cmd.Context()); err != nil {
+			if answer.From, answer.To, err = st.Upgrade(cmd.Context()); err != nil {
 				return err
 			}
 			return o.print(answer, func(w *table.Page) {

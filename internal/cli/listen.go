@@ -11,21 +11,22 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
+	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
 // listen prints the events of all processes of a store until ctx is done. A failure of the store ends it, with the id to continue after.
 func (f *follower) listen(ctx context.Context, c *dulyfile.File) error {
-	s, st, err := openScheduler(ctx, c)
+	s, st, err := storage.OpenScheduler(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer st.end(ctx)
+	defer st.End(ctx)
 	begun := false
 	err = s.Listen(ctx, f.since, func(page inspect.EventPage) error {
 		if !begun {
 			begun = true
-			f.begun(st.name)
+			f.begun(st.Name)
 		}
 		f.last = page.Next
 		for i := range page.Items {

@@ -3,10 +3,16 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9/logging"
+	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/private"
 )
 
@@ -23,4 +29,47 @@ func Main(ctx context.Context, version string, args []string) int {
 	ctx, stop := p.interruptible(ctx)
 	defer stop()
 	return p.run(ctx, args)
+}
+
+// run executes a command line and returns its exit code.
+// It is what main and tests call; it never exits the process itself.
+func (p *process) run(ctx context.Context, args []string) int {
+	root := root(p) //nolint:contextcheck // commands get theirs from ExecuteContextC
+	root.SetArgs(joinWatch(args))
+	root.SetIn(p.stdin)
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exit.OK
+	}
+	f, ok := errors.AsType[*exit.Failure](err)
+	// cobra returns plain errors, with suggestions on further lines that do not fit into one.
+	if !ok { // cobra's own: it could not make sense of the command line
+		why, _, _ := strings.Cut(err.Error(), "\n")
+		f = &exit.Failure{What: nameOf(cmd), Why: errors.New(why), Todo: "see " + cmd.CommandPath() + " --help", Code: exit.Usage}
+		if name := meant(cmd, why); name != "" {
+			f.Todo = "did you mean " + name + "? " + f.Todo
+		}
+	}
+	f.Complete()
+	if !wantsJSON(cmd, args) {
+		p.say("duly: " + strings.TrimPrefix(f.Error(), "duly: "))
+		return f.Code
+	}
+	one := func(text string) string { return strings.Join(strings.Fields(text), " ") }
+	problem := exit.Problem{Code: f.Kind, Field: f.Field, Detail: one(f.Why.Error()), Hint: one(f.Todo), Exit: f.Code}
+	_, _ = io.WriteString(p.stderr, problem.JSON())
+	return f.Code
+}
+
+// wantsJSON reports whether a command line asks for JSON. One that cannot be parsed is looked at as it was typed.
+func wantsJSON(cmd *cobra.Command, args []string) bool {
+	if flag := cmd.Flags().Lookup("json"); flag != nil && flag.Changed {
+		return flag.Value.String() == "true"
+	}
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "--json")
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
+	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -111,11 +112,11 @@ func serveModel(ctx context.Context, o *options, agent string, scopes []string) 
 	if err != nil {
 		return err
 	}
-	s, st, err := openScheduler(ctx, c)
+	s, st, err := storage.OpenScheduler(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer st.end(ctx)
+	defer st.End(ctx)
 	if ctx, err = inRun(ctx, s); err != nil {
 		return err
 	}

@@ -4,37 +4,12 @@ package cli
 
 import (
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
-	"github.com/seed-6f6f2c11/duly/core/redisstore"
-	"github.com/seed-6f6f2c11/duly/core/schedule"
-	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/help"
-	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
-
-// options are the flags that several commands have, and the process that reads them: all that a command needs.
-// There is one for each command line. Commands add flags to it; root has those that all of them share.
-type options struct {
-	*process // that it runs in
-
-	file    string
-	redis   redisstore.Config
-	store   string // a folder, or memory
-	server  remote.Config
-	context string
-	here    bool // the command works without a server: see onlyHere
-	json    bool
-	wide    bool          // nothing is cut
-	watch   time.Duration // after which the command is repeated; zero for once
-	name    string        // of a process that runs tasks
-
-	defaultAgent string // of the tasks of the file
-}
 
 // root makes a tree for each command line, so that tests can run several in one process.
 func root(p *process) *cobra.Command {
@@ -131,111 +106,5 @@ func addGroups(root *cobra.Command, o *options) {
 	root.AddCommand(versionCommand(o), schemaCommand(o), manCommand(o), commandsCommand(o))
 }
 
-// command makes a command whose errors are explained.
-// It has no arguments unless the caller sets Args, and completes no file
-// names, as none of the arguments is one.
-func command(use, short, example string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Example: example, Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			// Before the command runs, so that a mistake in the flags opens no store.
-			err := saysSomething(cmd.Flags())
-			if err == nil {
-				err = run(cmd, args)
-			}
-			if err != nil {
-				return explain(cmd, err)
-			}
-			return nil
-		},
-	}
-}
-
-// maySayNothing marks a flag of which the empty string or zero means what it says.
-// saysSomething skips flags with this annotation.
-const maySayNothing = "duly_zero"
-
-// zeroMeans lets flags of a command be empty or zero.
-func zeroMeans(cmd *cobra.Command, names ...string) {
-	for _, name := range names {
-		if err := cmd.Flags().SetAnnotation(name, maySayNothing, []string{}); err != nil {
-			// A name that does not exist is a mistake of this package, and shows in its first test.
-			panic(err) // there is no such flag
-		}
-	}
-}
-
-// saysSomething refuses flags that are given as an empty string or zero: an omitted flag has the same value,
-// and a shell passes it for a variable that is not set.
-func saysSomething(flags *pflag.FlagSet) error {
-	var err error
-	flags.Visit(func(f *pflag.Flag) {
-		_, may := f.Annotations[maySayNothing]
-		if err != nil || may {
-			return
-		}
-		// pflag has no way to ask for "given and empty" but the value itself.
-		switch given := f.Value.String(); {
-		case given == "" || given == "[]":
-			err = exit.Misuse("leave it out if it has no value", "--%s must not be empty", f.Name)
-		case f.Value.Type() == "string": // an agent, an id or a key may be called 0
-		case given == "0" || given == "0s":
-			err = exit.Misuse("leave it out for the default", "--%s must not be %s", f.Name, given)
-		}
-	})
-	return err
-}
-
-// envName is the variable of --name.
-// It sets the name for all commands of a machine at once, for instance to the name of a Kubernetes pod.
-const envName = "DULY_NAME"
-
-// envZone and envDefaultAgent are the variables of zone: and default_agent: in the file, which count before those.
-const (
-	envZone         = "DULY_ZONE"
-	envDefaultAgent = "DULY_DEFAULT_AGENT"
-)
-
-// withName gives a command that runs tasks the flag --name.
-// The name appears in the history of a task, so that a person finds the process whose log has the run.
-func (o *options) withName(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&o.name, "name", "", "name of this process in the run history (default host and process id)")
-	return cmd
-}
-
-// withJSON gives a command the flag --json.
-// With --json nothing but JSON goes to stdout, also when there is nothing to list.
-func (o *options) withJSON(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().BoolVar(&o.json, "json", false, "write JSON, for programs")
-	return cmd
-}
-
 // Commands is the tree of commands of duly, for what describes it. It is not to be run.
 func Commands() *cobra.Command { return root(&process{}) }
-
-// duration is a flag that is written as the file and the API have it: also with days, and as ISO 8601 does.
-type duration time.Duration
-
-// durationVar declares one.
-func durationVar(flags *pflag.FlagSet, into *time.Duration, name string, def time.Duration, usage string) {
-	*into = def
-	flags.Var((*duration)(into), name, usage)
-	if def == 0 {
-		flags.Lookup(name).DefValue = "" // the usage says what none means
-	}
-}
-
-// Set reads the value.
-func (d *duration) Set(text string) error {
-	read, err := schedule.ParseDuration(text)
-	if err == nil {
-		*d = duration(read)
-	}
-	return err
-}
-
-// String is the value as Go writes it.
-func (d *duration) String() string { return time.Duration(*d).String() }
-
-// Type is what the usage calls it.
-func (*duration) Type() string { return "duration" }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
+	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -77,7 +78,7 @@ func pull(ctx context.Context, o *options, scope core.Scope) (report core.Report
 	}
 	// Tasks of a file can run in memory; without a file nothing would be there to run.
 	if o.file == "" {
-		if err := needStore(c); err != nil {
+		if err := storage.NeedStore(c); err != nil {
 			return report, err
 		}
 	}
@@ -99,21 +100,21 @@ func runDue(ctx context.Context, o *options, c *dulyfile.File, scope core.Scope)
 		defer cancel()
 	}
 	c.Redis.Remember = true // it may be called every minute
-	store, err := openStore(opening, c, nil)
+	store, err := storage.Open(opening, c, nil)
 	if err != nil {
 		return core.Report{}, err
 	}
-	defer store.end(ctx)
+	defer store.End(ctx)
 	defer o.children.Wait()
 	settings := logged(ctx, c, logger)
 	if settings.Alarm, err = alarmOf(c); err != nil {
 		return core.Report{}, err
 	}
-	s, err := core.New(store, store.with(settings))
+	s, err := core.New(store, store.With(settings))
 	if err != nil {
 		return core.Report{}, err
 	}
-	store.flush = s.FlushEvents
+	store.Flush = s.FlushEvents
 	if err := c.Register(s, logger, &o.children, secretVariables(c)...); err != nil {
 		return core.Report{}, err
 	}

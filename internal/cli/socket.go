@@ -13,28 +13,29 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/metrics"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
+	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
 // openBeside opens the store of a process, and its socket beside the API's port. The API is another one if there was none.
-func openBeside(ctx context.Context, c *dulyfile.File, a *api, version string, logger *slog.Logger) (*storage, *api, error) {
-	st, err := openStore(ctx, c, logger)
+func openBeside(ctx context.Context, c *dulyfile.File, a *api, version string, logger *slog.Logger) (*storage.Store, *api, error) {
+	st, err := storage.Open(ctx, c, logger)
 	if err != nil {
 		return nil, a, err
 	}
 	if a, err = a.besides(ctx, c, st, version, logger); err != nil {
-		st.end(ctx)
+		st.End(ctx)
 		return nil, a, err
 	}
 	return st, a, nil
 }
 
 // besides opens the socket of a store in a folder, beside the port if there is one. The folder is this process's by now.
-func (a *api) besides(ctx context.Context, c *dulyfile.File, st *storage, version string, logger *slog.Logger) (*api, error) {
-	if st.folder == "" {
+func (a *api) besides(ctx context.Context, c *dulyfile.File, st *storage.Store, version string, logger *slog.Logger) (*api, error) {
+	if st.Folder == "" {
 		return a, nil
 	}
-	socket, err := folder.Listen(ctx, st.folder)
+	socket, err := folder.Listen(ctx, st.Folder)
 	if err != nil {
 		return a, fmt.Errorf("cannot listen for commands: %w", err)
 	}
@@ -50,8 +51,8 @@ func (a *api) besides(ctx context.Context, c *dulyfile.File, st *storage, versio
 		}
 	}
 	a.socket = socket
-	end := st.close
-	st.close = func() error {
+	end := st.Close
+	st.Close = func() error {
 		_ = socket.Close() // which has happened, unless the process fails before it serves
 		return end()
 	}
