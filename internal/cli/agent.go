@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
+	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -24,7 +25,7 @@ func agentCommand(o *options) *cobra.Command {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			return noSub(cmd, args[0], "use set, show, list, unset, export, import or forget; duly agents lists agents with tasks")
+			return help.NoSub(cmd, args[0], "use set, show, list, unset, export, import or forget; duly agents lists agents with tasks")
 		})
 	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say which it knows
 	cmd.AddCommand(agentSetCommand(o), agentShowCommand(o), agentListCommand(o), agentUnsetCommand(o), agentForgetCommand(o))

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
+	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -32,7 +33,7 @@ func (*boundKind[T, U]) parent(name, short, example string, subs ...*cobra.Comma
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		return noSub(cmd, args[0], "use set, list or unset")
+		return help.NoSub(cmd, args[0], "use set, list or unset")
 	})
 	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say which it knows
 	cmd.AddCommand(subs...)

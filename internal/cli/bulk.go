@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
+	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -79,7 +80,7 @@ func bulkCommand(o *options) *cobra.Command {
 			if len(args) != 1 || bulkVerbs[operate.BulkVerb(args[0])] == "" {
 				hint := ""
 				if len(args) == 1 {
-					hint = didYouMean(args[0], cmd.ValidArgs)
+					hint = help.DidYouMean(args[0], cmd.ValidArgs)
 				}
 				return exit.Misuse(hint+"use replay, cancel, delete, run, pause or resume", "expected what to do")
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/internal/cli/contexts"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
+	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
@@ -26,7 +27,7 @@ func contextCommand(o *options) *cobra.Command {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			return noSub(cmd, args[0], "use list, use, set, show or delete")
+			return help.NoSub(cmd, args[0], "use list, use, set, show or delete")
 		})
 	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say which it knows
 	cmd.AddCommand(contextListCommand(o), contextUseCommand(o), contextSetCommand(o), contextShowCommand(o), contextDeleteCommand(o))

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
+	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
@@ -37,7 +38,7 @@ func storeCommand(o *options) *cobra.Command {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			return noSub(cmd, args[0], "use copy")
+			return help.NoSub(cmd, args[0], "use copy")
 		})
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.AddCommand(copies{o}.command())

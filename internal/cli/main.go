@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
+	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/private"
 )
 
@@ -48,7 +49,7 @@ func (p *process) run(ctx context.Context, args []string) int {
 	if !ok { // cobra's own: it could not make sense of the command line
 		why, _, _ := strings.Cut(err.Error(), "\n")
 		f = &exit.Failure{What: nameOf(cmd), Why: errors.New(why), Todo: "see " + cmd.CommandPath() + " --help", Code: exit.Usage}
-		if name := meant(cmd, why); name != "" {
+		if name := help.Meant(cmd, why); name != "" {
 			f.Todo = "did you mean " + name + "? " + f.Todo
 		}
 	}

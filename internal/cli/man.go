@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/internal/cli/catalogue"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
+	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -165,7 +166,7 @@ func commandNames(root *cobra.Command) []string {
 
 // noCommand is the failure for a name that no command has.
 func noCommand(root *cobra.Command, name string) error {
-	f := exit.Misuse(didYouMean(name, commandNames(root))+"see duly commands", "no command is called %q", name)
+	f := exit.Misuse(help.DidYouMean(name, commandNames(root))+"see duly commands", "no command is called %q", name)
 	f.Code = exit.NotFound
 	return f
 }

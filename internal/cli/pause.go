@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
+	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -99,7 +100,7 @@ func notKnown(ctx context.Context, s scheduler, err error) error {
 	hint := ""
 	if kind := no.Target.Kind; kind != "" {
 		if kinds, failed := kindsOf(ctx, s); failed == nil { // else the hint is left out
-			hint = didYouMean(kind, kinds)
+			hint = help.DidYouMean(kind, kinds)
 		}
 	}
 	return &exit.Failure{Why: err, Code: exit.NotFound, Todo: hint + "check the name (--kind names a kind), or pass --ahead if it will exist later"}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
+	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -50,7 +51,7 @@ func printKind(o *options, kinds []inspect.KindStats, kind string) error {
 		for i := range kinds {
 			names = append(names, kinds[i].Kind)
 		}
-		f := exit.Misuse(didYouMean(kind, names)+"see duly queue", "no task of kind %q exists", kind)
+		f := exit.Misuse(help.DidYouMean(kind, names)+"see duly queue", "no task of kind %q exists", kind)
 		f.Code = exit.NotFound
 		return f
 	}

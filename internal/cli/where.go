@@ -19,6 +19,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/contexts"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
+	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
@@ -213,7 +214,7 @@ func (o *options) atContext(name, by string) (place, error) {
 // noContext says which contexts exist.
 func noContext(f *contexts.File, name string) error {
 	todo := "make it with duly context set " + table.ShellWord(name) + " --server URL"
-	if near := nearest(name, f.Names()); near != "" {
+	if near := help.Nearest(name, f.Names()); near != "" {
 		todo = "did you mean " + table.ShellWord(near) + "? duly context list shows all"
 	}
 	failed := exit.Misuse(todo, "context %q does not exist", name)

@@ -1,4 +1,4 @@
-package cli
+package help
 
 // What a mistyped command or flag may have meant.
 
@@ -15,12 +15,12 @@ import (
 // farthest is by how many letters a name may differ from what was typed.
 const farthest = 2
 
-// meant is the name of a command or a flag that an error of cobra is about; empty if none is near.
-func meant(cmd *cobra.Command, err string) string {
+// Meant is the name of a command or a flag that an error of cobra is about; empty if none is near.
+func Meant(cmd *cobra.Command, err string) string {
 	if typed, ok := strings.CutPrefix(err, "unknown flag: --"); ok {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if near := nearest(typed, names); near != "" {
+		if near := Nearest(typed, names); near != "" {
 			return "--" + near
 		}
 		return ""
@@ -36,28 +36,28 @@ func meant(cmd *cobra.Command, err string) string {
 			names = append(names, c.Name())
 		}
 	}
-	return nearest(typed, names)
+	return Nearest(typed, names)
 }
 
-// noSub is the failure of a command that another has not.
-func noSub(cmd *cobra.Command, typed, todo string) error {
+// NoSub is the failure of a command that another has not.
+func NoSub(cmd *cobra.Command, typed, todo string) error {
 	var names []string
 	for _, c := range cmd.Commands() {
 		names = append(names, c.Name())
 	}
-	return exit.Misuse(didYouMean(typed, names)+todo, "unknown command %q", typed)
+	return exit.Misuse(DidYouMean(typed, names)+todo, "unknown command %q", typed)
 }
 
-// didYouMean is a question in front of what to do; empty if no name is near.
-func didYouMean(typed string, names []string) string {
-	if near := nearest(typed, names); near != "" {
+// DidYouMean is a question in front of what to do; empty if no name is near.
+func DidYouMean(typed string, names []string) string {
+	if near := Nearest(typed, names); near != "" {
 		return "did you mean " + table.ShellWord(near) + "? "
 	}
 	return ""
 }
 
-// nearest is the name that differs least from what was typed; empty if that is too much, or most of what was typed.
-func nearest(typed string, names []string) string {
+// Nearest is the name that differs least from what was typed; empty if that is too much, or most of what was typed.
+func Nearest(typed string, names []string) string {
 	best, least := "", min(farthest, len(typed)/2)+1
 	for _, name := range names {
 		if d := distance(typed, name); d < least {

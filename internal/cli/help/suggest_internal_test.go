@@ -1,8 +1,9 @@
-package cli
+package help
 
 import (
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 )
 
@@ -12,18 +13,17 @@ func TestWhatWasMeant(t *testing.T) {
 	for typed, want := range map[string]string{
 		"submti": "submit", "lst": "list", "sbumit": "submit", "stat": "stats", "statu": "status", "servve": "serve", "x": "", "blk": "bulk", "explode": "", "": "",
 	} {
-		assert.Equal(t, want, nearest(typed, names), typed)
+		assert.Equal(t, want, Nearest(typed, names), typed)
 	}
 	for pair, want := range map[[2]string]int{{"", ""}: 0, {"abc", "abc"}: 0, {"abc", ""}: 3, {"ab", "ba"}: 1, {"kitten", "sitting"}: 3} {
 		assert.Equal(t, want, distance(pair[0], pair[1]), pair)
 	}
-	root := Commands()
-	assert.Equal(t, "submit", meant(root, `unknown command "submti" for "duly"`))
-	assert.Empty(t, meant(root, "required flag(s) missing"))
-	for _, c := range root.Commands() {
-		if c.Name() == "submit" {
-			assert.Equal(t, "--agent", meant(c, "unknown flag: --agnet"))
-			assert.Empty(t, meant(c, "unknown flag: --nonsense"))
-		}
-	}
+	root := &cobra.Command{Use: "duly"}
+	submit := &cobra.Command{Use: "submit", Run: func(*cobra.Command, []string) {}}
+	submit.Flags().String("agent", "", "")
+	root.AddCommand(submit)
+	assert.Equal(t, "submit", Meant(root, `unknown command "submti" for "duly"`))
+	assert.Empty(t, Meant(root, "required flag(s) missing"))
+	assert.Equal(t, "--agent", Meant(submit, "unknown flag: --agnet"))
+	assert.Empty(t, Meant(submit, "unknown flag: --nonsense"))
 }
