@@ -28,11 +28,6 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
-// tokenEnv holds the tokens of the API, separated by commas, unless the file names another variable.
-// Several at once let a token be replaced without a moment in which neither
-// the old nor the new one is accepted.
-const tokenEnv = "DULY_TOKEN"
-
 // cronSecretEnv holds the secret of GET /v1/cron, as hosts' cron services send it.
 // It is the name that the platforms themselves give it, so that it is set already where they run duly.
 const cronSecretEnv = "CRON_SECRET"

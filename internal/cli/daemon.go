@@ -45,9 +45,6 @@ func daemonCommand(o *options) *cobra.Command {
 		"  duly daemon -c duly.yaml\n  duly daemon -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080")
 }
 
-// defaultAddress is where duly serve listens by default.
-const defaultAddress = "127.0.0.1:8080"
-
 // serveCommand is for hosts that scale to zero: nothing runs unless a request says
 // so, so that it may be frozen in between.
 func serveCommand(o *options) *cobra.Command {

@@ -28,10 +28,6 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/contract"
 )
 
-// defaultServer is where duly daemon --http and duly serve listen by default.
-// An API on another machine or port needs --server.
-const defaultServer = "http://" + defaultAddress
-
 // eventsCommand follows the events of all processes of a store: from now on, or after an event that the store still keeps.
 func eventsCommand(o *options) *cobra.Command {
 	f := &follower{o: o}

@@ -21,14 +21,6 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/top"
 )
 
-// What a recurring task is doing.
-// Capitals set them apart from statuses, which are in lower case.
-const (
-	jobPaused  = "PAUSED"
-	jobRunning = "RUNNING"
-	jobIdle    = "IDLE"
-)
-
 // jobsCommand is a list of the tasks that come again, with what happened last and what comes next.
 func jobsCommand(o *options) *cobra.Command {
 	l := core.List{Jobs: true}

@@ -240,37 +240,3 @@ func printNext(w *table.Page, next string) {
 		w.Line("more: --cursor %s", table.ShellWord(next))
 	}
 }
-
-// What keeps a waiting task from its time, or a running one from going on, for people.
-const (
-	statusPaused  = "paused"
-	statusParked  = "parked"  // no process that claims has a handler
-	statusResting = "resting" // it waits for activity
-	statusAwaits  = "signal"  // it waits for one
-	statusCooling = "cooling" // it failed too often
-	statusEnding  = "ending"  // it was cancelled while it ran, and has not ended yet
-)
-
-// statusOf is the status of a task for people: of a waiting one, what it waits for, unless that is its time.
-// The order is from the strongest reason to the weakest: a task may be paused and parked at once.
-func statusOf(t *core.TaskInfo) string {
-	switch {
-	case t.Ending:
-		return statusEnding
-	case t.Status != core.StatusWaiting:
-		return string(t.Status)
-	case len(t.Pauses) > 0:
-		return statusPaused
-	case t.Parked:
-		return statusParked
-	case t.Resting:
-		return statusResting
-	case t.Awaiting != nil:
-		return statusAwaits
-	// Cooling matters only as long as it decides the next run.
-	case !t.CoolingUntil.IsZero() && !t.CoolingUntil.Before(t.NextRun):
-		return statusCooling
-	default:
-		return string(t.Status)
-	}
-}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/cli/clouds"
 	"github.com/seed-6f6f2c11/duly/internal/cli/doors"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
@@ -110,11 +109,4 @@ func breaker(c *dulyfile.File) error {
 		*bound.into = n
 	}
 	return nil
-}
-
-// secretVariables are the variables of the environment that hold a secret of this process, those that the file names aside: what
-// opens its store and its API.
-// Programs that handlers start get none of them.
-func secretVariables(c *dulyfile.File) []string {
-	return append([]string{redisstore.EnvURL, tokenEnv, tokenVariable(c), cronSecretEnv}, otelSecrets...)
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -48,24 +46,4 @@ func (o *options) page() table.Page {
 		b.Width, b.Now = columns, time.Now()
 	}
 	return b
-}
-
-// colours of the status of a task or run.
-// Words that are missing here have the default colour.
-var colours = map[string]string{
-	string(core.StatusCompleted): "32", string(model.OutcomeSuccess): "32", string(core.StatusInProgress): "36",
-	string(core.StatusFailed): "31", string(model.OutcomeCrashed): "31", string(core.StatusCancelled): "33",
-	statusPaused: "33", statusParked: "33", statusCooling: "33", statusEnding: "33", jobPaused: "33", jobRunning: "36",
-}
-
-// instant is a time as JSON, the log and core's own sentences have it: RFC 3339 in UTC, with milliseconds.
-// Milliseconds and UTC make times of several machines comparable by eye.
-const instant = "2006-01-02T15:04:05.000Z07:00"
-
-// clock is a time of the store; a dash for none.
-func clock(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.UTC().Format(instant)
 }

@@ -27,6 +27,18 @@ import (
 // envServer is the variable of --server.
 const envServer = "DULY_SERVER"
 
+// tokenEnv holds the tokens of the API, separated by commas, unless the file names another variable.
+// Several at once let a token be replaced without a moment in which neither
+// the old nor the new one is accepted.
+const tokenEnv = "DULY_TOKEN"
+
+// defaultAddress is where duly serve listens by default.
+const defaultAddress = "127.0.0.1:8080"
+
+// defaultServer is where duly daemon --http and duly serve listen by default.
+// An API on another machine or port needs --server.
+const defaultServer = "http://" + defaultAddress
+
 // place is where a command works.
 type place struct {
 	server remote.Config // its URL is empty on a Redis

@@ -1,0 +1,58 @@
+package cli
+
+// The words for the status of tasks, runs and jobs, and their colours.
+
+import (
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
+)
+
+// What keeps a waiting task from its time, or a running one from going on, for people.
+const (
+	statusPaused  = "paused"
+	statusParked  = "parked"  // no process that claims has a handler
+	statusResting = "resting" // it waits for activity
+	statusAwaits  = "signal"  // it waits for one
+	statusCooling = "cooling" // it failed too often
+	statusEnding  = "ending"  // it was cancelled while it ran, and has not ended yet
+)
+
+// statusOf is the status of a task for people: of a waiting one, what it waits for, unless that is its time.
+// The order is from the strongest reason to the weakest: a task may be paused and parked at once.
+func statusOf(t *core.TaskInfo) string {
+	switch {
+	case t.Ending:
+		return statusEnding
+	case t.Status != core.StatusWaiting:
+		return string(t.Status)
+	case len(t.Pauses) > 0:
+		return statusPaused
+	case t.Parked:
+		return statusParked
+	case t.Resting:
+		return statusResting
+	case t.Awaiting != nil:
+		return statusAwaits
+	// Cooling matters only as long as it decides the next run.
+	case !t.CoolingUntil.IsZero() && !t.CoolingUntil.Before(t.NextRun):
+		return statusCooling
+	default:
+		return string(t.Status)
+	}
+}
+
+// What a recurring task is doing.
+// Capitals set them apart from statuses, which are in lower case.
+const (
+	jobPaused  = "PAUSED"
+	jobRunning = "RUNNING"
+	jobIdle    = "IDLE"
+)
+
+// colours of the status of a task or run.
+// Words that are missing here have the default colour.
+var colours = map[string]string{
+	string(core.StatusCompleted): "32", string(model.OutcomeSuccess): "32", string(core.StatusInProgress): "36",
+	string(core.StatusFailed): "31", string(model.OutcomeCrashed): "31", string(core.StatusCancelled): "33",
+	statusPaused: "33", statusParked: "33", statusCooling: "33", statusEnding: "33", jobPaused: "33", jobRunning: "36",
+}
