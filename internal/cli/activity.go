@@ -84,7 +84,7 @@ func printNoticed(w *table.Page, n *model.Noticed) {
 	}
 	t.Row("scheduled a run", scheduled)
 	t.Row("reason", string(n.Reason))
-	t.Row("due", clock(n.Due))
+	t.Row("due", table.Clock(n.Due))
 	t.Row("agent", n.Agent)
 	t.Row("id", n.ID)
 	t.End()

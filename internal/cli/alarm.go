@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -132,16 +133,16 @@ func checkAlarm(ctx context.Context, s *core.Scheduler, st *storage.Store, c *du
 	text := "none is booked, and nothing is scheduled"
 	switch {
 	case booked.Next != 0:
-		text = "the next is booked for " + clock(booked.Next.Time())
+		text = "the next is booked for " + table.Clock(booked.Next.Time())
 	case !due.IsZero():
 		text = "none is booked"
 	}
 	if booked.Owed != 0 {
-		text += ", and one for " + clock(booked.Owed.Time()) + " is owed, as no clock has confirmed it"
+		text += ", and one for " + table.Clock(booked.Owed.Time()) + " is owed, as no clock has confirmed it"
 	}
 	if due.IsZero() || booked.Next != 0 && booked.Next.Time().Sub(due) <= mostUnbooked {
 		return []finding{found("alarm", checkOK, text, "")}
 	}
-	return []finding{found("alarm", checkWarning, fmt.Sprintf("%s, and something is due at %s: it waits for the watchdog's call, unless a daemon is running", text, clock(due)),
+	return []finding{found("alarm", checkWarning, fmt.Sprintf("%s, and something is due at %s: it waits for the watchdog's call, unless a daemon is running", text, table.Clock(due)),
 		"see that every process that submits has alarm:, and look for its errors in their logs; duly run-due --all -c FILE books now")}
 }

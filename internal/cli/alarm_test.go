@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clock is a server that is asked to call back: it posts to the URL of duly, if there is one, at each time.
-type clock struct {
+// Clock is a server that is asked to call back: it posts to the URL of duly, if there is one, at each time.
+type Clock struct {
 	*httptest.Server
 
 	url    atomic.Pointer[string]
@@ -29,9 +29,9 @@ type clock struct {
 	timers []*time.Timer
 }
 
-func newClock(t *testing.T) *clock {
+func newClock(t *testing.T) *Clock {
 	t.Helper()
-	c := &clock{}
+	c := &Clock{}
 	c.Server = httptest.NewServer(c)
 	t.Cleanup(func() {
 		c.Close()
@@ -44,7 +44,7 @@ func newClock(t *testing.T) *clock {
 	return c
 }
 
-func (c *clock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *Clock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var at struct{ At time.Time }
 	if json.NewDecoder(r.Body).Decode(&at) != nil || at.At.IsZero() {
 		w.WriteHeader(http.StatusBadRequest)
@@ -57,7 +57,7 @@ func (c *clock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // ring is POST /v1/run-due.
-func (c *clock) ring() {
+func (c *Clock) ring() {
 	url := c.url.Load()
 	if url == nil {
 		return
@@ -71,14 +71,14 @@ func (c *clock) ring() {
 }
 
 // counts are how often it was asked, and has called back.
-func (c *clock) counts() (asked, calls int) {
+func (c *Clock) counts() (asked, calls int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.asked), c.calls
 }
 
 // rung waits until all that it was asked for so far has rung.
-func (c *clock) rung(t *testing.T) {
+func (c *Clock) rung(t *testing.T) {
 	t.Helper()
 	c.mu.Lock()
 	last := slices.MaxFunc(c.asked, time.Time.Compare)

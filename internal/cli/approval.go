@@ -152,9 +152,9 @@ func questionOf(t *core.TaskInfo) (question, bool) {
 	if w == nil || w.From != core.FromApproval && w.Question == "" {
 		return question{}, false
 	}
-	q := question{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Question: w.Question, Key: w.Key, From: w.From, Since: clock(t.UpdatedAt)}
+	q := question{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Question: w.Question, Key: w.Key, From: w.From, Since: table.Clock(t.UpdatedAt)}
 	if !w.Until.IsZero() {
-		q.Until = clock(w.Until)
+		q.Until = table.Clock(w.Until)
 	}
 	return q, true
 }

@@ -81,7 +81,7 @@ func budgetSetCommand(o *options) *cobra.Command {
 					return err
 				}
 				return o.print(set, func(w *table.Page) {
-					w.Line("budget of %s %s in %s: then %s; %s used until %s", set.Amount, set.About, set.Zone, set.Then, set.Used, clock(set.Ends.Time()))
+					w.Line("budget of %s %s in %s: then %s; %s used until %s", set.Amount, set.About, set.Zone, set.Then, set.Used, table.Clock(set.Ends.Time()))
 				})
 			})
 		})
@@ -104,7 +104,7 @@ func printBudgets(w *table.Page, budgets []store.BudgetUse) {
 			most = table.First(b.Shares[0].Of) + " " + b.Shares[0].Used.String()
 		}
 		t.Row(b.About.String(), b.Amount.String(), b.Used.String(), strconv.Itoa(b.UsedUp), strconv.FormatInt(b.Waiting, 10), string(b.Then),
-			clock(b.Ends.Time()), most, "duly budget unset "+budgetArgs(b.About))
+			table.Clock(b.Ends.Time()), most, "duly budget unset "+budgetArgs(b.About))
 	}
 	t.End()
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // editCommand changes fields of a task as JSON has them.
@@ -30,7 +31,7 @@ func editCommand(o *options) *cobra.Command {
 				if _, err := s.Edit(cmd.Context(), name, id, data); err != nil {
 					return missing(err, name, id)
 				}
-				return printChanged(cmd.Context(), o, s, name, id, func(t *core.TaskInfo) string { return "is changed, and due " + clock(t.NextRun) })
+				return printChanged(cmd.Context(), o, s, name, id, func(t *core.TaskInfo) string { return "is changed, and due " + table.Clock(t.NextRun) })
 			})
 		})
 	cmd.Flags().StringVar(&change, "set", "", "a JSON object of fields as duly submit has them; null takes one away; - reads standard input")

@@ -47,13 +47,13 @@ func printExplanation(w *table.Page, e *inspect.Explanation) {
 	if info.Cron != "" {
 		t.Row("cron", cronText(info))
 	}
-	t.Row("due", clock(info.NextRun))
+	t.Row("due", table.Clock(info.NextRun))
 	for i := range info.Pauses {
 		t.Row("paused", pauseText(&info.Pauses[i]))
 	}
 	// The outcome, then the error, if any; without one the trailing colon is cut.
 	if !info.LastRun.IsZero() {
-		t.Row("last run", strings.TrimSuffix(clock(info.LastRun)+", "+string(info.LastOutcome)+": "+table.First(info.LastError), ": "))
+		t.Row("last run", strings.TrimSuffix(table.Clock(info.LastRun)+", "+string(info.LastOutcome)+": "+table.First(info.LastError), ": "))
 	} else {
 		t.Row("last run", cmp.Or(string(info.LastOutcome), "none"))
 	}

@@ -81,7 +81,7 @@ func printJobs(w *table.Page, jobs []core.TaskInfo, next string, all bool) {
 		if all {
 			of = []string{j.Agent}
 		}
-		t.Row(append(of, j.ID, j.Kind, scheduleOf(j), jobStatus(j), clock(j.LastRun), cmp.Or(string(j.LastOutcome), "-"), clock(j.NextRun),
+		t.Row(append(of, j.ID, j.Kind, scheduleOf(j), jobStatus(j), table.Clock(j.LastRun), cmp.Or(string(j.LastOutcome), "-"), table.Clock(j.NextRun),
 			strconv.FormatInt(j.RunCount, 10), strconv.FormatInt(j.ErrorCount, 10), strconv.FormatInt(j.SkipCount, 10))...)
 	}
 	t.End()
@@ -194,7 +194,7 @@ func printAgents(w *table.Page, agents []model.AgentStats, next string) {
 		if a.Paused {
 			paused = "yes"
 		}
-		t.Row(a.Agent, strconv.FormatInt(a.Live, 10), clock(a.Due), paused)
+		t.Row(a.Agent, strconv.FormatInt(a.Live, 10), table.Clock(a.Due), paused)
 	}
 	t.End()
 	printNext(w, next)

@@ -151,7 +151,7 @@ func learned(l *store.Learned) string {
 	if l.Probing {
 		text += ", asks again"
 		if l.HeldUntil > 0 {
-			text += " at " + clock(l.HeldUntil.Time())
+			text += " at " + table.Clock(l.HeldUntil.Time())
 		}
 	}
 	return text

@@ -93,7 +93,7 @@ func printTasks(w *table.Page, tasks []core.TaskInfo, next string, all bool) {
 		if all {
 			of = []string{info.Agent}
 		}
-		t.Row(append(of, info.ID, info.Kind, statusOf(info), clock(due), strconv.FormatInt(info.RunCount, 10),
+		t.Row(append(of, info.ID, info.Kind, statusOf(info), table.Clock(due), strconv.FormatInt(info.RunCount, 10),
 			strconv.FormatInt(info.ErrorCount, 10), table.First(info.LastError))...)
 	}
 	t.End()
@@ -105,7 +105,7 @@ func printRunning(w *table.Page, tasks []core.TaskInfo, next string) {
 	t := table.New(w, "AGENT", "ID", "KIND", "STATUS", "PROCESS", "LEASE UNTIL")
 	for i := range tasks {
 		info := &tasks[i]
-		t.Row(info.Agent, info.ID, info.Kind, statusOf(info), cmp.Or(info.Holder, "-"), clock(info.LeaseUntil))
+		t.Row(info.Agent, info.ID, info.Kind, statusOf(info), cmp.Or(info.Holder, "-"), table.Clock(info.LeaseUntil))
 	}
 	t.End()
 	printNext(w, next)
@@ -166,7 +166,7 @@ func heldGroups(ctx context.Context, s scheduler, l core.List) (groups []*heldGr
 	}
 	groups = slices.AppendSeq([]*heldGroup{}, maps.Values(found))
 	for _, g := range groups {
-		g.Agents, g.Since = len(g.agents), clock(g.since)
+		g.Agents, g.Since = len(g.agents), table.Clock(g.since)
 	}
 	slices.SortFunc(groups, func(a, b *heldGroup) int {
 		return cmp.Or(cmp.Compare(b.Tasks, a.Tasks), cmp.Compare(a.Code, b.Code), cmp.Compare(a.About, b.About))
@@ -203,7 +203,7 @@ func printHeldGroups(w *table.Page, groups []*heldGroup, held int) {
 		t := table.New(w, "AGENT", "ID", "KIND", "DUE")
 		for i := range g.Examples {
 			info := &g.Examples[i]
-			t.Row(info.Agent, info.ID, info.Kind, clock(info.NextRun))
+			t.Row(info.Agent, info.ID, info.Kind, table.Clock(info.NextRun))
 		}
 		t.End()
 		if more := g.Tasks - len(g.Examples); more > 0 {
@@ -228,7 +228,7 @@ func printHeld(w *table.Page, tasks []core.TaskInfo, next string) {
 		if info.HeldBy != nil {
 			why = info.HeldBy.Text
 		}
-		t.Row(info.Agent, info.ID, info.Kind, clock(info.NextRun), why)
+		t.Row(info.Agent, info.ID, info.Kind, table.Clock(info.NextRun), why)
 	}
 	t.End()
 	printNext(w, next)

@@ -182,7 +182,7 @@ func printPauses(w *table.Page, pauses []model.PauseInfo, next string) {
 	t := table.New(w, "PAUSED", "SINCE", "UNTIL", "BY", "REASON", "TO RESUME")
 	for i := range pauses {
 		p := &pauses[i]
-		t.Row(targetName(p.Target), clock(p.Since), clock(p.Until), table.First(p.Who()), table.First(p.Reason), "duly resume "+targetArgs(p.Target))
+		t.Row(targetName(p.Target), table.Clock(p.Since), table.Clock(p.Until), table.First(p.Who()), table.First(p.Reason), "duly resume "+targetArgs(p.Target))
 	}
 	t.End()
 	if next != "" {

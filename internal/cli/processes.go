@@ -48,7 +48,7 @@ func printProcesses(w *table.Page, processes []model.Process) {
 			inUse = fmt.Sprintf("%d of %d", p.InUse, p.Slots)
 		}
 		t.Row(table.First(p.Name), inUse, table.First(strings.Join(p.Kinds, " ")), table.First(strings.Join(p.Full, " ")),
-			strconv.Itoa(p.Abandoned), oldest(p), clock(p.At))
+			strconv.Itoa(p.Abandoned), oldest(p), table.Clock(p.At))
 	}
 	t.End()
 }
@@ -59,5 +59,5 @@ func oldest(p *model.Process) string {
 		return "-"
 	}
 	r := &p.Running[0]
-	return table.First(r.Agent + "/" + r.ID + " (" + r.Kind + ") since " + clock(r.Since))
+	return table.First(r.Agent + "/" + r.ID + " (" + r.Kind + ") since " + table.Clock(r.Since))
 }

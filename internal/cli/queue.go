@@ -63,7 +63,7 @@ func printKind(o *options, kinds []inspect.KindStats, kind string) error {
 		w.Line("")
 		t := table.New(w, "FAILED", "AGENT", "ID", "ERROR")
 		for _, f := range kinds[i].Failed {
-			t.Row(clock(f.At), f.Agent, f.ID, table.First(f.Error))
+			t.Row(table.Clock(f.At), f.Agent, f.ID, table.First(f.Error))
 		}
 		t.End()
 	})

@@ -170,7 +170,7 @@ func printReport(w *table.Page, r core.Report) {
 	case r.NextDueAt.IsZero():
 		fmt.Fprint(&w.Buffer, "; nothing is scheduled")
 	default:
-		fmt.Fprint(&w.Buffer, "; next due ", r.NextDueAt.UTC().Format(instant))
+		fmt.Fprint(&w.Buffer, "; next due ", r.NextDueAt.UTC().Format(table.Instant))
 	}
 	fmt.Fprintln(&w.Buffer)
 }

@@ -78,7 +78,7 @@ func printStats(w *table.Page, st *inspect.Stats) {
 		{"resting", st.Resting},
 		{"in progress", st.InProgress},
 		{"partitions", int64(st.Partitions)},
-	}, "next due", clock(st.NextDue))
+	}, "next due", table.Clock(st.NextDue))
 	w.Line("")
 	write("of all time, also of tasks that are gone:", []counter{
 		{"submitted", st.Submitted},

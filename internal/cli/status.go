@@ -106,7 +106,9 @@ func followOutput(ctx context.Context, o *options, s scheduler, agent, id string
 	f := logs.Follower{
 		Source: s, Agent: agent, ID: id, Retry: mayPass,
 		Print: func(out *inspect.Output) error { return printOutput(o, out) },
-		Begun: func(out *inspect.Output) { o.say(fmt.Sprintf("attempt %d, %s:", out.Attempt, clock(out.Started))) },
+		Begun: func(out *inspect.Output) {
+			o.say(fmt.Sprintf("attempt %d, %s:", out.Attempt, table.Clock(out.Started)))
+		},
 	}
 	return f.Follow(ctx)
 }
@@ -193,7 +195,7 @@ func printTask(w *table.Page, info *core.TaskInfo) {
 	}
 	// Otherwise the time of cooling is over, or another reason decides.
 	if statusOf(info) == statusCooling {
-		line("cooling until", clock(info.CoolingUntil))
+		line("cooling until", table.Clock(info.CoolingUntil))
 	}
 	line("group", info.Group)
 	line("level", strconv.Itoa(int(info.Level)))
@@ -224,14 +226,14 @@ func printTask(w *table.Page, info *core.TaskInfo) {
 
 // printTimes writes when what has happened to a task, and what is to.
 func printTimes(line func(name, value string), info *core.TaskInfo) {
-	line("submitted", clock(info.Submitted))
-	line("updated", clock(info.UpdatedAt))
-	line("last activity", clock(info.LastActivity))
-	line("last success", clock(info.LastSuccess))
-	line("due", clock(info.Due))
-	line("next run", clock(info.NextRun))
-	line("started", clock(info.Started))
-	line("finished", clock(info.Finished))
+	line("submitted", table.Clock(info.Submitted))
+	line("updated", table.Clock(info.UpdatedAt))
+	line("last activity", table.Clock(info.LastActivity))
+	line("last success", table.Clock(info.LastSuccess))
+	line("due", table.Clock(info.Due))
+	line("next run", table.Clock(info.NextRun))
+	line("started", table.Clock(info.Started))
+	line("finished", table.Clock(info.Finished))
 }
 
 // printCounts writes how often a task has been tried, and how that went.
@@ -284,9 +286,9 @@ func printSteps(w *table.Page, info *core.TaskInfo) {
 	t := table.New(w, "STEP", "STATE", "AT", "TOOK", "USED")
 	for _, r := range log.Rows(info) {
 		if !r.Until.IsZero() {
-			r.State += " until " + clock(r.Until)
+			r.State += " until " + table.Clock(r.Until)
 		}
-		t.Row(table.First(r.Name), r.State, clock(r.At), r.Took.String(), usageText(r.Used))
+		t.Row(table.First(r.Name), r.State, table.Clock(r.At), r.Took.String(), usageText(r.Used))
 	}
 	t.End()
 }
@@ -321,7 +323,7 @@ func printRuns(w *table.Page, runs []model.TaskRun) {
 	t := table.New(w, "STARTED", "TOOK", "ATTEMPT", "OUTCOME", "PROCESS", "ERROR")
 	for i := range runs {
 		r := &runs[i]
-		t.Row(clock(r.Started), r.Duration.Round(time.Millisecond).String(), strconv.Itoa(r.Attempt), string(r.Outcome), table.First(r.Process), table.First(r.Error))
+		t.Row(table.Clock(r.Started), r.Duration.Round(time.Millisecond).String(), strconv.Itoa(r.Attempt), string(r.Outcome), table.First(r.Process), table.First(r.Error))
 	}
 	t.End()
 }

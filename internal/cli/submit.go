@@ -384,7 +384,7 @@ func printSubmitted(w *table.Page, placed []core.Submitted, said string) {
 		case s.Replaced:
 			isNew = "replaced"
 		}
-		t.Row(s.Agent, s.ID, s.Kind, clock(s.Due), string(s.Status), isNew)
+		t.Row(s.Agent, s.ID, s.Kind, table.Clock(s.Due), string(s.Status), isNew)
 	}
 	t.End()
 	if said != "" {

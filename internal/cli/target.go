@@ -108,9 +108,9 @@ func userName() string {
 // pauseText is a pause for people.
 // Only what was said is written: a pause may have neither an end nor a reason.
 func pauseText(p *model.PauseInfo) string {
-	text := targetName(p.Target) + ", since " + clock(p.Since)
+	text := targetName(p.Target) + ", since " + table.Clock(p.Since)
 	if !p.Until.IsZero() {
-		text += " until " + clock(p.Until)
+		text += " until " + table.Clock(p.Until)
 	}
 	if p.By != "" {
 		text += ", by " + p.Who()
