@@ -18,9 +18,9 @@ import (
 
 // activityCommand needs the file: only there does a kind say that it has an activity schedule, and
 // which. A daemon with the same file runs what this command books.
-func activityCommand(o *options) *cobra.Command {
+func activityCommand(o *Options) *cobra.Command {
 	var subject core.Subject
-	cmd := command("activity KIND", "Record user activity; schedules a run of a kind that has activity: { quiet: ... }",
+	cmd := New("activity KIND", "Record user activity; schedules a run of a kind that has activity: { quiet: ... }",
 		"  duly activity summary -c duly.yaml --user ann\n  duly activity summary -c duly.yaml --user ann --device phone --agent ada --json",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -29,12 +29,12 @@ func activityCommand(o *options) *cobra.Command {
 			if err := o.knowsActivity(cmd.Context(), args[0]); err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				noticed, err := s.Notice(cmd.Context(), args[0], subject)
 				if err != nil {
 					return err
 				}
-				return o.print(noticed, func(w *table.Page) { printNoticed(w, &noticed) })
+				return o.Print(noticed, func(w *table.Page) { printNoticed(w, &noticed) })
 			})
 		})
 	// command refuses arguments by default; the check above names what is missing.
@@ -43,17 +43,17 @@ func activityCommand(o *options) *cobra.Command {
 	flags.StringVar(&subject.User, "user", "", "who was active (required)")
 	flags.StringVar(&subject.Device, "device", "", "on which device")
 	flags.StringVar(&subject.Agent, "agent", "", "with which agent, which then owns the task")
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // knowsActivity refuses a kind that has no activity schedule. It is asked before the store, so that a wrong kind is a mistake in usage and no
 // entry in Redis; a server knows its own kinds.
-func (o *options) knowsActivity(ctx context.Context, kind string) error {
-	at, err := o.place(ctx)
-	if err != nil || at.server.URL != "" {
+func (o *Options) knowsActivity(ctx context.Context, kind string) error {
+	at, err := o.Place(ctx)
+	if err != nil || at.Server.URL != "" {
 		return err
 	}
-	c, err := loadFile(ctx, o)
+	c, err := LoadFile(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -91,11 +91,11 @@ func printNoticed(w *table.Page, n *model.Noticed) {
 }
 
 // presetsCommand needs no store: presets are part of the program.
-func presetsCommand(o *options) *cobra.Command {
-	return o.withJSON(command("presets", "List the presets for duly submit --preset", "  duly presets\n  duly submit --agent ada --id rollup --preset memory.rollup_day",
+func presetsCommand(o *Options) *cobra.Command {
+	return o.WithJSON(New("presets", "List the presets for duly submit --preset", "  duly presets\n  duly submit --agent ada --id rollup --preset memory.rollup_day",
 		func(*cobra.Command, []string) error {
 			presets := model.Presets()
-			return o.print(map[string][]model.Preset{"presets": presets}, func(w *table.Page) { printPresets(w, presets) })
+			return o.Print(map[string][]model.Preset{"presets": presets}, func(w *table.Page) { printPresets(w, presets) })
 		}))
 }
 

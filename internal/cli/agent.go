@@ -18,8 +18,8 @@ import (
 )
 
 // agentCommand is the parent of its commands, and does nothing by itself.
-func agentCommand(o *options) *cobra.Command {
-	cmd := command("agent", "Set the zone, quiet hours, limits, budgets and quotas of agents; export, import and forget agents",
+func agentCommand(o *Options) *cobra.Command {
+	cmd := New("agent", "Set the zone, quiet hours, limits, budgets and quotas of agents; export, import and forget agents",
 		"  duly agent set ada --zone Europe/Berlin --quiet 22:00-07:00\n  duly agent show ada\n  duly agent unset ada",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -68,10 +68,10 @@ func (g *profileFlags) into(set *core.Profile, args []string) (err error) {
 }
 
 // agentSetCommand changes what flags give of a profile.
-func agentSetCommand(o *options) *cobra.Command {
+func agentSetCommand(o *Options) *cobra.Command {
 	var set core.Profile
 	var given profileFlags
-	cmd := command("set AGENT", "Change what is given of the profile of an agent; its waiting tasks are planned by it",
+	cmd := New("set AGENT", "Change what is given of the profile of an agent; its waiting tasks are planned by it",
 		`  duly agent set ada --zone Europe/Berlin --quiet 22:00-07:00
   duly agent set ada --quiet "22:00-07:00" --quiet "00:00-24:00 sat-sun" --urgent
   duly agent set ada --zone Asia/Tokyo --label tier=gold
@@ -83,7 +83,7 @@ func agentSetCommand(o *options) *cobra.Command {
 			if err := given.into(&set, args); err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				if err := keepRest(cmd, s, &set); err != nil {
 					return err
 				}
@@ -91,7 +91,7 @@ func agentSetCommand(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return o.print(stored, func(w *table.Page) { printProfile(w, &stored) })
+				return o.Print(stored, func(w *table.Page) { printProfile(w, &stored) })
 			})
 		})
 	cmd.Args = cobra.ArbitraryArgs // so that the command itself can say what it needs
@@ -104,7 +104,7 @@ func agentSetCommand(o *options) *cobra.Command {
 	flags.StringArrayVar(&given.budgets, "budget", nil, `what runs of this agent may use, such as "unit=tokens,amount=100000,per=day,then=pause"; can be given several times; none takes them off`)
 	flags.StringVar(&given.tenant, "tenant", "", "whose agent it is: tenants share what there is room for equally, however many agents each has; none takes it off")
 	flags.StringVar(&given.quota, "quota", "", `what callers of this agent, and runs, may store for it: live, recurring, bytes, submits, interval, horizon, kinds, depth and spawned, such as "live=200,interval=5m,kinds=digest+report-*"; none takes it off`)
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // none as the value of a flag takes off what a profile has.
@@ -120,7 +120,7 @@ func unlessNone(values []string) []string {
 
 // keepRest adds to a profile what no flag is about, as it is now: a change of the zone must not lift a quota. If another caller changes the profile meanwhile
 // the command fails.
-func keepRest(cmd *cobra.Command, s scheduler, set *core.Profile) error {
+func keepRest(cmd *cobra.Command, s Scheduler, set *core.Profile) error {
 	was, err := s.Profile(cmd.Context(), set.Agent)
 	if errors.Is(err, core.ErrNotFound) {
 		return nil
@@ -177,23 +177,23 @@ func labelsOf(flags []string) (map[string]string, error) {
 }
 
 // agentShowCommand shows one profile.
-func agentShowCommand(o *options) *cobra.Command {
-	cmd := command("show AGENT", "Show the profile of an agent", "  duly agent show ada --json",
+func agentShowCommand(o *Options) *cobra.Command {
+	cmd := New("show AGENT", "Show the profile of an agent", "  duly agent show ada --json",
 		func(cmd *cobra.Command, args []string) error {
 			agent, err := oneAgent(args)
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				profile, err := s.Profile(cmd.Context(), agent)
 				if err != nil {
 					return noProfile(err, agent)
 				}
-				return o.print(profile, func(w *table.Page) { printProfile(w, &profile) })
+				return o.Print(profile, func(w *table.Page) { printProfile(w, &profile) })
 			})
 		})
 	cmd.Args = cobra.ArbitraryArgs
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // noProfile says which agent has none.
@@ -244,12 +244,12 @@ func quietText(profile *core.Profile) string {
 }
 
 // agentListCommand lists all profiles.
-func agentListCommand(o *options) *cobra.Command {
+func agentListCommand(o *Options) *cobra.Command {
 	var limit int
 	var cursor string
-	cmd := command("list", "List profiles: of which agents, with their zones and quiet hours", "  duly agent list",
+	cmd := New("list", "List profiles: of which agents, with their zones and quiet hours", "  duly agent list",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				profiles, next, err := s.Profiles(cmd.Context(), cursor, limit)
 				if err != nil {
 					return err
@@ -258,11 +258,11 @@ func agentListCommand(o *options) *cobra.Command {
 					profiles = []core.Profile{}
 				}
 				answer := operation.Profiles{Profiles: profiles, Next: next}
-				return o.print(answer, func(w *table.Page) { printProfiles(w, profiles, next) })
+				return o.Print(answer, func(w *table.Page) { printProfiles(w, profiles, next) })
 			})
 		})
 	pageFlags(cmd, &limit, &cursor)
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 func printProfiles(w *table.Page, profiles []core.Profile, next string) {
@@ -282,36 +282,36 @@ func printProfiles(w *table.Page, profiles []core.Profile, next string) {
 }
 
 // agentUnsetCommand deletes a profile; the tasks of the agent stay.
-func agentUnsetCommand(o *options) *cobra.Command {
-	cmd := command("unset AGENT", "Delete the profile of an agent; its tasks start at any time again", "  duly agent unset ada",
+func agentUnsetCommand(o *Options) *cobra.Command {
+	cmd := New("unset AGENT", "Delete the profile of an agent; its tasks start at any time again", "  duly agent unset ada",
 		func(cmd *cobra.Command, args []string) error {
 			agent, err := oneAgent(args)
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				if err := s.DeleteProfile(cmd.Context(), agent); err != nil {
 					return noProfile(err, agent)
 				}
 				answer := operation.DeletedProfile{Agent: agent, Deleted: true}
-				return o.print(answer, func(w *table.Page) { w.Line("deleted: profile of agent %s", agent) })
+				return o.Print(answer, func(w *table.Page) { w.Line("deleted: profile of agent %s", agent) })
 			})
 		})
 	cmd.Args = cobra.ArbitraryArgs
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // agentForgetCommand deletes all that is known of an agent, if the caller has agreed.
-func agentForgetCommand(o *options) *cobra.Command {
+func agentForgetCommand(o *Options) *cobra.Command {
 	var dry, yes bool
-	cmd := command("forget AGENT", "Delete all of an agent: tasks, history, groups, pauses and profile; it is counted first, and deleted with --yes",
+	cmd := New("forget AGENT", "Delete all of an agent: tasks, history, groups, pauses and profile; it is counted first, and deleted with --yes",
 		"  duly agent forget ada\n  duly agent forget ada --yes",
 		func(cmd *cobra.Command, args []string) error {
 			agent, err := oneAgent(args)
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				var done operate.Forgotten
 				dry = dry || !yes
 				if dry {
@@ -323,13 +323,13 @@ func agentForgetCommand(o *options) *cobra.Command {
 					return err
 				}
 				answer := operation.Forgotten{Forgotten: done, Agent: agent, Dry: dry}
-				return o.print(answer, func(w *table.Page) { w.Line("%s", forgottenText(agent, &done, dry)) })
+				return o.Print(answer, func(w *table.Page) { w.Line("%s", forgottenText(agent, &done, dry)) })
 			})
 		})
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "count what would be deleted, and delete nothing")
 	cmd.Flags().BoolVar(&yes, "yes", false, "delete it; without it tasks are counted first")
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // forgottenText says which data of an agent was deleted, or would be.

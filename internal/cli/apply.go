@@ -19,17 +19,17 @@ import (
 
 // applyCommand does what a daemon does at its start, without running anything, so that a deployment can
 // apply a file before its daemons restart.
-func applyCommand(o *options) *cobra.Command {
+func applyCommand(o *Options) *cobra.Command {
 	var a dulyfile.ApplyOptions
 	var owner string
-	cmd := command("apply", "Create or update the tasks in a file; leave unchanged ones alone",
+	cmd := New("apply", "Create or update the tasks in a file; leave unchanged ones alone",
 		"  duly apply -f duly.yaml\n  duly apply -f duly.yaml --owner deploy-7 --prune --dry-run\n  duly apply -f duly.yaml --owner deploy-7 --prune",
 		func(cmd *cobra.Command, _ []string) error {
 			// -f is the same option as -c: apply takes exactly one file.
-			if o.file == "" {
+			if o.File == "" {
 				return exit.Misuse("name one with -f", "needs a file with tasks")
 			}
-			c, err := loadFile(cmd.Context(), o)
+			c, err := LoadFile(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -45,12 +45,12 @@ func applyCommand(o *options) *cobra.Command {
 			return apply(cmd.Context(), o, c, a)
 		})
 	flags := cmd.Flags()
-	flags.StringVarP(&o.file, "file", "f", "", "the file, the same as -c of other commands")
+	flags.StringVarP(&o.File, "file", "f", "", "the file, the same as -c of other commands")
 	flags.StringVar(&owner, "owner", "", "who declares the tasks of the file, such as a deployment (default owner: of the file); kept with each task")
 	flags.BoolVar(&a.Prune, "prune", false, "delete tasks that this owner declared earlier and that left the file; never those of others")
 	flags.BoolVar(&a.Adopt, "adopt", false, "take over tasks of the file that belong to other owners; without it they stay as they are")
 	flags.BoolVar(&a.DryRun, "dry-run", false, "show what would be created, updated and deleted, and change nothing")
-	return onlyHere(o.withJSON(cmd), "it compares the file with the store, which the HTTP API does not show", "run it where Redis can be reached, with --redis, or submit tasks with duly submit -f")
+	return OnlyHere(o.WithJSON(cmd), "it compares the file with the store, which the HTTP API does not show", "run it where Redis can be reached, with --redis, or submit tasks with duly submit -f")
 }
 
 // applied is the answer of apply. Tasks that are unchanged are listed on a dry run alone.
@@ -65,7 +65,7 @@ type applied struct {
 }
 
 // apply applies a file and says what was done, also if some tasks are left to other owners: that is a failure after the answer.
-func apply(ctx context.Context, o *options, c *dulyfile.File, a dulyfile.ApplyOptions) error {
+func apply(ctx context.Context, o *Options, c *dulyfile.File, a dulyfile.ApplyOptions) error {
 	s, store, err := storage.OpenScheduler(ctx, c)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func apply(ctx context.Context, o *options, c *dulyfile.File, a dulyfile.ApplyOp
 			Todo: "remove them from one of the files, or take them over with --adopt", Code: exit.Failed,
 		}
 	}
-	return errors.Join(o.print(answer, func(w *table.Page) { printApplied(w, &answer, a.Prune) }), left)
+	return errors.Join(o.Print(answer, func(w *table.Page) { printApplied(w, &answer, a.Prune) }), left)
 }
 
 // printApplied shows the numbers, and each task on a dry run. Tasks that other owners have are named in any case.

@@ -30,8 +30,8 @@ func approvalsOf(c *dulyfile.File) (*httpadapter.Approvals, error) {
 }
 
 // approvalsIn are those of the file, which has to have some.
-func approvalsIn(ctx context.Context, o *options) (*httpadapter.Approvals, error) {
-	c, err := loadFile(ctx, o)
+func approvalsIn(ctx context.Context, o *Options) (*httpadapter.Approvals, error) {
+	c, err := LoadFile(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -43,9 +43,9 @@ func approvalsIn(ctx context.Context, o *options) (*httpadapter.Approvals, error
 }
 
 // approvalCommand prints an address for a person: of what a task waits for, or is going to wait for. The latter asks no store.
-func approvalCommand(o *options) *cobra.Command {
+func approvalCommand(o *Options) *cobra.Command {
 	q := httpadapter.Approval{For: 48 * time.Hour}
-	cmd := command("approval AGENT ID", "Make an address at which a person answers a task that waits for a signal",
+	cmd := New("approval AGENT ID", "Make an address at which a person answers a task that waits for a signal",
 		"  duly approval ada refund-17 -c duly.yaml --question 'Refund 40 EUR to Bob?'\n  duly approval ada refund-17 -c duly.yaml --key approval --fence 1234",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 || (q.Key == "") != (q.Fence == 0) {
@@ -56,7 +56,7 @@ func approvalCommand(o *options) *cobra.Command {
 				return err
 			}
 			if q.Agent, q.ID = args[0], args[1]; q.Fence == 0 {
-				if err := o.onStore(cmd.Context(), func(s scheduler) error { return asked(cmd.Context(), s, &q.Question) }); err != nil {
+				if err := o.OnStore(cmd.Context(), func(s Scheduler) error { return asked(cmd.Context(), s, &q.Question) }); err != nil {
 					return err
 				}
 			}
@@ -64,19 +64,19 @@ func approvalCommand(o *options) *cobra.Command {
 			if err != nil {
 				return exit.Misuse("see "+cmd.CommandPath()+" --help", "%w", err)
 			}
-			return o.print(map[string]string{"url": address}, func(w *table.Page) { w.Line("%s", address) })
+			return o.Print(map[string]string{"url": address}, func(w *table.Page) { w.Line("%s", address) })
 		})
 	cmd.Args = cobra.ArbitraryArgs
 	flags := cmd.Flags()
 	flags.StringVar(&q.Text, "question", "", "what the page asks (default what the task asks, or which agent and signal it is about)")
 	flags.StringVar(&q.Key, "key", "", "the key of the signal (default what the task waits for)")
 	flags.Int64Var((*int64)(&q.Fence), "fence", 0, "the fence of the run that is going to wait for it (default that of the wait)")
-	durationVar(flags, &q.For, "for", q.For, "how long it may be answered")
-	return onlyHere(o.withJSON(cmd), "the secret that makes the address is in the file", "leave it out, and name the file with -c")
+	DurationVar(flags, &q.For, "for", q.For, "how long it may be answered")
+	return OnlyHere(o.WithJSON(cmd), "the secret that makes the address is in the file", "leave it out, and name the file with -c")
 }
 
 // asked adds to a question what its task waits for.
-func asked(ctx context.Context, s scheduler, q *core.Question) error {
+func asked(ctx context.Context, s Scheduler, q *core.Question) error {
 	t, err := s.Task(ctx, q.Agent, q.ID)
 	switch {
 	case err != nil:
@@ -101,13 +101,13 @@ type question struct {
 }
 
 // approvalsCommand lists what waits for a person.
-func approvalsCommand(o *options) *cobra.Command {
+func approvalsCommand(o *Options) *cobra.Command {
 	l := core.List{Asking: true, Limit: inspect.MaxPage}
 	var most int
-	cmd := command("approvals", "List the tasks that wait for a person: for an approval, or for the answer to a question",
+	cmd := New("approvals", "List the tasks that wait for a person: for an approval, or for the answer to a question",
 		"  duly approvals\n  duly approvals --agent ada --json\n  duly signal ada approval --payload '{\"decision\":\"approve\"}'     # answers, with a credential that may",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				found, next, err := questions(cmd.Context(), s, l, most)
 				if err != nil {
 					return err
@@ -116,7 +116,7 @@ func approvalsCommand(o *options) *cobra.Command {
 					Approvals []question `json:"approvals"`
 					Next      string     `json:"next_cursor,omitempty"`
 				}{found, next}
-				return o.print(answer, func(w *table.Page) { printQuestions(w, found, next) })
+				return o.Print(answer, func(w *table.Page) { printQuestions(w, found, next) })
 			})
 		})
 	flags := cmd.Flags()
@@ -124,11 +124,11 @@ func approvalsCommand(o *options) *cobra.Command {
 	flags.StringVar(&l.Kind, "kind", "", "only those of this kind")
 	flags.StringVar(&l.Cursor, "cursor", "", "continue after the previous page (its cursor)")
 	flags.IntVar(&most, "limit", 100, "stop at the page on which there are so many")
-	return o.withWatch(o.withJSON(cmd))
+	return o.WithWatch(o.WithJSON(cmd))
 }
 
 // questions are the tasks of a list that wait for a person, page by page, until there are enough.
-func questions(ctx context.Context, s scheduler, l core.List, most int) ([]question, string, error) {
+func questions(ctx context.Context, s Scheduler, l core.List, most int) ([]question, string, error) {
 	found := []question{}
 	for {
 		tasks, next, err := s.Tasks(ctx, l)

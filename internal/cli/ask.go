@@ -15,24 +15,24 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
-// addressOf is the address of a server, if a token may be sent there.
-func addressOf(at *place) (*url.URL, error) {
-	u, err := remote.Address(at.server)
+// AddressOf is the address of a server, if a token may be sent there.
+func AddressOf(at *Place) (*url.URL, error) {
+	u, err := remote.Address(at.Server)
 	if wrong, ok := errors.AsType[*core.InvalidError](err); ok {
 		if wrong.Field != "server" {
-			return nil, exit.Misuse("check it", "%s %s", at.tokenBy, wrong.Reason)
+			return nil, exit.Misuse("check it", "%s %s", at.TokenBy, wrong.Reason)
 		}
-		return nil, exit.Misuse("use one such as "+defaultServer+", https:// for another machine, or --insecure-http where nobody else can listen", "%s %s", at.by, wrong.Reason)
+		return nil, exit.Misuse("use one such as "+DefaultServer+", https:// for another machine, or --insecure-http where nobody else can listen", "%s %s", at.By, wrong.Reason)
 	}
 	return u, err
 }
 
-// onServer makes a client of a server for a command.
-func onServer(at *place, do func(c *remote.Client) error) error {
-	if _, err := addressOf(at); err != nil {
+// OnServer makes a client of a server for a command.
+func OnServer(at *Place, do func(c *remote.Client) error) error {
+	if _, err := AddressOf(at); err != nil {
 		return err
 	}
-	c, err := remote.New(at.server)
+	c, err := remote.New(at.Server)
 	if err != nil {
 		return err
 	}
@@ -40,25 +40,25 @@ func onServer(at *place, do func(c *remote.Client) error) error {
 	return do(c)
 }
 
-// onStore finds the server, or loads the configuration and opens the store, for a command that runs nothing.
+// OnStore finds the server, or loads the configuration and opens the store, for a command that runs nothing.
 // Most commands are this: one question or one order, and then the end.
-func (o *options) onStore(ctx context.Context, do func(s scheduler) error) error {
-	at, err := o.place(ctx)
+func (o *Options) OnStore(ctx context.Context, do func(s Scheduler) error) error {
+	at, err := o.Place(ctx)
 	if err != nil {
 		return err
 	}
-	if at.server.URL != "" {
-		return onServer(&at, func(c *remote.Client) error { return o.again(ctx, func() error { return do(c) }) })
+	if at.Server.URL != "" {
+		return OnServer(&at, func(c *remote.Client) error { return o.again(ctx, func() error { return do(c) }) })
 	}
-	c, err := loadFile(ctx, o)
+	c, err := LoadFile(ctx, o)
 	if err != nil {
 		return err
 	}
 	s, st, err := storage.OpenScheduler(ctx, c)
 	// A daemon that was starting has it now.
 	if _, busy := errors.AsType[*filestore.InUseError](err); busy {
-		if at, other := o.place(ctx); other == nil && at.server.URL != "" {
-			return onServer(&at, func(c *remote.Client) error { return o.again(ctx, func() error { return do(c) }) })
+		if at, other := o.Place(ctx); other == nil && at.Server.URL != "" {
+			return OnServer(&at, func(c *remote.Client) error { return o.again(ctx, func() error { return do(c) }) })
 		}
 	}
 	if err != nil {
@@ -68,13 +68,13 @@ func (o *options) onStore(ctx context.Context, do func(s scheduler) error) error
 	return o.again(ctx, func() error { return do(s) })
 }
 
-// sayLimits says what a user of a store without a Redis has to know, once and plainly: a user who expects tasks to survive would lose them without having been warned, and
+// SayLimits says what a user of a store without a Redis has to know, once and plainly: a user who expects tasks to survive would lose them without having been warned, and
 // one who looks for them has to know where.
-func sayLimits(o *options, s *storage.Store) {
+func SayLimits(o *Options, s *storage.Store) {
 	switch {
 	case s.Folder != "":
-		o.say("tasks are kept in " + table.ShellWord(s.Folder) + ", for this process alone; duly store copy moves them to a Redis, which any number of processes share")
+		o.Say("tasks are kept in " + table.ShellWord(s.Folder) + ", for this process alone; duly store copy moves them to a Redis, which any number of processes share")
 	case s.Redis == nil:
-		o.say("tasks are kept in memory and are lost when this process ends; leave out --store to keep them")
+		o.Say("tasks are kept in memory and are lost when this process ends; leave out --store to keep them")
 	}
 }

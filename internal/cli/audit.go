@@ -17,12 +17,12 @@ import (
 
 // auditCommand walks through all live tasks, a page at a time, and can be
 // stopped at any point: each page is whole.
-func auditCommand(o *options) *cobra.Command {
+func auditCommand(o *Options) *cobra.Command {
 	var repair bool
-	cmd := command("audit", "Check that every live task can be reached; --repair requeues lost ones",
+	cmd := New("audit", "Check that every live task can be reached; --repair requeues lost ones",
 		"  duly audit\n  duly audit --repair",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				report, err := s.Audit(cmd.Context(), inspect.AuditOptions{Repair: repair, Progress: auditProgress(o)})
 				endProgress(o)
 				if err != nil {
@@ -30,27 +30,27 @@ func auditCommand(o *options) *cobra.Command {
 				}
 				// The report is written also when it contains faults; the failure only
 				// sets the exit code and the last line.
-				return errors.Join(o.print(report, func(w *table.Page) { printAudit(w, &report, repair) }), auditFailure(&report, repair))
+				return errors.Join(o.Print(report, func(w *table.Page) { printAudit(w, &report, repair) }), auditFailure(&report, repair))
 			})
 		})
 	cmd.Flags().BoolVar(&repair, "repair", false, "requeue lost tasks; one that lost its due time is due now; safe while daemons run")
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // auditProgress shows on a terminal how far the audit is.
 // It is nil elsewhere: a log has no use for a line that is rewritten.
-func auditProgress(o *options) func(inspect.AuditReport) {
-	if !table.Terminal(o.stderr) {
+func auditProgress(o *Options) func(inspect.AuditReport) {
+	if !table.Terminal(o.Stderr) {
 		return nil
 	}
-	return func(r inspect.AuditReport) { _, _ = fmt.Fprintf(o.stderr, "\r%d tasks, %d faults", r.Tasks, r.Found) }
+	return func(r inspect.AuditReport) { _, _ = fmt.Fprintf(o.Stderr, "\r%d tasks, %d faults", r.Tasks, r.Found) }
 }
 
 // endProgress clears the progress line.
 // Forty columns are more than any line of auditProgress has.
-func endProgress(o *options) {
-	if table.Terminal(o.stderr) {
-		_, _ = fmt.Fprint(o.stderr, "\r"+strings.Repeat(" ", 40)+"\r")
+func endProgress(o *Options) {
+	if table.Terminal(o.Stderr) {
+		_, _ = fmt.Fprint(o.Stderr, "\r"+strings.Repeat(" ", 40)+"\r")
 	}
 }
 

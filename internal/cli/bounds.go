@@ -21,15 +21,15 @@ import (
 // boundKind is a kind of bound: limits, or budgets. T is what one is about, and U one with its use.
 type boundKind[T fmt.Stringer, U any] struct {
 	noun, of string // as in "limit", and "limit on" a target
-	list     func(s scheduler, ctx context.Context) ([]U, error)
+	list     func(s Scheduler, ctx context.Context) ([]U, error)
 	print    func(w *table.Page, all []U)
-	lift     func(s scheduler, ctx context.Context, about T) error
+	lift     func(s Scheduler, ctx context.Context, about T) error
 	lifted   func(about T) any // the answer in JSON
 }
 
 // parent is the parent of three commands, and does nothing by itself.
 func (*boundKind[T, U]) parent(name, short, example string, subs ...*cobra.Command) *cobra.Command {
-	cmd := command(name, short, example, func(cmd *cobra.Command, args []string) error {
+	cmd := New(name, short, example, func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
@@ -41,9 +41,9 @@ func (*boundKind[T, U]) parent(name, short, example string, subs ...*cobra.Comma
 }
 
 // listCommand shows what is bounded, and how much of it is used.
-func (k *boundKind[T, U]) listCommand(o *options, short string) *cobra.Command {
-	return o.withJSON(command("list", short, "  duly "+k.noun+" list --json", func(cmd *cobra.Command, _ []string) error {
-		return o.onStore(cmd.Context(), func(s scheduler) error {
+func (k *boundKind[T, U]) listCommand(o *Options, short string) *cobra.Command {
+	return o.WithJSON(New("list", short, "  duly "+k.noun+" list --json", func(cmd *cobra.Command, _ []string) error {
+		return o.OnStore(cmd.Context(), func(s Scheduler) error {
 			all, err := k.list(s, cmd.Context())
 			if err != nil {
 				return err
@@ -51,7 +51,7 @@ func (k *boundKind[T, U]) listCommand(o *options, short string) *cobra.Command {
 			if all == nil {
 				all = []U{}
 			}
-			return o.print(map[string][]U{k.noun + "s": all}, func(w *table.Page) {
+			return o.Print(map[string][]U{k.noun + "s": all}, func(w *table.Page) {
 				if len(all) == 0 {
 					w.Line("no %ss", k.noun)
 					return
@@ -63,13 +63,13 @@ func (k *boundKind[T, U]) listCommand(o *options, short string) *cobra.Command {
 }
 
 // unsetCommand lifts one. Tasks that wait for it are claimed from the next claim on.
-func (k *boundKind[T, U]) unsetCommand(o *options, short, example string, target func() (T, error)) *cobra.Command {
-	return o.withJSON(command("unset", short, example, func(cmd *cobra.Command, _ []string) error {
+func (k *boundKind[T, U]) unsetCommand(o *Options, short, example string, target func() (T, error)) *cobra.Command {
+	return o.WithJSON(New("unset", short, example, func(cmd *cobra.Command, _ []string) error {
 		t, err := target()
 		if err != nil {
 			return err
 		}
-		return o.onStore(cmd.Context(), func(s scheduler) error {
+		return o.OnStore(cmd.Context(), func(s Scheduler) error {
 			switch err := k.lift(s, cmd.Context(), t); {
 			case core.CodeOf(err) == core.CodeNotFound:
 				f := exit.Misuse(fmt.Sprintf("duly %s list shows all %ss and how to unset each", k.noun, k.noun), "no %s %s exists", k.of, t)
@@ -78,7 +78,7 @@ func (k *boundKind[T, U]) unsetCommand(o *options, short, example string, target
 			case err != nil:
 				return err
 			}
-			return o.print(k.lifted(t), func(w *table.Page) { w.Line("lifted: %s %s", k.of, t) })
+			return o.Print(k.lifted(t), func(w *table.Page) { w.Line("lifted: %s %s", k.of, t) })
 		})
 	}))
 }

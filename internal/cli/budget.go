@@ -15,12 +15,12 @@ import (
 
 // budgetKind are budgets.
 var budgetKind = &boundKind[core.BudgetTarget, store.BudgetUse]{
-	noun: "budget", of: "budget of", list: scheduler.Budgets, print: printBudgets, lift: scheduler.LiftBudget,
+	noun: "budget", of: "budget of", list: Scheduler.Budgets, print: printBudgets, lift: Scheduler.LiftBudget,
 	lifted: func(t core.BudgetTarget) any { return operation.LiftedBudget{BudgetTarget: t, Deleted: true} },
 }
 
 // budgetCommand is the parent of three commands.
-func budgetCommand(o *options) *cobra.Command {
+func budgetCommand(o *Options) *cobra.Command {
 	var on budgetFlags
 	unset := budgetKind.unsetCommand(o, "Lift a budget, named by the flags that set it", "  duly budget unset --each agent --unit tokens --per day", on.target)
 	on.add(unset)
@@ -56,11 +56,11 @@ func budgetArgs(t core.BudgetTarget) string {
 }
 
 // budgetSetCommand replaces one whole budget.
-func budgetSetCommand(o *options) *cobra.Command {
+func budgetSetCommand(o *Options) *cobra.Command {
 	var on budgetFlags
 	var b core.Budget
 	var amount float64
-	cmd := command("set", "Set a budget; it counts from the next claim of every process",
+	cmd := New("set", "Set a budget; it counts from the next claim of every process",
 		`  duly budget set --each agent --unit tokens --per day --amount 100000 --zone Europe/Berlin
   duly budget set --key 'openai:*' --unit usd --per month --amount 250 --then notify
   duly budget set --each task --unit runs --per hour --amount 60 --then pause`,
@@ -72,7 +72,7 @@ func budgetSetCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				if err := s.SetBudgets(cmd.Context(), b); err != nil {
 					return err
 				}
@@ -80,7 +80,7 @@ func budgetSetCommand(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return o.print(set, func(w *table.Page) {
+				return o.Print(set, func(w *table.Page) {
 					w.Line("budget of %s %s in %s: then %s; %s used until %s", set.Amount, set.About, set.Zone, set.Then, set.Used, table.Clock(set.Ends.Time()))
 				})
 			})
@@ -91,7 +91,7 @@ func budgetSetCommand(o *options) *cobra.Command {
 	flags.StringVar(&b.Zone, "zone", "", "IANA zone in which days and months begin (default that of the file, or UTC)")
 	flags.StringVar((*string)(&b.Then), "then", "", "what becomes of the tasks: hold, pause or notify (default hold: until the period is over)")
 	choices(cmd, "then", string(core.ThenHold), string(core.ThenPause), string(core.ThenNotify))
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // printBudgets ends each line with the command that lifts the budget.

@@ -45,7 +45,7 @@ func (c *chosen) flags(cmd *cobra.Command) {
 }
 
 // read is the list of the flags. An unknown status is core's to refuse, with the ones that exist.
-func (c *chosen) read(ctx context.Context, s scheduler) (core.List, error) {
+func (c *chosen) read(ctx context.Context, s Scheduler) (core.List, error) {
 	l := c.list
 	for _, status := range c.statuses {
 		l.Status = append(l.Status, core.Status(status))
@@ -70,11 +70,11 @@ var bulkVerbs = map[operate.BulkVerb]string{
 }
 
 // bulkCommand does to each task of a list what the command of that name does to one.
-func bulkCommand(o *options) *cobra.Command {
+func bulkCommand(o *Options) *cobra.Command {
 	var c chosen
 	var b operate.Bulk
 	var yes bool
-	cmd := command("bulk replay|cancel|delete|run|pause|resume", "Replay, cancel, delete, run, pause or resume all tasks of a list",
+	cmd := New("bulk replay|cancel|delete|run|pause|resume", "Replay, cancel, delete, run, pause or resume all tasks of a list",
 		"  duly bulk replay --kind digest --since 1d --dry-run\n  duly bulk replay --kind digest --since 1d --yes\n  duly bulk cancel --status waiting --key openai:gpt --yes",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || bulkVerbs[operate.BulkVerb(args[0])] == "" {
@@ -85,7 +85,7 @@ func bulkCommand(o *options) *cobra.Command {
 				return exit.Misuse(hint+"use replay, cancel, delete, run, pause or resume", "expected what to do")
 			}
 			b.Do = operate.BulkVerb(args[0])
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				var err error
 				if b.List, err = c.read(cmd.Context(), s); err != nil {
 					return err
@@ -102,11 +102,11 @@ func bulkCommand(o *options) *cobra.Command {
 	flags.BoolVar(&yes, "yes", false, "change them; without it they are counted first")
 	flags.StringVar(&b.Reason, "reason", "", "why, for a cancel or a pause")
 	flags.StringVar(&b.By, "by", "", "who, for a cancel or a pause")
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // bulk counts the tasks of a list or, if that was agreed to, changes them.
-func bulk(ctx context.Context, o *options, s scheduler, b operate.Bulk, yes bool) error {
+func bulk(ctx context.Context, o *Options, s Scheduler, b operate.Bulk, yes bool) error {
 	b.DryRun = b.DryRun || !yes
 	b.Confirm = !b.DryRun
 	b.List.Limit = inspect.MaxPage
@@ -120,7 +120,7 @@ func bulk(ctx context.Context, o *options, s scheduler, b operate.Bulk, yes bool
 		Dry bool `json:"dry_run"`
 	}{sum, b.DryRun}
 	answer.Next = at // where it stopped
-	if printed := o.print(answer, func(w *table.Page) { printBulk(w, &b, &sum) }); printed != nil {
+	if printed := o.Print(answer, func(w *table.Page) { printBulk(w, &b, &sum) }); printed != nil {
 		return printed
 	}
 	if err != nil {
@@ -130,7 +130,7 @@ func bulk(ctx context.Context, o *options, s scheduler, b operate.Bulk, yes bool
 }
 
 // bulkSteps carries out all steps and sums them up. It returns where the step begins that has failed.
-func bulkSteps(ctx context.Context, o *options, s scheduler, b operate.Bulk) (sum operate.BulkStep, at string, err error) {
+func bulkSteps(ctx context.Context, o *Options, s Scheduler, b operate.Bulk) (sum operate.BulkStep, at string, err error) {
 	defer endProgress(o)
 	for {
 		step, err := s.Bulk(ctx, b)
@@ -145,8 +145,8 @@ func bulkSteps(ctx context.Context, o *options, s scheduler, b operate.Bulk) (su
 		if err != nil || step.Next == "" {
 			return sum, b.List.Cursor, err
 		}
-		if b.List.Cursor = step.Next; table.Terminal(o.stderr) {
-			_, _ = fmt.Fprintf(o.stderr, "\r%s", table.Count(sum.Matched, "task"))
+		if b.List.Cursor = step.Next; table.Terminal(o.Stderr) {
+			_, _ = fmt.Fprintf(o.Stderr, "\r%s", table.Count(sum.Matched, "task"))
 		}
 	}
 }

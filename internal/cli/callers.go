@@ -196,11 +196,11 @@ func cronSecret() (string, error) {
 
 // tokenVariable is the environment variable that holds the tokens.
 // The file may name another variable, as several programs on one machine each want tokens of their own.
-func tokenVariable(c *dulyfile.File) string { return cmp.Or(c.TokenEnv, tokenEnv) }
+func tokenVariable(c *dulyfile.File) string { return cmp.Or(c.TokenEnv, TokenEnv) }
 
 // secretVariables are the variables of the environment that hold a secret of this process, those that the file names aside: what
 // opens its store and its API.
 // Programs that handlers start get none of them.
 func secretVariables(c *dulyfile.File) []string {
-	return append([]string{redisstore.EnvURL, tokenEnv, tokenVariable(c), cronSecretEnv}, otelSecrets...)
+	return append([]string{redisstore.EnvURL, TokenEnv, tokenVariable(c), cronSecretEnv}, otelSecrets...)
 }

@@ -108,7 +108,7 @@ senders:
 
 // What would let in somebody else, or leave it open what a caller may do, is an error that shows no secret.
 func TestCallersThatAreRefused(t *testing.T) {
-	t.Setenv(tokenEnv, "s3cret-root")
+	t.Setenv(TokenEnv, "s3cret-root")
 	t.Setenv("SAME", "s3cret-root")
 	t.Setenv("ONE", "s3cret-one")
 	t.Setenv("TWO", "x,s3cret-one")

@@ -9,10 +9,10 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 )
 
-// command makes a command whose errors are explained.
+// New makes a command whose errors are explained.
 // It has no arguments unless the caller sets Args, and completes no file
 // names, as none of the arguments is one.
-func command(use, short, example string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+func New(use, short, example string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Example: example, Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -33,8 +33,8 @@ func command(use, short, example string, run func(cmd *cobra.Command, args []str
 // saysSomething skips flags with this annotation.
 const maySayNothing = "duly_zero"
 
-// zeroMeans lets flags of a command be empty or zero.
-func zeroMeans(cmd *cobra.Command, names ...string) {
+// ZeroMeans lets flags of a command be empty or zero.
+func ZeroMeans(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
 		if err := cmd.Flags().SetAnnotation(name, maySayNothing, []string{}); err != nil {
 			// A name that does not exist is a mistake of this package, and shows in its first test.

@@ -22,11 +22,11 @@ const completeWithin = time.Second
 // names finds names to complete a command line. After an error there are none: completion cannot show errors.
 type names func(ctx context.Context, cmd *cobra.Command, args []string) ([]string, error)
 
-// complete gives all commands below one the completion of their arguments, by what their usage calls these, and of the flags with the same names
+// Complete gives all commands below one the completion of their arguments, by what their usage calls these, and of the flags with the same names
 // everywhere.
-func (o *options) complete(cmd *cobra.Command) {
+func (o *Options) Complete(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
-		o.complete(sub)
+		o.Complete(sub)
 	}
 	flags := map[string]names{"agent": o.agentNames, "agents": o.agentNames, "kind": o.kindNames, "status": statusNames}
 	for name, find := range flags {
@@ -35,7 +35,7 @@ func (o *options) complete(cmd *cobra.Command) {
 		}
 		// It fails if the command has words of its own, which are better.
 		_ = cmd.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			return o.find(cmd, args, typed, find)
+			return o.Find(cmd, args, typed, find)
 		})
 	}
 	wanted := strings.Fields(strings.NewReplacer("[", "", "]", "").Replace(cmd.Use))
@@ -46,13 +46,13 @@ func (o *options) complete(cmd *cobra.Command) {
 		cmd.ValidArgsFunction = nil // shells know files themselves
 	default:
 		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			return o.find(cmd, args, typed, o.argument(cmd, wanted[1:], len(args)))
+			return o.Find(cmd, args, typed, o.argument(cmd, wanted[1:], len(args)))
 		}
 	}
 }
 
 // argument finds what the next argument of a command can be; nil for nothing that is known.
-func (o *options) argument(cmd *cobra.Command, wanted []string, at int) names {
+func (o *Options) argument(cmd *cobra.Command, wanted []string, at int) names {
 	if f := cmd.Flags().Lookup("agent"); f != nil && f.Changed && wanted[0] == "AGENT" {
 		at++
 	}
@@ -71,20 +71,20 @@ func (o *options) argument(cmd *cobra.Command, wanted []string, at int) names {
 	case "KIND":
 		return o.kindNames
 	case "NAME":
-		return contextNames
+		return ContextNames
 	default:
 		return nil
 	}
 }
 
-// find asks for names, and keeps those that begin as typed. A name that a terminal could take for more than text is omitted.
-func (o *options) find(cmd *cobra.Command, args []string, typed string, ask names) ([]string, cobra.ShellCompDirective) {
+// Find asks for names, and keeps those that begin as typed. A name that a terminal could take for more than text is omitted.
+func (o *Options) Find(cmd *cobra.Command, args []string, typed string, ask names) ([]string, cobra.ShellCompDirective) {
 	if ask == nil || cmd.Context() == nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
 	defer cancel()
-	o.watch = 0 // it may be on the line that is completed
+	o.Watch = 0 // it may be on the line that is completed
 	all, err := ask(ctx, cmd, args)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -95,8 +95,8 @@ func (o *options) find(cmd *cobra.Command, args []string, typed string, ask name
 }
 
 // agentNames are agents with live tasks: of many, those that the first page has.
-func (o *options) agentNames(ctx context.Context, _ *cobra.Command, _ []string) (found []string, err error) {
-	err = o.onStore(ctx, func(s scheduler) error {
+func (o *Options) agentNames(ctx context.Context, _ *cobra.Command, _ []string) (found []string, err error) {
+	err = o.OnStore(ctx, func(s Scheduler) error {
 		all, _, err := s.Agents(ctx, inspect.MaxPage, "")
 		for i := range all {
 			found = append(found, all[i].Agent)
@@ -107,7 +107,7 @@ func (o *options) agentNames(ctx context.Context, _ *cobra.Command, _ []string) 
 }
 
 // taskNames are tasks of the agent that is named before.
-func (o *options) taskNames(ctx context.Context, cmd *cobra.Command, args []string) (found []string, err error) {
+func (o *Options) taskNames(ctx context.Context, cmd *cobra.Command, args []string) (found []string, err error) {
 	l := core.List{Limit: inspect.MaxPage}
 	if f := cmd.Flags().Lookup("agent"); f != nil && f.Changed {
 		l.Agent = f.Value.String()
@@ -117,7 +117,7 @@ func (o *options) taskNames(ctx context.Context, cmd *cobra.Command, args []stri
 	if l.Agent == "" {
 		return nil, nil
 	}
-	err = o.onStore(ctx, func(s scheduler) error {
+	err = o.OnStore(ctx, func(s Scheduler) error {
 		all, _, err := s.Tasks(ctx, l)
 		for i := range all {
 			if !slices.Contains(args, all[i].ID) { // it is on the line already
@@ -130,16 +130,16 @@ func (o *options) taskNames(ctx context.Context, cmd *cobra.Command, args []stri
 }
 
 // kindNames are the kinds of tasks that the store has had.
-func (o *options) kindNames(ctx context.Context, _ *cobra.Command, _ []string) (found []string, err error) {
-	err = o.onStore(ctx, func(s scheduler) error {
-		found, err = kindsOf(ctx, s)
+func (o *Options) kindNames(ctx context.Context, _ *cobra.Command, _ []string) (found []string, err error) {
+	err = o.OnStore(ctx, func(s Scheduler) error {
+		found, err = KindsOf(ctx, s)
 		return err
 	})
 	return found, err
 }
 
-// kindsOf are the kinds that a store has counted.
-func kindsOf(ctx context.Context, s scheduler) ([]string, error) {
+// KindsOf are the kinds that a store has counted.
+func KindsOf(ctx context.Context, s Scheduler) ([]string, error) {
 	stats, err := s.Stats(ctx)
 	var kinds []string
 	for i := range stats.Kinds {
@@ -155,8 +155,8 @@ func statusNames(context.Context, *cobra.Command, []string) ([]string, error) {
 	}, nil
 }
 
-// contextNames are those of the file of contexts.
-func contextNames(context.Context, *cobra.Command, []string) ([]string, error) {
+// ContextNames are those of the file of contexts.
+func ContextNames(context.Context, *cobra.Command, []string) ([]string, error) {
 	f, err := contexts.Load()
 	if err != nil {
 		return nil, err

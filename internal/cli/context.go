@@ -20,8 +20,8 @@ import (
 )
 
 // contextCommand is the parent of its commands, and does nothing by itself.
-func contextCommand(o *options) *cobra.Command {
-	cmd := command("context", "Keep servers and stores by names, and choose one of them",
+func contextCommand(o *Options) *cobra.Command {
+	cmd := New("context", "Keep servers and stores by names, and choose one of them",
 		"  duly context set prod --server https://duly.example --token-env PROD_TOKEN\n  duly context set here --redis redis://127.0.0.1:6379/0\n  duly context use prod\n  duly context show",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -35,13 +35,13 @@ func contextCommand(o *options) *cobra.Command {
 }
 
 // loadContexts reads the file, and warns if others could read a token in it.
-func loadContexts(o *options) (*contexts.File, error) {
+func loadContexts(o *Options) (*contexts.File, error) {
 	f, err := contexts.Load()
 	if err != nil {
-		return nil, orUsage(err, nil)
+		return nil, OrUsage(err, nil)
 	}
 	if f.Open() {
-		o.say("warning: other users can read the secrets in " + table.Plain(f.Where()) + "; chmod 600 it")
+		o.Say("warning: other users can read the secrets in " + table.Plain(f.Where()) + "; chmod 600 it")
 	}
 	return f, nil
 }
@@ -63,7 +63,7 @@ func shown(f *contexts.File, name string) shownContext {
 	c := f.Contexts[name]
 	s := shownContext{Name: name, Current: name == f.Current, Server: c.Server, Prefix: c.Prefix, Insecure: c.InsecureHTTP}
 	if c.Redis != "" {
-		s.Redis = withoutPassword(c.Redis)
+		s.Redis = WithoutPassword(c.Redis)
 	}
 	switch {
 	case c.TokenEnv != "":
@@ -76,8 +76,8 @@ func shown(f *contexts.File, name string) shownContext {
 	return s
 }
 
-func contextListCommand(o *options) *cobra.Command {
-	return o.withJSON(command("list", "List the contexts; the current one has a star", "  duly context list",
+func contextListCommand(o *Options) *cobra.Command {
+	return o.WithJSON(New("list", "List the contexts; the current one has a star", "  duly context list",
 		func(*cobra.Command, []string) error {
 			f, err := loadContexts(o)
 			if err != nil {
@@ -87,7 +87,7 @@ func contextListCommand(o *options) *cobra.Command {
 			for _, name := range f.Names() {
 				all = append(all, shown(f, name))
 			}
-			return o.print(map[string][]shownContext{"contexts": all}, func(w *table.Page) { printContexts(w, all) })
+			return o.Print(map[string][]shownContext{"contexts": all}, func(w *table.Page) { printContexts(w, all) })
 		}))
 }
 
@@ -108,27 +108,27 @@ func printContexts(w *table.Page, all []shownContext) {
 	t.End()
 }
 
-func contextUseCommand(o *options) *cobra.Command {
-	cmd := command("use NAME", "Make a context the current one", "  duly context use prod",
+func contextUseCommand(o *Options) *cobra.Command {
+	cmd := New("use NAME", "Make a context the current one", "  duly context use prod",
 		func(_ *cobra.Command, args []string) error {
 			return changeContext(o, args, func(f *contexts.File, name string) error {
 				if f.Contexts[name] == nil {
-					return noContext(f, name)
+					return NoContext(f, name)
 				}
 				f.Current = name
 				return nil
 			}, "current context")
 		})
 	cmd.Args = cobra.ArbitraryArgs
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
-func contextDeleteCommand(o *options) *cobra.Command {
-	cmd := command("delete NAME", "Delete a context; what it names stays", "  duly context delete prod",
+func contextDeleteCommand(o *Options) *cobra.Command {
+	cmd := New("delete NAME", "Delete a context; what it names stays", "  duly context delete prod",
 		func(_ *cobra.Command, args []string) error {
 			return changeContext(o, args, func(f *contexts.File, name string) error {
 				if f.Contexts[name] == nil {
-					return noContext(f, name)
+					return NoContext(f, name)
 				}
 				if delete(f.Contexts, name); f.Current == name {
 					f.Current = ""
@@ -137,11 +137,11 @@ func contextDeleteCommand(o *options) *cobra.Command {
 			}, "deleted: context")
 		})
 	cmd.Args = cobra.ArbitraryArgs
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // changeContext changes the file by one context, and says so.
-func changeContext(o *options, args []string, change func(f *contexts.File, name string) error, said string) error {
+func changeContext(o *Options, args []string, change func(f *contexts.File, name string) error, said string) error {
 	if len(args) != 1 || args[0] == "" {
 		return exit.Misuse("name it as NAME", "expected the name of one context")
 	}
@@ -160,20 +160,20 @@ func changeContext(o *options, args []string, change func(f *contexts.File, name
 		Name    string `json:"name"`
 		Current string `json:"current"`
 	}{name, f.Current}
-	return o.print(answer, func(w *table.Page) { w.Line("%s %s", said, table.ShellWord(name)) })
+	return o.Print(answer, func(w *table.Page) { w.Line("%s %s", said, table.ShellWord(name)) })
 }
 
 // contextSetCommand takes its values from the flags that all commands have. It does not verify them: the server may be unreachable.
-func contextSetCommand(o *options) *cobra.Command {
+func contextSetCommand(o *Options) *cobra.Command {
 	var c contexts.Context
-	cmd := command("set NAME", "Create a context, or replace it as a whole",
+	cmd := New("set NAME", "Create a context, or replace it as a whole",
 		`  duly context set prod --server https://duly.example --token-env PROD_TOKEN
   duly context set prod --server https://duly.example --token-file ~/.config/duly/prod.token
   duly context set prod --server https://duly.example --token -      # reads it from standard input
   duly context set here --redis redis://127.0.0.1:6379/0 --prefix test:`,
 		func(_ *cobra.Command, args []string) error {
-			c.Server, c.Redis, c.Prefix = o.server.URL, o.redis.URL, o.redis.Prefix
-			c.Token, c.InsecureHTTP = o.server.Token, o.server.InsecureHTTP
+			c.Server, c.Redis, c.Prefix = o.Server.URL, o.Redis.URL, o.Redis.Prefix
+			c.Token, c.InsecureHTTP = o.Server.Token, o.Server.InsecureHTTP
 			if err := checkContext(o, &c); err != nil {
 				return err
 			}
@@ -189,16 +189,16 @@ func contextSetCommand(o *options) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&c.TokenEnv, "token-env", "", "the variable that has the token when it is needed")
 	flags.StringVar(&c.TokenFile, "token-file", "", "the file that has the token when it is needed")
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // checkContext reads the token if it comes from standard input, and refuses what could not be used.
-func checkContext(o *options, c *contexts.Context) error {
-	if o.context != "" || o.file != "" {
+func checkContext(o *Options, c *contexts.Context) error {
+	if o.Context != "" || o.File != "" {
 		return exit.Misuse("name the context as NAME, and its server or Redis with --server or --redis", "--context and -c are not part of a context")
 	}
 	if c.Token == "-" {
-		data, err := io.ReadAll(io.LimitReader(o.stdin, 1<<16))
+		data, err := io.ReadAll(io.LimitReader(o.Stdin, 1<<16))
 		if err != nil {
 			return fmt.Errorf("read the token: %w", err)
 		}
@@ -223,13 +223,13 @@ func checkContext(o *options, c *contexts.Context) error {
 	if c.TokenEnv != "" || c.TokenFile != "" {
 		token = "later"
 	}
-	_, err := addressOf(&place{server: remote.Config{URL: c.Server, Token: token, InsecureHTTP: c.InsecureHTTP}, by: "--server", tokenBy: "--token"})
+	_, err := AddressOf(&Place{Server: remote.Config{URL: c.Server, Token: token, InsecureHTTP: c.InsecureHTTP}, By: "--server", TokenBy: "--token"})
 	return err
 }
 
 // contextShowCommand shows a context, or where commands work now, and what has said so.
-func contextShowCommand(o *options) *cobra.Command {
-	cmd := command("show [NAME]", "Show where commands work now, and what says so; with a name, that context", "  duly context show\n  duly context show prod --json",
+func contextShowCommand(o *Options) *cobra.Command {
+	cmd := New("show [NAME]", "Show where commands work now, and what says so; with a name, that context", "  duly context show\n  duly context show prod --json",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return showContext(o, args[0])
@@ -237,19 +237,19 @@ func contextShowCommand(o *options) *cobra.Command {
 			if len(args) > 1 {
 				return exit.Misuse("name one, or none", "expected at most one NAME, not %d arguments", len(args))
 			}
-			at, err := o.place(cmd.Context())
+			at, err := o.Place(cmd.Context())
 			if err != nil {
 				return err
 			}
-			s := shownContext{Server: at.address(), Store: at.store, Token: at.tokenBy, Insecure: at.server.InsecureHTTP}
+			s := shownContext{Server: at.Address(), Store: at.Store, Token: at.TokenBy, Insecure: at.Server.InsecureHTTP}
 			if s.Server == "" {
 				// The address was chosen, and not used: a mistake in it is for the command that does.
-				c, err := loadFile(cmd.Context(), o)
+				c, err := LoadFile(cmd.Context(), o)
 				if err != nil {
 					return err
 				}
 				if s.Prefix = c.Redis.Prefix; c.Redis.URL != "" {
-					s.Redis = withoutPassword(c.Redis.URL)
+					s.Redis = WithoutPassword(c.Redis.URL)
 				}
 				s.Store = c.Store
 			}
@@ -257,24 +257,24 @@ func contextShowCommand(o *options) *cobra.Command {
 				shownContext
 
 				By string `json:"by,omitempty"`
-			}{s, at.by}
-			return o.print(answer, func(w *table.Page) { printPlace(w, &s, at.by) })
+			}{s, at.By}
+			return o.Print(answer, func(w *table.Page) { printPlace(w, &s, at.By) })
 		})
 	cmd.Args = cobra.ArbitraryArgs
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // showContext shows one of the file.
-func showContext(o *options, name string) error {
+func showContext(o *Options, name string) error {
 	f, err := loadContexts(o)
 	if err != nil {
 		return err
 	}
 	if f.Contexts[name] == nil {
-		return noContext(f, name)
+		return NoContext(f, name)
 	}
 	s := shown(f, name)
-	return o.print(s, func(w *table.Page) {
+	return o.Print(s, func(w *table.Page) {
 		printPlace(w, &s, "")
 		w.Line("current   %s", strconv.FormatBool(s.Current))
 	})

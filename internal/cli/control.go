@@ -20,11 +20,11 @@ import (
 
 // runCommand goes past a pause on purpose: the operator names this one task and
 // wants it now. Overlap rules still hold.
-func runCommand(o *options) *cobra.Command {
+func runCommand(o *Options) *cobra.Command {
 	var agent string
-	cmd := command("run [AGENT] ID", "Make a waiting task due now, even if it is paused", "  duly run ada nightly",
+	cmd := New("run [AGENT] ID", "Make a waiting task due now, even if it is paused", "  duly run ada nightly",
 		func(cmd *cobra.Command, args []string) error {
-			return withTask(cmd.Context(), o, agent, args, func(s scheduler, agent, id string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s Scheduler, agent, id string) error {
 				if _, err := s.RunNow(cmd.Context(), agent, id); err != nil {
 					return missing(err, agent, id)
 				}
@@ -37,18 +37,18 @@ func runCommand(o *options) *cobra.Command {
 				})
 			})
 		})
-	return o.withJSON(named(cmd, &agent))
+	return o.WithJSON(named(cmd, &agent))
 }
 
 // cancelCommand asks a run in progress to stop by cancelling its context; its
 // process is notified at its next heartbeat.
-func cancelCommand(o *options) *cobra.Command {
+func cancelCommand(o *Options) *cobra.Command {
 	var agent string
 	var by core.Order
-	cmd := command("cancel [AGENT] ID", "Cancel a task for good; a run in progress is asked to stop",
+	cmd := New("cancel [AGENT] ID", "Cancel a task for good; a run in progress is asked to stop",
 		"  duly cancel ada nightly --reason \"not needed any more\"",
 		func(cmd *cobra.Command, args []string) error {
-			return withTask(cmd.Context(), o, agent, args, func(s scheduler, agent, id string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s Scheduler, agent, id string) error {
 				if _, err := s.Cancel(cmd.Context(), agent, id, by); err != nil {
 					return missing(err, agent, id)
 				}
@@ -64,36 +64,36 @@ func cancelCommand(o *options) *cobra.Command {
 	flags.StringVar(&by.Reason, "reason", "", "why, for people")
 	// The name of the user is stored with the order, so that others see who gave it.
 	flags.StringVar(&by.By, "by", userName(), "who you are; at a server a note beside its credential")
-	zeroMeans(cmd, "reason", "by")
-	return o.withJSON(named(cmd, &agent))
+	ZeroMeans(cmd, "reason", "by")
+	return o.WithJSON(named(cmd, &agent))
 }
 
 // printChanged writes a task after a change; what formats it.
 // The task is read again after the change, so that the output shows what
 // other readers now see.
 func printChanged(
-	ctx context.Context, o *options, s scheduler, agent, id string, what func(task *core.TaskInfo) string,
+	ctx context.Context, o *Options, s Scheduler, agent, id string, what func(task *core.TaskInfo) string,
 ) error {
 	task, err := s.Task(ctx, agent, id)
 	if err != nil {
 		return missing(err, agent, id)
 	}
-	return o.print(task, func(w *table.Page) { w.Line("%s %s", targetName(core.Target{Agent: agent, ID: id}), what(&task)) })
+	return o.Print(task, func(w *table.Page) { w.Line("%s %s", targetName(core.Target{Agent: agent, ID: id}), what(&task)) })
 }
 
 // deleteCommand takes several ids, each of which is deleted by itself: a
 // wrong one does not stop the others. More than one are counted first, unless the caller has agreed.
-func deleteCommand(o *options) *cobra.Command {
+func deleteCommand(o *Options) *cobra.Command {
 	var agent string
 	var yes bool
-	cmd := command("delete [AGENT] ID...", "Delete tasks and their history; more than one are counted first, and deleted with --yes",
+	cmd := New("delete [AGENT] ID...", "Delete tasks and their history; more than one are counted first, and deleted with --yes",
 		"  duly delete ada nightly\n  duly delete ada one two three --yes",
 		func(cmd *cobra.Command, args []string) error {
 			agent, ids, err := tasksNamed(agent, args)
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				if len(ids) > 1 && !yes {
 					return countDelete(cmd.Context(), o, s, agent, ids)
 				}
@@ -102,16 +102,16 @@ func deleteCommand(o *options) *cobra.Command {
 						return err
 					}
 					answer := operation.DeletedTask{Agent: agent, ID: id, Deleted: true}
-					return o.print(answer, func(w *table.Page) { w.Line("deleted: %s", targetName(core.Target{Agent: agent, ID: id})) })
+					return o.Print(answer, func(w *table.Page) { w.Line("deleted: %s", targetName(core.Target{Agent: agent, ID: id})) })
 				})
 			})
 		})
 	cmd.Flags().BoolVar(&yes, "yes", false, "delete them; without it more than one are counted first")
-	return o.withJSON(named(cmd, &agent))
+	return o.WithJSON(named(cmd, &agent))
 }
 
 // countDelete says how many of some tasks of an agent exist, and deletes none. An id that is named twice is one task.
-func countDelete(ctx context.Context, o *options, s scheduler, agent string, ids []string) error {
+func countDelete(ctx context.Context, o *Options, s Scheduler, agent string, ids []string) error {
 	ids = slices.Clone(ids)
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
@@ -130,16 +130,16 @@ func countDelete(ctx context.Context, o *options, s scheduler, agent string, ids
 	if _, absent := errors.AsType[*exit.Failure](missed); missed != nil && !absent {
 		return missed
 	}
-	return errors.Join(o.print(answer, func(w *table.Page) {
+	return errors.Join(o.Print(answer, func(w *table.Page) {
 		w.Line("%s of agent %s would be deleted: add --yes to do it", table.Count(answer.Matched, "task"), table.ShellWord(agent))
 	}), missed)
 }
 
 // replayCommand makes failed tasks waiting again, with all their attempts.
-func replayCommand(o *options) *cobra.Command {
+func replayCommand(o *Options) *cobra.Command {
 	var agent, text string
 	var all bool
-	cmd := command("replay [AGENT] ID...", "Retry failed tasks now", "  duly replay ada nightly\n  duly replay ada nightly --payload '{\"text\":\"hi\"}'\n  duly replay ada --all",
+	cmd := New("replay [AGENT] ID...", "Retry failed tasks now", "  duly replay ada nightly\n  duly replay ada nightly --payload '{\"text\":\"hi\"}'\n  duly replay ada --all",
 		func(cmd *cobra.Command, args []string) error {
 			var ids []string
 			var payload json.RawMessage
@@ -157,12 +157,12 @@ func replayCommand(o *options) *cobra.Command {
 				err = exit.Misuse("name it as AGENT --all", "--all takes an agent and no ids")
 			}
 			if err == nil && text != "" {
-				payload, err = rawJSON("payload", text, o.stdin)
+				payload, err = rawJSON("payload", text, o.Stdin)
 			}
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				one := func(id string) error { return replay(cmd.Context(), o, s, agent, id, payload) }
 				if !all {
 					return each(agent, ids, one)
@@ -172,11 +172,11 @@ func replayCommand(o *options) *cobra.Command {
 		})
 	cmd.Flags().BoolVar(&all, "all", false, "all failed tasks of the agent")
 	cmd.Flags().StringVar(&text, "payload", "", "another payload, as JSON; - for standard input")
-	return o.withJSON(named(cmd, &agent))
+	return o.WithJSON(named(cmd, &agent))
 }
 
 // replay replays one task, with another payload if there is one, and prints it.
-func replay(ctx context.Context, o *options, s scheduler, agent, id string, payload json.RawMessage) error {
+func replay(ctx context.Context, o *Options, s Scheduler, agent, id string, payload json.RawMessage) error {
 	if _, err := s.ReplayWith(ctx, agent, id, payload); err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func replay(ctx context.Context, o *options, s scheduler, agent, id string, payl
 
 // replayAll replays the failed tasks of an agent, page by page. A task that was deleted or replayed in
 // the meantime is skipped, as nothing is left to do for it.
-func replayAll(ctx context.Context, o *options, s scheduler, agent string, replay func(id string) error) error {
+func replayAll(ctx context.Context, o *Options, s Scheduler, agent string, replay func(id string) error) error {
 	failed := core.List{Agent: agent, Status: []core.Status{core.StatusFailed}, Limit: inspect.MaxPage}
 	// Each page begins after the last one's cursor: replayed tasks leave the list while it is read.
 	for found := false; ; found = true {
@@ -193,8 +193,8 @@ func replayAll(ctx context.Context, o *options, s scheduler, agent string, repla
 		if err != nil {
 			return err
 		}
-		if len(tasks) == 0 && !found && !o.json {
-			o.say("agent " + table.ShellWord(agent) + " has no failed tasks")
+		if len(tasks) == 0 && !found && !o.JSON {
+			o.Say("agent " + table.ShellWord(agent) + " has no failed tasks")
 		}
 		for i := range tasks {
 			err := replay(tasks[i].ID)

@@ -28,12 +28,12 @@ import (
 
 // copies are the commands that copy stores.
 type copies struct {
-	*options
+	*Options
 }
 
 // storeCommand is the parent of its command, and does nothing by itself.
-func storeCommand(o *options) *cobra.Command {
-	cmd := command("store", "Move tasks from one store to another", "  duly store copy --to redis://127.0.0.1:6379/0",
+func storeCommand(o *Options) *cobra.Command {
+	cmd := New("store", "Move tasks from one store to another", "  duly store copy --to redis://127.0.0.1:6379/0",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()
@@ -68,7 +68,7 @@ type copying struct {
 func (p copies) command() *cobra.Command {
 	var from, to string
 	var yes bool
-	cmd := command("copy", "Copy the live tasks, profiles, pauses, limits and budgets of a store to another one",
+	cmd := New("copy", "Copy the live tasks, profiles, pauses, limits and budgets of a store to another one",
 		`  duly store copy --to redis://127.0.0.1:6379/0
   duly store copy --from redis://127.0.0.1:6379/0 --to file:/var/lib/duly --yes`,
 		func(cmd *cobra.Command, _ []string) error {
@@ -95,12 +95,12 @@ func (p copies) command() *cobra.Command {
 	flags.StringVar(&from, "from", "", "the store to read: file:FOLDER or the URL of a Redis (default what other commands work on)")
 	flags.StringVar(&to, "to", "", "the store to write, in the same form; what it has stays unchanged")
 	flags.BoolVar(&yes, "yes", false, "every process of a Redis that is read is stopped")
-	return onlyHere(p.withJSON(cmd), "it opens both stores itself", "stop the daemon, and run it where both can be reached")
+	return OnlyHere(p.WithJSON(cmd), "it opens both stores itself", "stop the daemon, and run it where both can be reached")
 }
 
 // storeAt is a file of settings about a store: a folder, a Redis, or what is configured.
 func (p copies) storeAt(ctx context.Context, name string) (*dulyfile.File, error) {
-	c, err := loadFile(ctx, p.options)
+	c, err := LoadFile(ctx, p.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (p copies) storeAt(ctx context.Context, name string) (*dulyfile.File, error
 		}
 		dir, err := folder.Dir(c.Store)
 		if err != nil {
-			return nil, notStore(err, "")
+			return nil, NotStore(err, "")
 		}
 		c.Redis.URL, c.Store = "", folder.Scheme+dir
 	default:
@@ -136,18 +136,18 @@ func (p copies) copy(ctx context.Context, source, target *dulyfile.File) error {
 	}
 	defer toStore.End(ctx)
 	c := &copying{from: from, to: to, names: [2]string{fromStore.Name, toStore.Name}}
-	if table.Terminal(p.stderr) {
-		c.progress = func(agents int) { _, _ = fmt.Fprintf(p.stderr, "\r%d agents copied", agents) }
+	if table.Terminal(p.Stderr) {
+		c.progress = func(agents int) { _, _ = fmt.Fprintf(p.Stderr, "\r%d agents copied", agents) }
 	}
 	err = c.all(ctx)
-	endProgress(p.options)
+	endProgress(p.Options)
 	if err != nil {
 		return &exit.Failure{
 			Why: fmt.Errorf("not everything was copied: %w", err), Code: exit.Failed,
 			Todo: "copy again to go on; " + c.names[0] + " stays paused until duly resume --all",
 		}
 	}
-	if err := p.print(c, c.page); err != nil {
+	if err := p.Print(c, c.page); err != nil {
 		return err
 	}
 	if c.Refused > 0 {

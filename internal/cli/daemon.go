@@ -27,7 +27,7 @@ import (
 // daemonOptions are the flags of duly daemon.
 // http and concurrency count only if their flags were given, as the file may set both.
 type daemonOptions struct {
-	*options
+	*Options
 
 	http        string
 	console     string
@@ -39,16 +39,16 @@ type daemonOptions struct {
 
 // daemonCommand runs tasks until a signal arrives; see process.serving for
 // what both commands have in common.
-func daemonCommand(o *options) *cobra.Command {
-	d := &daemonOptions{options: o}
+func daemonCommand(o *Options) *cobra.Command {
+	d := &daemonOptions{Options: o}
 	return serving(d, "daemon", "Run due tasks until stopped, optionally with an HTTP API",
 		"  duly daemon -c duly.yaml\n  duly daemon -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080")
 }
 
 // serveCommand is for hosts that scale to zero: nothing runs unless a request says
 // so, so that it may be frozen in between.
-func serveCommand(o *options) *cobra.Command {
-	d := &daemonOptions{options: o, onRequest: true}
+func serveCommand(o *Options) *cobra.Command {
+	d := &daemonOptions{Options: o, onRequest: true}
 	return serving(d, "serve", "Serve the HTTP API; tasks run only on POST /v1/run-due or GET /v1/cron",
 		"  duly serve -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080")
 }
@@ -57,17 +57,17 @@ func serveCommand(o *options) *cobra.Command {
 // A flag wins over the file only if it was given: each has a default that
 // would otherwise hide what the file says.
 func serving(d *daemonOptions, name, short, example string) *cobra.Command {
-	o := d.options
-	cmd := command(name, short, example,
+	o := d.Options
+	cmd := New(name, short, example,
 		func(cmd *cobra.Command, _ []string) error {
-			c, err := loadFile(cmd.Context(), o)
+			c, err := LoadFile(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
 			if err := d.over(cmd, c); err != nil {
 				return err
 			}
-			logger, err := newLogger(o.stderr, d.log)
+			logger, err := newLogger(o.Stderr, d.log)
 			if err != nil {
 				return err
 			}
@@ -77,13 +77,13 @@ func serving(d *daemonOptions, name, short, example string) *cobra.Command {
 	flags.StringVar(&d.http, "http", "", "address of the HTTP API, such as 127.0.0.1:8080")
 	flags.StringVar(&d.console, "console", "", "pages for people at /ui: off, on or read-only (default: on if the API listens on loopback only)")
 	flags.IntVar(&d.concurrency, "concurrency", model.DefaultConcurrency, "maximum number of runs at once")
-	durationVar(flags, &d.grace, "grace", daemon.DefaultGrace, "how long handlers may keep running after a signal to stop; 0s stops them at once")
+	DurationVar(flags, &d.grace, "grace", daemon.DefaultGrace, "how long handlers may keep running after a signal to stop; 0s stops them at once")
 	flags.StringVar(&d.log, "log", "text", "format of the log: text or json")
-	zeroMeans(cmd, "grace")
+	ZeroMeans(cmd, "grace")
 	if !d.onRequest {
-		zeroMeans(cmd, "http") // no API, in spite of the file
+		ZeroMeans(cmd, "http") // no API, in spite of the file
 	}
-	return onlyHere(o.withName(cmd), "it runs tasks in this process, on a Redis", "name the Redis with --redis; duly run-due has a server run what is due")
+	return OnlyHere(o.WithProcessName(cmd), "it runs tasks in this process, on a Redis", "name the Redis with --redis; duly run-due has a server run what is due")
 }
 
 // over puts the flags that were given over what the file says.
@@ -96,7 +96,7 @@ func (d *daemonOptions) over(cmd *cobra.Command, c *dulyfile.File) error {
 		c.Concurrency = d.concurrency
 	}
 	if d.onRequest && c.HTTP == "" {
-		c.HTTP = defaultAddress
+		c.HTTP = DefaultAddress
 	}
 	if cmd.Flags().Changed("console") {
 		if c.Console = dulyfile.Console(d.console); c.Console == "" || !c.Console.Valid() {
@@ -113,7 +113,7 @@ func serve(ctx context.Context, c *dulyfile.File, o *daemonOptions, logger *slog
 	if err := c.Check(); err != nil {
 		return exit.Misuse("see duly daemon --help", "%w", err)
 	}
-	sends, err := newTelemetry(ctx, versionOr(o.version), logger)
+	sends, err := newTelemetry(ctx, versionOr(o.Version), logger)
 	if err != nil {
 		return err
 	}
@@ -122,13 +122,13 @@ func serve(ctx context.Context, c *dulyfile.File, o *daemonOptions, logger *slog
 		return err
 	}
 	defer closeIntake(streams)
-	api, err := listen(ctx, c, versionOr(o.version), logger)
+	api, err := listen(ctx, c, versionOr(o.Version), logger)
 	if err != nil {
 		return err
 	}
 	// In the opposite order at the end: the store closes after everything that uses it has ended.
 	defer api.close()
-	store, api, err := openBeside(ctx, c, api, versionOr(o.version), logger)
+	store, api, err := openBeside(ctx, c, api, versionOr(o.Version), logger)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func serve(ctx context.Context, c *dulyfile.File, o *daemonOptions, logger *slog
 	store.Flush = s.FlushEvents
 	// The names of secret variables go along, so that programs which
 	// handlers start do not inherit them.
-	if err := c.Register(s, logger, &o.children, secretVariables(c)...); err != nil {
+	if err := c.Register(s, logger, &o.Children, secretVariables(c)...); err != nil {
 		return err
 	}
 	// Zero would be the daemon's default: no grace is one that is over at once.
@@ -153,12 +153,12 @@ func serve(ctx context.Context, c *dulyfile.File, o *daemonOptions, logger *slog
 	if err != nil {
 		return err
 	}
-	sayLimits(o.options, store)
+	SayLimits(o.Options, store)
 	logger.LogAttrs(ctx, slog.LevelInfo, "duly is running", slog.String("store", store.Name), slog.String("handlers", c.KindNames()),
 		slog.Int("tasks", len(c.Tasks)), slog.Int("new", done.Created), slog.Int("changed", done.Changed))
 	api.announce(ctx, c, logger)
 	// Programs that handlers have started end with the process, never after it.
-	defer o.children.Wait()
+	defer o.Children.Wait()
 	called := tellsGrace(ctx, o.grace, logger)
 	defer called()
 	services := servicesOf(ctx, s, store, d, api, sends, o, logger)

@@ -42,9 +42,9 @@ func found(check string, severity inspect.Severity, message, hint string) findin
 
 // doctorCommand exits with 1 if a check fails and with 0 for warnings, so
 // that a deployment can use it as a gate.
-func doctorCommand(o *options) *cobra.Command {
+func doctorCommand(o *Options) *cobra.Command {
 	name := ""
-	cmd := o.withJSON(command("doctor", "Check Redis, and that everything due will run",
+	cmd := o.WithJSON(New("doctor", "Check Redis, and that everything due will run",
 		"  duly doctor -c duly.yaml\n  duly doctor --host elasticache",
 		func(cmd *cobra.Command, _ []string) error {
 			var h *host
@@ -54,11 +54,11 @@ func doctorCommand(o *options) *cobra.Command {
 					return err
 				}
 			}
-			at, err := o.place(cmd.Context())
+			at, err := o.Place(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if at.server.URL != "" {
+			if at.Server.URL != "" {
 				return diagnoseServer(cmd.Context(), o, &at, h)
 			}
 			checks, figures, err := diagnose(cmd.Context(), o, h)
@@ -69,7 +69,7 @@ func doctorCommand(o *options) *cobra.Command {
 				Checks []finding    `json:"checks"`
 				Host   *hostFigures `json:"host,omitempty"`
 			}{checks, figures}
-			if err := o.print(answer, func(w *table.Page) { printChecks(w, checks) }); err != nil {
+			if err := o.Print(answer, func(w *table.Page) { printChecks(w, checks) }); err != nil {
 				return err
 			}
 			return verdict(checks)
@@ -79,11 +79,11 @@ func doctorCommand(o *options) *cobra.Command {
 }
 
 // diagnoseServer prints what a server finds wrong with its store and with itself.
-func diagnoseServer(ctx context.Context, o *options, at *place, h *host) error {
+func diagnoseServer(ctx context.Context, o *Options, at *Place, h *host) error {
 	if h != nil {
-		return exit.Misuse("run it where Redis can be reached, with --redis", "--host looks at Redis itself, which %s does not show", at.by)
+		return exit.Misuse("run it where Redis can be reached, with --redis", "--host looks at Redis itself, which %s does not show", at.By)
 	}
-	return onServer(at, func(c *remote.Client) error {
+	return OnServer(at, func(c *remote.Client) error {
 		checks, err := c.Diagnose(ctx)
 		if err != nil {
 			return err
@@ -97,7 +97,7 @@ func diagnoseServer(ctx context.Context, o *options, at *place, h *host) error {
 		answer := struct {
 			Checks []finding `json:"checks"`
 		}{checks}
-		return errors.Join(o.print(answer, func(w *table.Page) { printChecks(w, checks) }), verdict(checks))
+		return errors.Join(o.Print(answer, func(w *table.Page) { printChecks(w, checks) }), verdict(checks))
 	})
 }
 
@@ -130,8 +130,8 @@ func printChecks(w *table.Page, checks []finding) {
 // diagnose makes all checks. A store that cannot be opened is an error, as there is nothing else to
 // check; a question that the store does not answer fails its own check, and the others are still made.
 // The figures are those of the host, if there is one.
-func diagnose(ctx context.Context, o *options, h *host) ([]finding, *hostFigures, error) {
-	c, err := loadFile(ctx, o)
+func diagnose(ctx context.Context, o *Options, h *host) ([]finding, *hostFigures, error) {
+	c, err := LoadFile(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -17,8 +17,8 @@ const mostDifferences = 5
 
 // checkFile compares the file with the store, in both directions; none without a file. A limit, a budget or quiet hours that the store lacks bound
 // nothing: that fails. Limits and budgets have no owner, so those that only the store has may be meant so.
-func checkFile(ctx context.Context, s *core.Scheduler, o *options, c *dulyfile.File) []finding {
-	if o.file == "" {
+func checkFile(ctx context.Context, s *core.Scheduler, o *Options, c *dulyfile.File) []finding {
+	if o.File == "" {
 		return nil
 	}
 	d, err := c.Compare(ctx, s)

@@ -11,9 +11,9 @@ import (
 )
 
 // editCommand changes fields of a task as JSON has them.
-func editCommand(o *options) *cobra.Command {
+func editCommand(o *Options) *cobra.Command {
 	var agent, change string
-	cmd := command("edit [AGENT] ID --set JSON", "Change fields of a task that waits; all others, its history and its next run stay",
+	cmd := New("edit [AGENT] ID --set JSON", "Change fields of a task that waits; all others, its history and its next run stay",
 		"  duly edit ada nightly --set '{\"level\": 1, \"limit_key\": null}'\n  duly edit ada nightly --set '{\"cron\": \"0 9 * * *\"}'\n  jq . change.json | duly edit ada nightly --set -",
 		func(cmd *cobra.Command, args []string) error {
 			name, id, err := taskNamed(agent, args)
@@ -23,11 +23,11 @@ func editCommand(o *options) *cobra.Command {
 			if change == "" {
 				return exit.Misuse(`say --set '{"level": 1}' or the like`, "expected the fields to change")
 			}
-			data, err := rawJSON("set", change, o.stdin)
+			data, err := rawJSON("set", change, o.Stdin)
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				if _, err := s.Edit(cmd.Context(), name, id, data); err != nil {
 					return missing(err, name, id)
 				}
@@ -35,5 +35,5 @@ func editCommand(o *options) *cobra.Command {
 			})
 		})
 	cmd.Flags().StringVar(&change, "set", "", "a JSON object of fields as duly submit has them; null takes one away; - reads standard input")
-	return o.withJSON(named(cmd, &agent))
+	return o.WithJSON(named(cmd, &agent))
 }

@@ -51,7 +51,7 @@ func TestCommandsAreLoggedAndShown(t *testing.T) {
 		assert.Equal(t, c.logged != "", log.Len() > 0)
 		data, err := json.Marshal(c.event)
 		require.NoError(t, err)
-		f := &follower{o: &options{process: &process{stdout: &out}}}
+		f := &follower{o: &Options{Process: &Process{Stdout: &out}}}
 		require.NoError(t, f.printEvent(string(c.event.Type), string(data)))
 		_, line, _ := strings.Cut(strings.TrimSpace(out.String()), " ")
 		assert.Equal(t, c.shown, line)

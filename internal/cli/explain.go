@@ -16,19 +16,19 @@ import (
 )
 
 // explainCommand prints the sentences of core, which are the same in the HTTP API.
-func explainCommand(o *options) *cobra.Command {
+func explainCommand(o *Options) *cobra.Command {
 	var agent string
-	cmd := command("explain [AGENT] ID", "Explain why a task has not run, or what it is doing", "  duly explain ada nightly\n  duly explain ada nightly --json",
+	cmd := New("explain [AGENT] ID", "Explain why a task has not run, or what it is doing", "  duly explain ada nightly\n  duly explain ada nightly --json",
 		func(cmd *cobra.Command, args []string) error {
-			return withTask(cmd.Context(), o, agent, args, func(s scheduler, agent, id string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s Scheduler, agent, id string) error {
 				e, err := s.Explain(cmd.Context(), agent, id)
 				if err != nil {
 					return missing(err, agent, id)
 				}
-				return o.print(e, func(w *table.Page) { printExplanation(w, &e) })
+				return o.Print(e, func(w *table.Page) { printExplanation(w, &e) })
 			})
 		})
-	return o.withJSON(named(cmd, &agent))
+	return o.WithJSON(named(cmd, &agent))
 }
 
 // printExplanation writes the reasons first, then what can be done, then what the task is like.
@@ -43,7 +43,7 @@ func printExplanation(w *table.Page, e *inspect.Explanation) {
 	}
 	w.Line("")
 	t := table.New(w)
-	t.Row("status", statusOf(info))
+	t.Row("status", StatusOf(info))
 	if info.Cron != "" {
 		t.Row("cron", cronText(info))
 	}

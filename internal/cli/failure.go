@@ -20,7 +20,7 @@ import (
 func explain(cmd *cobra.Command, err error) error {
 	f := failureOf(cmd, err)
 	if f.What == "" {
-		f.What = nameOf(cmd)
+		f.What = NameOf(cmd)
 	}
 	return f
 }
@@ -39,7 +39,7 @@ func failureOf(cmd *cobra.Command, err error) *exit.Failure {
 	}
 	if refused, ok := errors.AsType[*remote.Error](err); ok && (refused.Away || refused.Credential) {
 		if f.Todo = "check that duly daemon --http or duly serve is running there, or name another server with --server"; refused.Credential {
-			f.Todo = "pass --token, set $" + tokenEnv + ", or see duly context"
+			f.Todo = "pass --token, set $" + TokenEnv + ", or see duly context"
 		}
 		return f
 	}
@@ -62,8 +62,8 @@ func failureOf(cmd *cobra.Command, err error) *exit.Failure {
 	return f
 }
 
-// nameOf is the name of a command as typed after duly, such as submit, or limit set.
-func nameOf(cmd *cobra.Command) string { return strings.TrimPrefix(cmd.CommandPath(), "duly ") }
+// NameOf is the name of a command as typed after duly, such as submit, or limit set.
+func NameOf(cmd *cobra.Command) string { return strings.TrimPrefix(cmd.CommandPath(), "duly ") }
 
 // asFlag names the flag in place of the field, if the command has one for it.
 // A user of the command line has never seen the field: "agent_id" is --agent to them.

@@ -29,20 +29,20 @@ import (
 )
 
 // eventsCommand follows the events of all processes of a store: from now on, or after an event that the store still keeps.
-func eventsCommand(o *options) *cobra.Command {
+func eventsCommand(o *Options) *cobra.Command {
 	f := &follower{o: o}
-	cmd := command("events", "Stream the task events of all processes, from the store or from a server",
+	cmd := New("events", "Stream the task events of all processes, from the store or from a server",
 		"  duly events --redis redis://127.0.0.1:6379/0\n  duly events --server https://duly.example --agent ada --json     # with its token in $DULY_TOKEN\n"+
 			"  duly events --since-id 1767366245000-7     # go on behind an event\n  duly events --count 5 --for 10s --json     # five events, or those of ten seconds",
 		func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := f.bounded(cmd.Context())
 			defer cancel()
-			at, err := o.place(ctx)
+			at, err := o.Place(ctx)
 			if err != nil {
 				return err
 			}
-			if at.server.URL == "" {
-				c, err := loadFile(ctx, o)
+			if at.Server.URL == "" {
+				c, err := LoadFile(ctx, o)
 				if err != nil {
 					return err
 				}
@@ -52,8 +52,8 @@ func eventsCommand(o *options) *cobra.Command {
 				if dir, in := strings.CutPrefix(c.Store, folder.Scheme); in { // a command that opens it keeps daemons out
 					return exit.Misuse("start duly daemon, or name a server with --server", "no daemon has %s open, so that nothing happens there", dir)
 				}
-				at.server.URL = defaultServer // tasks in memory are those of a daemon
-				at.useToken(o)
+				at.Server.URL = DefaultServer // tasks in memory are those of a daemon
+				at.UseToken(o)
 			}
 			f.at = at
 			return f.follow(ctx)
@@ -62,10 +62,10 @@ func eventsCommand(o *options) *cobra.Command {
 	flags.StringVar(&f.agent, "agent", "", "only events of this agent")
 	flags.StringVar(&f.kind, "kind", "", "only events of this kind")
 	flags.StringVar(&f.since, "since-id", "", "begin behind this event, its event_id in --json; events are kept for an hour, while somebody listens")
-	durationVar(flags, &f.within, "for", 0, "end after this long (default: with Ctrl-C)")
+	DurationVar(flags, &f.within, "for", 0, "end after this long (default: with Ctrl-C)")
 	flags.BoolVar(&f.ce, "cloudevents", false, "each event as one of CloudEvents, a line of JSON")
 	flags.IntVar(&f.count, "count", 0, "end after so many events")
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // errEnough ends the stream of a follower that has printed as many events as it is to.
@@ -95,8 +95,8 @@ var errSilent = errors.New("the server has sent nothing for " + silentFor.String
 // follower reads the stream of events of a server.
 // It lives for one command, and is used by one goroutine but for the timer of read.
 type follower struct {
-	o           *options
-	at          place
+	o           *Options
+	at          Place
 	agent, kind string
 	since, last string // the event id to begin after, and the id of the last event received
 	// within is after how long it ends, and count after how many events, printed of which are; zero for never.
@@ -113,7 +113,7 @@ func (f *follower) begun(of string) {
 		f.ended("")
 		return
 	}
-	f.o.say("following " + of)
+	f.o.Say("following " + of)
 }
 
 // follow prints events until ctx is done; the end of the stream is a failure.
@@ -126,7 +126,7 @@ func (f *follower) follow(ctx context.Context) error {
 	reading, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	// No timeout for the answer as a whole: a stream has no end. What may not take long is to begin it.
-	transport := f.at.server.Transport(answerWithin)
+	transport := f.at.Server.Transport(answerWithin)
 	transport.ResponseHeaderTimeout = answerWithin
 	defer transport.CloseIdleConnections()
 	res, err := (&http.Client{Transport: transport}).Do(r.WithContext(reading))
@@ -145,8 +145,8 @@ func (f *follower) follow(ctx context.Context) error {
 		return err
 	}
 	at := r.URL.Host
-	if f.at.server.Socket != "" {
-		at = f.at.address()
+	if f.at.Server.Socket != "" {
+		at = f.at.Address()
 	}
 	f.begun(at)
 	err = f.read(res.Body, giveUp)
@@ -217,7 +217,7 @@ func (h *heard) Read(data []byte) (int, error) {
 
 // request makes the request for the stream, with the token of the place.
 func (f *follower) request(ctx context.Context) (*http.Request, error) {
-	u, err := addressOf(&f.at)
+	u, err := AddressOf(&f.at)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ func (f *follower) request(ctx context.Context) (*http.Request, error) {
 	if f.since != "" {
 		r.Header.Set("Last-Event-ID", f.since)
 	}
-	if token := f.at.server.Token; token != "" {
+	if token := f.at.Server.Token; token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	return r, nil
@@ -255,7 +255,7 @@ func refusal(res *http.Response) error {
 	f := &exit.Failure{Why: fmt.Errorf("the server says %s %s", res.Status, problem.Detail), Code: exit.OfStatus(res.StatusCode), Kind: problem.Code}
 	switch {
 	case res.StatusCode == http.StatusUnauthorized:
-		f.Todo = "set $" + tokenEnv + " to one of its tokens"
+		f.Todo = "set $" + TokenEnv + " to one of its tokens"
 	case problem.Code == "no_route" || res.StatusCode == http.StatusNotFound:
 		f.Todo = "it has no event stream: name a duly daemon --http or duly serve with --server"
 	}
@@ -304,7 +304,7 @@ func (f *follower) sayMissed(data string) error {
 	if missed.Count > 0 {
 		text = fmt.Sprintf("%d %s", missed.Count, text)
 	}
-	f.o.say(text)
+	f.o.Say(text)
 	return nil
 }
 
@@ -345,7 +345,7 @@ func (f *follower) printKnown(data string) error {
 		}
 		return nil
 	}
-	if f.ce || f.o.json {
+	if f.ce || f.o.JSON {
 		return f.printJSON(data)
 	}
 	// Times are local: the reader sits in front of this terminal, unlike those of a log.
@@ -387,7 +387,7 @@ func (f *follower) printKnown(data string) error {
 // answer writes a line of the answer.
 // A pipe whose reader has gone ends the command.
 func (f *follower) answer(line string) error {
-	if _, err := fmt.Fprintln(f.o.stdout, line); err != nil {
+	if _, err := fmt.Fprintln(f.o.Stdout, line); err != nil {
 		return &exit.Failure{Why: fmt.Errorf("cannot write: %w", err), Code: exit.Failed}
 	}
 	return nil

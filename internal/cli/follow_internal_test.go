@@ -17,7 +17,7 @@ func TestASilentStreamIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body, server := io.Pipe()
 		var out, said bytes.Buffer
-		f := &follower{o: &options{process: &process{stdout: &out, stderr: &said}}}
+		f := &follower{o: &Options{Process: &Process{Stdout: &out, Stderr: &said}}}
 		begun := time.Now()
 		go func() {
 			for range 20 {

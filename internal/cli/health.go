@@ -20,25 +20,25 @@ import (
 const healthIn = 900 * time.Millisecond
 
 // healthCommand asks what GET /healthz and GET /readyz say, which need no token.
-func healthCommand(o *options) *cobra.Command {
+func healthCommand(o *Options) *cobra.Command {
 	var ready bool
-	cmd := command("health", "Say whether a running duly responds: exit code 0 if it does, for probes", "  duly health\n  duly health --ready --server http://127.0.0.1:8080",
+	cmd := New("health", "Say whether a running duly responds: exit code 0 if it does, for probes", "  duly health\n  duly health --ready --server http://127.0.0.1:8080",
 		func(cmd *cobra.Command, _ []string) error {
-			at, err := o.place(cmd.Context())
+			at, err := o.Place(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if at.server.URL == "" {
-				at.server.URL = defaultServer
+			if at.Server.URL == "" {
+				at.Server.URL = DefaultServer
 			}
-			if _, err := addressOf(&at); err != nil {
+			if _, err := AddressOf(&at); err != nil {
 				return err
 			}
 			path := "/healthz"
 			if ready {
 				path = "/readyz"
 			}
-			return health(cmd.Context(), strings.TrimSuffix(at.server.URL, "/")+path)
+			return health(cmd.Context(), strings.TrimSuffix(at.Server.URL, "/")+path)
 		})
 	cmd.Flags().BoolVar(&ready, "ready", false, "say whether it can work: that needs Redis")
 	return cmd
@@ -54,7 +54,7 @@ func health(ctx context.Context, url string) error {
 	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return &exit.Failure{Why: err, Code: exit.Failed, Todo: "start duly daemon --http " + defaultAddress + ", or name another with --server"}
+		return &exit.Failure{Why: err, Code: exit.Failed, Todo: "start duly daemon --http " + DefaultAddress + ", or name another with --server"}
 	}
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK {

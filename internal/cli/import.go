@@ -24,12 +24,12 @@ const mostImported = 16 << 20
 const importedIn = time.Minute
 
 // importCommand needs no store: it writes a file, which duly apply stores.
-func importCommand(o *options) *cobra.Command {
+func importCommand(o *Options) *cobra.Command {
 	var agent string
-	cmd := o.withJSON(command("import FORMAT FILE", "Write a duly.yaml from the schedules of another program",
+	cmd := o.WithJSON(New("import FORMAT FILE", "Write a duly.yaml from the schedules of another program",
 		"  crontab -l | duly import crontab - --agent ops > duly.yaml\n  duly import openclaw ~/.openclaw/cron/jobs.json > duly.yaml\n  kubectl get cronjobs -A -o yaml | duly import kubernetes - > duly.yaml\n  duly import bullmq redis://localhost:6379/0 > duly.yaml\n  duly apply -f duly.yaml --dry-run",
 		func(cmd *cobra.Command, args []string) error {
-			found, err := find(cmd.Context(), args[0], args[1], agent, o.stdin)
+			found, err := find(cmd.Context(), args[0], args[1], agent, o.Stdin)
 			if err != nil {
 				return err
 			}
@@ -37,20 +37,20 @@ func importCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if o.json {
-				return o.print(struct {
+			if o.JSON {
+				return o.Print(struct {
 					Tasks int      `json:"tasks"`
 					Left  []string `json:"left"`
 					File  string   `json:"file"`
 				}{len(found.Tasks), append([]string{}, found.Left...), string(file)}, nil)
 			}
-			if _, err := o.stdout.Write(file); err != nil {
+			if _, err := o.Stdout.Write(file); err != nil {
 				return fmt.Errorf("write the file: %w", err)
 			}
 			for _, l := range found.Left {
-				_, _ = fmt.Fprintln(o.stderr, l)
+				_, _ = fmt.Fprintln(o.Stderr, l)
 			}
-			_, _ = fmt.Fprintf(o.stderr, "%s, %s; look through the file, then: duly apply -f duly.yaml --dry-run\n", table.Count(len(found.Tasks), "task"), table.Count(len(found.Left), "remark"))
+			_, _ = fmt.Fprintf(o.Stderr, "%s, %s; look through the file, then: duly apply -f duly.yaml --dry-run\n", table.Count(len(found.Tasks), "task"), table.Count(len(found.Left), "remark"))
 			return nil
 		}))
 	cmd.Long = "Write a duly.yaml from the schedules of another program. Nothing is stored. What cannot be kept as it is becomes a comment of the file, and is written to standard error.\n\nFormats:\n\n" + formats()

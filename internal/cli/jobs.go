@@ -22,10 +22,10 @@ import (
 )
 
 // jobsCommand is a list of the tasks that come again, with what happened last and what comes next.
-func jobsCommand(o *options) *cobra.Command {
+func jobsCommand(o *Options) *cobra.Command {
 	l := core.List{Jobs: true}
 	var labels []string
-	cmd := command("jobs [AGENT]", "List the recurring tasks of an agent, or of all agents",
+	cmd := New("jobs [AGENT]", "List the recurring tasks of an agent, or of all agents",
 		"  duly jobs\n  duly jobs ada --kind digest --json\n  duly jobs --label tier=gold",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && l.Agent == "" {
@@ -38,7 +38,7 @@ func jobsCommand(o *options) *cobra.Command {
 			if l.Labels, err = labelsOf(labels); err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				jobs, next, err := s.Tasks(cmd.Context(), l)
 				if err != nil {
 					return err
@@ -48,7 +48,7 @@ func jobsCommand(o *options) *cobra.Command {
 					jobs = []core.TaskInfo{}
 				}
 				answer := operation.Jobs{Jobs: jobs, Next: next}
-				return o.print(answer, func(w *table.Page) { printJobs(w, jobs, next, l.Agent == "") })
+				return o.Print(answer, func(w *table.Page) { printJobs(w, jobs, next, l.Agent == "") })
 			})
 		})
 	named(cmd, &l.Agent)
@@ -57,7 +57,7 @@ func jobsCommand(o *options) *cobra.Command {
 	flags.StringArrayVar(&labels, "label", nil, "only those with this label, as name=value; can be given several times")
 	flags.IntVar(&l.Limit, "limit", 0, "maximum number of tasks, up to 1000 (default 100)")
 	flags.StringVar(&l.Cursor, "cursor", "", "continue after the previous page (its cursor)")
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // printJobs writes one line for each recurring task, with its agent if they are of several. An empty page may have a successor.
@@ -93,11 +93,11 @@ func jobStatus(j *core.TaskInfo) string {
 	switch {
 	// A paused task may still be running; that no further run starts is what a reader looks for.
 	case len(j.Pauses) > 0:
-		return jobPaused
+		return JobPaused
 	case j.Status == core.StatusInProgress:
-		return jobRunning
+		return JobRunning
 	default:
-		return jobIdle
+		return JobIdle
 	}
 }
 
@@ -123,10 +123,10 @@ const (
 )
 
 // agentsCommand lists agents in the order in which the store finds them, or sorted, which looks at all of them.
-func agentsCommand(o *options) *cobra.Command {
+func agentsCommand(o *Options) *cobra.Command {
 	var limit int
 	var cursor, by string
-	cmd := command("agents", "List the agents that have live tasks, in no order or sorted", "  duly agents\n  duly agents --limit 1000 --json\n  duly agents --sort overdue --limit 10     # who waits longest",
+	cmd := New("agents", "List the agents that have live tasks, in no order or sorted", "  duly agents\n  duly agents --limit 1000 --json\n  duly agents --sort overdue --limit 10     # who waits longest",
 		func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case by != "" && by != sortWaiting && by != sortOverdue:
@@ -134,23 +134,23 @@ func agentsCommand(o *options) *cobra.Command {
 			case by != "" && (cursor != "" || limit < 0):
 				return exit.Misuse("leave it out, and pass --limit for more", "--sort looks at all agents, and has no --cursor and no --limit below zero")
 			}
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				agents, next, err := agentsBy(cmd.Context(), s, by, limit, cursor)
 				if err != nil {
 					return err
 				}
 				answer := operation.Agents{Agents: agents, Next: next}
-				return o.print(answer, func(w *table.Page) { printAgents(w, agents, next) })
+				return o.Print(answer, func(w *table.Page) { printAgents(w, agents, next) })
 			})
 		})
 	pageFlags(cmd, &limit, &cursor)
 	cmd.Flags().StringVar(&by, "sort", "", "waiting: those with the most live tasks first; overdue: those whose next task has been due for the longest time")
 	choices(cmd, "sort", sortWaiting, sortOverdue)
-	return o.withWatch(o.withJSON(cmd))
+	return o.WithWatch(o.WithJSON(cmd))
 }
 
 // agentsBy is a page of agents, or those that come first of all. Of the latter it keeps no more at once than are wanted, and a page.
-func agentsBy(ctx context.Context, s scheduler, by string, limit int, cursor string) ([]model.AgentStats, string, error) {
+func agentsBy(ctx context.Context, s Scheduler, by string, limit int, cursor string) ([]model.AgentStats, string, error) {
 	agents := []model.AgentStats{}
 	if by == "" {
 		page, next, err := s.Agents(ctx, limit, cursor)
@@ -207,24 +207,24 @@ const (
 )
 
 // topCommand shows which agents take the slots and which wait: again and again on a terminal, once elsewhere.
-func topCommand(o *options) *cobra.Command {
+func topCommand(o *Options) *cobra.Command {
 	var by string
 	var most int
 	var measure time.Duration
-	cmd := command("top", "Show which agents take the slots and which wait; refreshed on a terminal",
+	cmd := New("top", "Show which agents take the slots and which wait; refreshed on a terminal",
 		"  duly top\n  duly top --sort overdue --limit 10\n  duly top --json --for 10s     # once; runs a minute by those of ten seconds",
 		func(cmd *cobra.Command, _ []string) error {
 			if err := checkTop(by, most); err != nil {
 				return err
 			}
-			once := o.watch == 0 && (o.json || !table.Terminal(o.stdout))
-			if o.watch == 0 && !once {
-				o.watch = watchEvery
+			once := o.Watch == 0 && (o.JSON || !table.Terminal(o.Stdout))
+			if o.Watch == 0 && !once {
+				o.Watch = WatchEvery
 			}
 			ctx, cancel := context.WithCancel(cmd.Context())
 			defer cancel()
 			counter := countRuns(ctx, o)
-			return o.onStore(ctx, func(s scheduler) error {
+			return o.OnStore(ctx, func(s Scheduler) error {
 				if counter != nil && once {
 					wait(ctx, measure)
 				}
@@ -233,14 +233,14 @@ func topCommand(o *options) *cobra.Command {
 					return err
 				}
 				answer := top.Of(in, counter, by, most)
-				return o.print(answer, func(w *table.Page) { printTop(w, &answer) })
+				return o.Print(answer, func(w *table.Page) { printTop(w, &answer) })
 			})
 		})
 	cmd.Flags().StringVar(&by, "sort", top.ByShare, "share: those with the most runs under way first; runs: with the most runs a minute; overdue: who waits longest; waiting: with the most live tasks")
 	choices(cmd, "sort", top.Orders...)
 	cmd.Flags().IntVar(&most, "limit", 20, "how many agents")
-	durationVar(cmd.Flags(), &measure, "for", 3*time.Second, "where it shows them once: how long it counts runs before")
-	return o.withWatch(o.withJSON(cmd))
+	DurationVar(cmd.Flags(), &measure, "for", 3*time.Second, "where it shows them once: how long it counts runs before")
+	return o.WithWatch(o.WithJSON(cmd))
 }
 
 // checkTop refuses what the flags cannot mean.
@@ -265,8 +265,8 @@ func wait(ctx context.Context, d time.Duration) {
 
 // countRuns counts the runs that end from now on, by the events of all processes, until ctx is done; nil if there are none to follow. Without the events all
 // else is known.
-func countRuns(ctx context.Context, o *options) *top.Counter {
-	at, err := o.place(ctx)
+func countRuns(ctx context.Context, o *Options) *top.Counter {
+	at, err := o.Place(ctx)
 	if err != nil {
 		return nil // the command fails for the same reason
 	}
@@ -278,11 +278,11 @@ func countRuns(ctx context.Context, o *options) *top.Counter {
 		}
 		counter.Add(agent)
 	}}
-	if at.server.URL != "" {
+	if at.Server.URL != "" {
 		go func() { _ = f.follow(ctx) }()
 		return counter
 	}
-	c, err := loadFile(ctx, o)
+	c, err := LoadFile(ctx, o)
 	if err != nil || c.Redis.URL == "" { // what is in a folder without a daemon does not run
 		return nil
 	}
@@ -291,7 +291,7 @@ func countRuns(ctx context.Context, o *options) *top.Counter {
 }
 
 // topInput reads what there is to rank: of very many agents the first that the store finds.
-func topInput(ctx context.Context, s scheduler) (*top.Input, error) {
+func topInput(ctx context.Context, s Scheduler) (*top.Input, error) {
 	stats, err := s.Stats(ctx)
 	if err != nil {
 		return nil, err
@@ -346,7 +346,7 @@ func printTop(w *table.Page, t *top.Top) {
 			late = d.Round(time.Second).String()
 		}
 		if a.Paused {
-			paused = statusPaused
+			paused = StatusPaused
 		}
 		rows.Row(a.Agent, strconv.Itoa(a.Running), fmt.Sprintf("%.0f %%", 100*a.Share), rate, strconv.FormatInt(a.Live, 10), late, paused)
 	}

@@ -15,18 +15,18 @@ import (
 
 // kindsCommand shows what is known of each kind. The settings are those of the file that the command reads, as a daemon with that
 // file has them.
-func kindsCommand(o *options) *cobra.Command {
-	cmd := command("kinds", "List kinds: tasks, processes, limits, pauses and, with --json, settings", "  duly kinds\n  duly kinds -c duly.yaml --json",
+func kindsCommand(o *Options) *cobra.Command {
+	cmd := New("kinds", "List kinds: tasks, processes, limits, pauses and, with --json, settings", "  duly kinds\n  duly kinds -c duly.yaml --json",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				list, err := s.DescribeKinds(cmd.Context())
 				if err != nil {
 					return err
 				}
-				return o.print(list, func(w *table.Page) { printKindList(w, &list) })
+				return o.Print(list, func(w *table.Page) { printKindList(w, &list) })
 			})
 		})
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // printKindList writes one line for each kind. What a kind has none of is a dash.

@@ -15,13 +15,13 @@ import (
 )
 
 // repartitionCommand asks for a flag, as nothing runs while it moves the tasks.
-func repartitionCommand(o *options) *cobra.Command {
+func repartitionCommand(o *Options) *cobra.Command {
 	var yes bool
 	var r redisstore.Repartitioning
-	cmd := command("repartition", "Give a stopped store another number of partitions",
+	cmd := New("repartition", "Give a stopped store another number of partitions",
 		"  duly repartition --to 1 --dry-run\n  duly repartition --to 1 --yes",
 		func(cmd *cobra.Command, _ []string) error {
-			c, err := loadFile(cmd.Context(), o)
+			c, err := LoadFile(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -45,20 +45,20 @@ func repartitionCommand(o *options) *cobra.Command {
 	flags.IntVar(&r.To, "to", 0, "how many partitions the store is to have: a power of two up to 1024; 1 is best on a single server")
 	flags.BoolVar(&r.DryRun, "dry-run", false, "count what there is to move, and change nothing")
 	flags.BoolVar(&yes, "yes", false, "every process of the store is stopped")
-	return onlyHere(o.withJSON(cmd), "it moves what a stopped store has", "run it where Redis can be reached, with --redis")
+	return OnlyHere(o.WithJSON(cmd), "it moves what a stopped store has", "run it where Redis can be reached, with --redis")
 }
 
 // moveProgress shows on a terminal how far the copying is.
 // The steps after it take less time, and are not shown.
-func moveProgress(o *options) func(done, total int64) {
-	if !table.Terminal(o.stderr) {
+func moveProgress(o *Options) func(done, total int64) {
+	if !table.Terminal(o.Stderr) {
 		return nil
 	}
-	return func(done, total int64) { _, _ = fmt.Fprintf(o.stderr, "\r%d of %d copied", done, total) }
+	return func(done, total int64) { _, _ = fmt.Fprintf(o.Stderr, "\r%d of %d copied", done, total) }
 }
 
 // printMoved prints the result of a move. No move ends with a fault: that is an error.
-func printMoved(o *options, moved *redisstore.Repartitioned, dry bool) error {
+func printMoved(o *Options, moved *redisstore.Repartitioned, dry bool) error {
 	answer := struct {
 		*redisstore.Repartitioned
 		DryRun bool `json:"dry_run,omitempty"`
@@ -67,7 +67,7 @@ func printMoved(o *options, moved *redisstore.Repartitioned, dry bool) error {
 	if !dry && !moved.Undone {
 		answer.Faults = new(int)
 	}
-	return o.print(answer, func(w *table.Page) {
+	return o.Print(answer, func(w *table.Page) {
 		what := fmt.Sprintf("%s, %s and %s of finished tasks",
 			table.Count(moved.Agents, "agent"), table.Count(moved.Tasks, "live task"), table.Count(moved.Records, "record"))
 		switch {
@@ -84,15 +84,15 @@ func printMoved(o *options, moved *redisstore.Repartitioned, dry bool) error {
 }
 
 // upgradeCommand asks for a flag, as older processes that still run would not see some of the tasks.
-func upgradeCommand(o *options) *cobra.Command {
+func upgradeCommand(o *Options) *cobra.Command {
 	var yes bool
-	cmd := command("upgrade", "Store tasks as this version does, which earlier versions cannot read",
+	cmd := New("upgrade", "Store tasks as this version does, which earlier versions cannot read",
 		"  duly upgrade --yes",
 		func(cmd *cobra.Command, _ []string) error {
 			if !yes {
 				return exit.Misuse("stop every process of an earlier version, then pass --yes", "earlier versions cannot use the store afterwards")
 			}
-			c, err := loadFile(cmd.Context(), o)
+			c, err := LoadFile(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -111,7 +111,7 @@ func upgradeCommand(o *options) *cobra.Command {
 			if answer.From, answer.To, err = st.Upgrade(cmd.Context()); err != nil {
 				return err
 			}
-			return o.print(answer, func(w *table.Page) {
+			return o.Print(answer, func(w *table.Page) {
 				if answer.From == answer.To {
 					w.Line("the store has layout %d already", answer.To)
 					return
@@ -121,5 +121,5 @@ func upgradeCommand(o *options) *cobra.Command {
 			})
 		})
 	cmd.Flags().BoolVar(&yes, "yes", false, "every process of an earlier version is stopped")
-	return onlyHere(o.withJSON(cmd), "it changes how Redis stores tasks, which servers do not do", "run it where Redis can be reached, with --redis")
+	return OnlyHere(o.WithJSON(cmd), "it changes how Redis stores tasks, which servers do not do", "run it where Redis can be reached, with --redis")
 }

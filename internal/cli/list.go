@@ -20,12 +20,12 @@ import (
 )
 
 // listCommand lists the tasks of an agent, or of all agents: their dead letters, what runs, what is overdue, and all that is live.
-func listCommand(o *options) *cobra.Command {
+func listCommand(o *Options) *cobra.Command {
 	var c chosen
-	cmd := command("list", "List the tasks of an agent, or those of all agents that have failed or are live",
+	cmd := New("list", "List the tasks of an agent, or those of all agents that have failed or are live",
 		"  duly list --agent ada\n  duly list --status failed --since 1d --kind digest\n  duly list --status in_progress --json\n  duly list --overdue\n  duly list --held",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				l, err := c.read(cmd.Context(), s)
 				if err != nil {
 					return err
@@ -41,7 +41,7 @@ func listCommand(o *options) *cobra.Command {
 					tasks = []core.TaskInfo{}
 				}
 				answer := operation.Tasks{Tasks: tasks, Next: next}
-				return o.print(answer, func(w *table.Page) { printTasks(w, tasks, next, l.Agent == "") })
+				return o.Print(answer, func(w *table.Page) { printTasks(w, tasks, next, l.Agent == "") })
 			})
 		})
 	c.flags(cmd)
@@ -49,7 +49,7 @@ func listCommand(o *options) *cobra.Command {
 	cmd.Flags().BoolVar(&c.list.Late, "late", false, "only those that have not succeeded within the time of expect_success, and what keeps each from it")
 	cmd.Flags().BoolVar(&c.list.Asking, "asking", false, "only those that wait for a person: see duly approvals")
 	cmd.Flags().IntVar(&c.list.Limit, "limit", 0, "maximum number of tasks, up to 1000 (default 100)")
-	return o.withWatch(o.withJSON(cmd))
+	return o.WithWatch(o.WithJSON(cmd))
 }
 
 // printTasks writes a page of tasks, with their agents if they are of several; the first line of the last error is enough to know where to look.
@@ -93,7 +93,7 @@ func printTasks(w *table.Page, tasks []core.TaskInfo, next string, all bool) {
 		if all {
 			of = []string{info.Agent}
 		}
-		t.Row(append(of, info.ID, info.Kind, statusOf(info), table.Clock(due), strconv.FormatInt(info.RunCount, 10),
+		t.Row(append(of, info.ID, info.Kind, StatusOf(info), table.Clock(due), strconv.FormatInt(info.RunCount, 10),
 			strconv.FormatInt(info.ErrorCount, 10), table.First(info.LastError))...)
 	}
 	t.End()
@@ -105,7 +105,7 @@ func printRunning(w *table.Page, tasks []core.TaskInfo, next string) {
 	t := table.New(w, "AGENT", "ID", "KIND", "STATUS", "PROCESS", "LEASE UNTIL")
 	for i := range tasks {
 		info := &tasks[i]
-		t.Row(info.Agent, info.ID, info.Kind, statusOf(info), cmp.Or(info.Holder, "-"), table.Clock(info.LeaseUntil))
+		t.Row(info.Agent, info.ID, info.Kind, StatusOf(info), cmp.Or(info.Holder, "-"), table.Clock(info.LeaseUntil))
 	}
 	t.End()
 	printNext(w, next)
@@ -141,7 +141,7 @@ func (g *heldGroup) add(t *core.TaskInfo) {
 }
 
 // heldGroups are all tasks that are held, by what holds them: the most tasks first. It reads all pages.
-func heldGroups(ctx context.Context, s scheduler, l core.List) (groups []*heldGroup, held int, err error) {
+func heldGroups(ctx context.Context, s Scheduler, l core.List) (groups []*heldGroup, held int, err error) {
 	type key struct {
 		code  model.BecauseCode
 		about string
@@ -175,7 +175,7 @@ func heldGroups(ctx context.Context, s scheduler, l core.List) (groups []*heldGr
 }
 
 // listHeld prints all tasks that are held, grouped by what holds them.
-func listHeld(ctx context.Context, o *options, s scheduler, l core.List) error {
+func listHeld(ctx context.Context, o *Options, s Scheduler, l core.List) error {
 	groups, held, err := heldGroups(ctx, s, l)
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func listHeld(ctx context.Context, o *options, s scheduler, l core.List) error {
 		Held   int          `json:"held"`
 		Groups []*heldGroup `json:"groups"`
 	}{held, groups}
-	return o.print(answer, func(w *table.Page) { printHeldGroups(w, groups, held) })
+	return o.Print(answer, func(w *table.Page) { printHeldGroups(w, groups, held) })
 }
 
 // printHeldGroups writes what holds tasks, how many, and some of them.

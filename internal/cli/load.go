@@ -15,14 +15,14 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
-// loadFile reads the file that the options name, if any, and puts the environment and the flags over it.
+// LoadFile reads the file that the options name, if any, and puts the environment and the flags over it.
 // Every command begins here, so that all of them find the same Redis.
-func loadFile(ctx context.Context, o *options) (*dulyfile.File, error) {
+func LoadFile(ctx context.Context, o *Options) (*dulyfile.File, error) {
 	c, err := o.parseFile(ctx)
 	if err != nil {
 		return nil, err
 	}
-	at, err := o.place(ctx)
+	at, err := o.Place(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -32,15 +32,15 @@ func loadFile(ctx context.Context, o *options) (*dulyfile.File, error) {
 }
 
 // parseFile reads the file alone.
-func (o *options) parseFile(ctx context.Context) (*dulyfile.File, error) {
-	if o.file == "" {
+func (o *Options) parseFile(ctx context.Context) (*dulyfile.File, error) {
+	if o.File == "" {
 		return &dulyfile.File{}, nil
 	}
-	data, err := os.ReadFile(o.file)
+	data, err := os.ReadFile(o.File)
 	if err != nil {
 		return nil, exit.Misuse("name a file that can be read", "%w", err)
 	}
-	c, err := dulyfile.Parse(ctx, o.file, data, o.defaults(), clouds.Targets()...)
+	c, err := dulyfile.Parse(ctx, o.File, data, o.defaults(), clouds.Targets()...)
 	if err == nil {
 		err = doors.Speak(c)
 	}
@@ -48,38 +48,38 @@ func (o *options) parseFile(ctx context.Context) (*dulyfile.File, error) {
 }
 
 // ofContext puts the store that was found in place of what the file says, and the Redis of a context over the environment and the file, if a flag names the context, and else below them.
-func (o *options) ofContext(c *dulyfile.File, at *place) {
+func (o *Options) ofContext(c *dulyfile.File, at *Place) {
 	switch {
-	case at.store != "":
-		c.Redis.URL, c.Store = "", at.store
+	case at.Store != "":
+		c.Redis.URL, c.Store = "", at.Store
 	case at.redis == "":
-	case o.context != "":
-		c.Redis.URL, c.Redis.Prefix = at.redis, cmp.Or(o.redis.Prefix, at.prefix, c.Redis.Prefix)
+	case o.Context != "":
+		c.Redis.URL, c.Redis.Prefix = at.redis, cmp.Or(o.Redis.Prefix, at.prefix, c.Redis.Prefix)
 	default:
 		c.Redis.URL, c.Redis.Prefix = at.redis, cmp.Or(c.Redis.Prefix, at.prefix)
 	}
 }
 
 // defaults are those of the flags, else of the environment.
-func (o *options) defaults() dulyfile.Defaults {
+func (o *Options) defaults() dulyfile.Defaults {
 	return dulyfile.Defaults{
-		Zone: strings.TrimSpace(os.Getenv(envZone)), Agent: cmp.Or(o.defaultAgent, strings.TrimSpace(os.Getenv(envDefaultAgent))),
+		Zone: strings.TrimSpace(os.Getenv(envZone)), Agent: cmp.Or(o.DefaultAgent, strings.TrimSpace(os.Getenv(envDefaultAgent))),
 	}
 }
 
 // override puts the environment over what the file says, and flags over both.
-func (o *options) override(c *dulyfile.File) {
+func (o *Options) override(c *dulyfile.File) {
 	c.Redis = c.Redis.With(os.Getenv)
-	if o.file == "" { // else the file has been read with them
+	if o.File == "" { // else the file has been read with them
 		c.Defaults = o.defaults()
 	}
-	c.Name = cmp.Or(o.name, strings.TrimSpace(os.Getenv(envName)), c.Name)
+	c.Name = cmp.Or(o.ProcessName, strings.TrimSpace(os.Getenv(EnvName)), c.Name)
 	for _, f := range []struct{ flag, field *string }{
-		{&o.redis.URL, &c.Redis.URL},
-		{&o.redis.Prefix, &c.Redis.Prefix},
-		{&o.redis.CAFile, &c.Redis.CAFile},
-		{&o.redis.CertFile, &c.Redis.CertFile},
-		{&o.redis.KeyFile, &c.Redis.KeyFile},
+		{&o.Redis.URL, &c.Redis.URL},
+		{&o.Redis.Prefix, &c.Redis.Prefix},
+		{&o.Redis.CAFile, &c.Redis.CAFile},
+		{&o.Redis.CertFile, &c.Redis.CertFile},
+		{&o.Redis.KeyFile, &c.Redis.KeyFile},
 	} {
 		// An empty flag is one that was not given: saysSomething refuses it otherwise.
 		*f.field = cmp.Or(*f.flag, *f.field)

@@ -23,23 +23,23 @@ import (
 func Main(ctx context.Context, version string, args []string) int {
 	// go-redis would print its own lines between duly's.
 	logging.Disable() // what goes wrong with Redis is in our own errors
-	p := &process{stdout: os.Stdout, stderr: os.Stderr, stdin: os.Stdin, version: version}
+	p := &Process{Stdout: os.Stdout, Stderr: os.Stderr, Stdin: os.Stdin, Version: version}
 	if err := private.Hide(); err != nil { // before anything is started that could look
-		p.say("duly: warning: programs started by handlers can read this process's environment, as the kernel refuses to hide it: " + err.Error())
+		p.Say("duly: warning: programs started by handlers can read this process's environment, as the kernel refuses to hide it: " + err.Error())
 	}
-	ctx, stop := p.interruptible(ctx)
+	ctx, stop := p.Interruptible(ctx)
 	defer stop()
 	return p.run(ctx, args)
 }
 
 // run executes a command line and returns its exit code.
 // It is what main and tests call; it never exits the process itself.
-func (p *process) run(ctx context.Context, args []string) int {
+func (p *Process) run(ctx context.Context, args []string) int {
 	root := root(p) //nolint:contextcheck // commands get theirs from ExecuteContextC
-	root.SetArgs(joinWatch(args))
-	root.SetIn(p.stdin)
-	root.SetOut(p.stdout)
-	root.SetErr(p.stderr)
+	root.SetArgs(JoinWatch(args))
+	root.SetIn(p.Stdin)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exit.OK
@@ -48,19 +48,19 @@ func (p *process) run(ctx context.Context, args []string) int {
 	// cobra returns plain errors, with suggestions on further lines that do not fit into one.
 	if !ok { // cobra's own: it could not make sense of the command line
 		why, _, _ := strings.Cut(err.Error(), "\n")
-		f = &exit.Failure{What: nameOf(cmd), Why: errors.New(why), Todo: "see " + cmd.CommandPath() + " --help", Code: exit.Usage}
+		f = &exit.Failure{What: NameOf(cmd), Why: errors.New(why), Todo: "see " + cmd.CommandPath() + " --help", Code: exit.Usage}
 		if name := help.Meant(cmd, why); name != "" {
 			f.Todo = "did you mean " + name + "? " + f.Todo
 		}
 	}
 	f.Complete()
 	if !wantsJSON(cmd, args) {
-		p.say("duly: " + strings.TrimPrefix(f.Error(), "duly: "))
+		p.Say("duly: " + strings.TrimPrefix(f.Error(), "duly: "))
 		return f.Code
 	}
 	one := func(text string) string { return strings.Join(strings.Fields(text), " ") }
 	problem := exit.Problem{Code: f.Kind, Field: f.Field, Detail: one(f.Why.Error()), Hint: one(f.Todo), Exit: f.Code}
-	_, _ = io.WriteString(p.stderr, problem.JSON())
+	_, _ = io.WriteString(p.Stderr, problem.JSON())
 	return f.Code
 }
 

@@ -21,8 +21,8 @@ import (
 )
 
 // manCommand is for packages and for users who prefer man to --help: both are made of the same texts.
-func manCommand(o *options) *cobra.Command {
-	cmd := command("man DIR", "Write the help of all commands as pages for man", "  duly man ~/.local/share/man/man1 && man duly-list",
+func manCommand(o *Options) *cobra.Command {
+	cmd := New("man DIR", "Write the help of all commands as pages for man", "  duly man ~/.local/share/man/man1 && man duly-list",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
 				return exit.Misuse("name it as DIR", "expected a folder")
@@ -37,18 +37,18 @@ func manCommand(o *options) *cobra.Command {
 			answer := struct {
 				Pages int `json:"pages"`
 			}{written}
-			return o.print(answer, func(w *table.Page) { w.Line("wrote %s to %s", table.Count(written, "page"), args[0]) })
+			return o.Print(answer, func(w *table.Page) { w.Line("wrote %s to %s", table.Count(written, "page"), args[0]) })
 		})
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // manPages writes the page of a command, and those of the commands below it.
-func manPages(o *options, cmd *cobra.Command, dir string) (written int, err error) {
-	page := manPage(cmd, versionOr(o.version))
+func manPages(o *Options, cmd *cobra.Command, dir string) (written int, err error) {
+	page := manPage(cmd, versionOr(o.Version))
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(page), 0o644); err != nil { //nolint:gosec // everybody may read pages
 		return written, err
@@ -131,8 +131,8 @@ func roff(text string) string {
 }
 
 // commandsCommand describes the commands for programs: the help of all of them, in one answer that no terminal has wrapped.
-func commandsCommand(o *options) *cobra.Command {
-	cmd := command("commands [COMMAND...]", "List the commands; with --json with each argument, flag, type, default and exit code, for programs and agents",
+func commandsCommand(o *Options) *cobra.Command {
+	cmd := New("commands [COMMAND...]", "List the commands; with --json with each argument, flag, type, default and exit code, for programs and agents",
 		"  duly commands --json\n  duly commands submit --json\n  duly commands limit set",
 		func(cmd *cobra.Command, args []string) error {
 			names := args
@@ -141,17 +141,17 @@ func commandsCommand(o *options) *cobra.Command {
 					names = []string{strings.Join(args, " ")}
 				}
 			}
-			some, unknown := catalogue.Of(cmd.Root(), versionOr(o.version), names)
+			some, unknown := catalogue.Of(cmd.Root(), versionOr(o.Version), names)
 			if len(unknown) > 0 {
 				return noCommand(cmd.Root(), unknown[0])
 			}
-			return o.print(some, func(w *table.Page) { printCommands(w, &some, len(args) > 0) })
+			return o.Print(some, func(w *table.Page) { printCommands(w, &some, len(args) > 0) })
 		})
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return commandNames(cmd.Root()), cobra.ShellCompDirectiveNoFileComp
 	}
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // commandNames are the names of all commands.
@@ -196,10 +196,10 @@ func printCommands(w *table.Page, all *catalogue.Catalogue, flags bool) {
 }
 
 // schemaCommand needs neither a store nor a file: editors take what it prints.
-func schemaCommand(o *options) *cobra.Command {
-	cmd := command("schema", "Print the JSON Schema of duly.yaml, for editors", "  duly schema > duly.schema.json",
+func schemaCommand(o *Options) *cobra.Command {
+	cmd := New("schema", "Print the JSON Schema of duly.yaml, for editors", "  duly schema > duly.schema.json",
 		func(*cobra.Command, []string) error {
-			_, err := io.WriteString(o.stdout, dulyfile.Schema())
+			_, err := io.WriteString(o.Stdout, dulyfile.Schema())
 			return err
 		})
 	cmd.Long = `Print a JSON Schema (draft 2020-12) of duly.yaml. An editor with a YAML language server completes and checks

@@ -52,13 +52,13 @@ func (a *api) forModels(s *core.Scheduler, logger *slog.Logger) *mcp.Server {
 }
 
 // mcpCommand serves one model on standard input and output, for one agent. What it schedules is run by the daemons of the store.
-func mcpCommand(o *options) *cobra.Command {
+func mcpCommand(o *Options) *cobra.Command {
 	var agent string
 	scopes := []string{string(httpadapter.ScopeRead), string(httpadapter.ScopeWrite)}
-	cmd := command("mcp", "Let a model schedule tasks and look at them, by MCP on standard input and output",
+	cmd := New("mcp", "Let a model schedule tasks and look at them, by MCP on standard input and output",
 		"  duly mcp --agent ada -c duly.yaml\n  duly mcp --agent ada --server https://duly.example\n  claude mcp add duly -- duly mcp --agent ada -c /etc/duly/duly.yaml",
 		func(cmd *cobra.Command, _ []string) error {
-			at, err := o.place(cmd.Context())
+			at, err := o.Place(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -68,13 +68,13 @@ func mcpCommand(o *options) *cobra.Command {
 			if err := (&core.List{Agent: agent}).Check(); err != nil {
 				return err
 			}
-			if at.server.URL != "" {
-				return onServer(&at, func(c *remote.Client) error {
+			if at.Server.URL != "" {
+				return OnServer(&at, func(c *remote.Client) error {
 					ctx, err := inRun(cmd.Context(), c)
 					if err != nil {
 						return err
 					}
-					return remote.Models(ctx, c, agent, scopes, o.stdin, o.stdout)
+					return remote.Models(ctx, c, agent, scopes, o.Stdin, o.Stdout)
 				})
 			}
 			return serveModel(cmd.Context(), o, agent, scopes)
@@ -96,8 +96,8 @@ func scopesOf(scopes []string) error {
 }
 
 // serveModel serves the model from the store. It has no more rights than its scopes, for its agent.
-func serveModel(ctx context.Context, o *options, agent string, scopes []string) error {
-	c, err := loadFile(ctx, o)
+func serveModel(ctx context.Context, o *Options, agent string, scopes []string) error {
+	c, err := LoadFile(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func serveModel(ctx context.Context, o *options, agent string, scopes []string) 
 	for _, scope := range scopes {
 		grant.Scopes = append(grant.Scopes, httpadapter.Scope(scope))
 	}
-	models, err := modelsOf(c, o.version)
+	models, err := modelsOf(c, o.Version)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func serveModel(ctx context.Context, o *options, agent string, scopes []string) 
 	}
 	models.Logger, models.Stopping = slog.New(linelog.New(os.Stderr)), ctx.Done()
 	ctx = core.WithPrincipal(ctx, core.Principal{Name: grant.Name, Rights: grant})
-	lines := &lineClient{in: bufio.NewReader(o.stdin), out: o.stdout, over: ctx.Done(), answered: make(chan struct{}, 1)}
+	lines := &lineClient{in: bufio.NewReader(o.Stdin), out: o.Stdout, over: ctx.Done(), answered: make(chan struct{}, 1)}
 	return mcp.New(s, models).Run(ctx, agent, &sdk.IOTransport{Reader: lines, Writer: lines})
 }
 

@@ -121,7 +121,7 @@ func (g *gate) answers(from, to net.Conn) {
 func (g *gate) commands(from, to net.Conn) {
 	r := bufio.NewReader(from)
 	for {
-		raw, name, err := command(r)
+		raw, name, err := New(r)
 		if err != nil {
 			return
 		}
@@ -151,8 +151,8 @@ func (g *gate) meant(name string) bool {
 	return len(g.seen) == g.at
 }
 
-// command reads one command in RESP, and its name: with its hash if it is a script.
-func command(r *bufio.Reader) (raw []byte, name string, err error) {
+// New reads one command in RESP, and its name: with its hash if it is a script.
+func New(r *bufio.Reader) (raw []byte, name string, err error) {
 	line, err := r.ReadBytes('\n')
 	if err != nil {
 		return nil, "", err

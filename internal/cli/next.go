@@ -20,10 +20,10 @@ import (
 
 // nextCommand needs no store and no file: it shows what the parser of schedules makes of an
 // expression, by the same code that plans tasks.
-func nextCommand(o *options) *cobra.Command {
+func nextCommand(o *Options) *cobra.Command {
 	var from, gap, match, every, at string
 	var s inspect.Preview
-	cmd := o.withJSON(command("next [CRON | PHRASE]", "Show when a schedule is due next",
+	cmd := o.WithJSON(New("next [CRON | PHRASE]", "Show when a schedule is due next",
 		"  duly next \"0 9 * * MON-FRI\" --zone Europe/Berlin\n  duly next \"30 2 * * *\" --zone America/New_York --from 2026-03-07T00:00:00Z -n 3\n  duly next --every 36h\n  duly next \"every monday and thursday at 18:30\" --zone Europe/Berlin",
 		func(_ *cobra.Command, args []string) error {
 			var err error
@@ -59,7 +59,7 @@ func nextCommand(o *options) *cobra.Command {
 	flags.StringVar(&match, "day-match", "", "if both day fields are restricted: any (default) or all must match")
 	choices(cmd, "gap", string(schedule.GapRun), string(schedule.GapSkip))
 	choices(cmd, "day-match", string(schedule.DayMatchAny), string(schedule.DayMatchAll))
-	zeroMeans(cmd, "count") // has bounds of its own
+	ZeroMeans(cmd, "count") // has bounds of its own
 	return cmd
 }
 
@@ -110,7 +110,7 @@ func timeOf(flag, text string) (time.Time, error) {
 }
 
 // next prints the times of a schedule, and beside them which of them follow a change of the clocks.
-func next(o *options, s *inspect.Preview) error {
+func next(o *Options, s *inspect.Preview) error {
 	f, err := s.Forecast()
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func next(o *options, s *inspect.Preview) error {
 		}
 		return &exit.Failure{Why: fmt.Errorf("%s does not fire after %s: never", what, s.After.Format(time.RFC3339)), Code: exit.Usage}
 	}
-	return o.print(f, func(w *table.Page) {
+	return o.Print(f, func(w *table.Page) {
 		changes := f.Changes
 		for _, t := range f.Times {
 			line := t.Format(time.RFC3339)

@@ -13,28 +13,28 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 )
 
-// options are the flags that several commands have, and the process that reads them: all that a command needs.
+// Options are the flags that several commands have, and the process that reads them: all that a command needs.
 // There is one for each command line. Commands add flags to it; root has those that all of them share.
-type options struct {
-	*process // that it runs in
+type Options struct {
+	*Process // that it runs in
 
-	file    string
-	redis   redisstore.Config
-	store   string // a folder, or memory
-	server  remote.Config
-	context string
-	here    bool // the command works without a server: see onlyHere
-	json    bool
-	wide    bool          // nothing is cut
-	watch   time.Duration // after which the command is repeated; zero for once
-	name    string        // of a process that runs tasks
+	File        string
+	Redis       redisstore.Config
+	Store       string // a folder, or memory
+	Server      remote.Config
+	Context     string
+	Here        bool // the command works without a server: see onlyHere
+	JSON        bool
+	Wide        bool          // nothing is cut
+	Watch       time.Duration // after which the command is repeated; zero for once
+	ProcessName string        // of a process that runs tasks
 
-	defaultAgent string // of the tasks of the file
+	DefaultAgent string // of the tasks of the file
 }
 
-// envName is the variable of --name.
+// EnvName is the variable of --name.
 // It sets the name for all commands of a machine at once, for instance to the name of a Kubernetes pod.
-const envName = "DULY_NAME"
+const EnvName = "DULY_NAME"
 
 // envZone and envDefaultAgent are the variables of zone: and default_agent: in the file, which count before those.
 const (
@@ -42,25 +42,25 @@ const (
 	envDefaultAgent = "DULY_DEFAULT_AGENT"
 )
 
-// withName gives a command that runs tasks the flag --name.
+// WithProcessName gives a command that runs tasks the flag --name.
 // The name appears in the history of a task, so that a person finds the process whose log has the run.
-func (o *options) withName(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().StringVar(&o.name, "name", "", "name of this process in the run history (default host and process id)")
+func (o *Options) WithProcessName(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&o.ProcessName, "name", "", "name of this process in the run history (default host and process id)")
 	return cmd
 }
 
-// withJSON gives a command the flag --json.
+// WithJSON gives a command the flag --json.
 // With --json nothing but JSON goes to stdout, also when there is nothing to list.
-func (o *options) withJSON(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().BoolVar(&o.json, "json", false, "write JSON, for programs")
+func (o *Options) WithJSON(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "write JSON, for programs")
 	return cmd
 }
 
 // duration is a flag that is written as the file and the API have it: also with days, and as ISO 8601 does.
 type duration time.Duration
 
-// durationVar declares one.
-func durationVar(flags *pflag.FlagSet, into *time.Duration, name string, def time.Duration, usage string) {
+// DurationVar declares one.
+func DurationVar(flags *pflag.FlagSet, into *time.Duration, name string, def time.Duration, usage string) {
 	*into = def
 	flags.Var((*duration)(into), name, usage)
 	if def == 0 {

@@ -20,11 +20,11 @@ import (
 
 // pauseCommand stops new runs and lets those under way end. The pause is stored, so it
 // holds for all processes and survives them.
-func pauseCommand(o *options) *cobra.Command {
+func pauseCommand(o *Options) *cobra.Command {
 	var on targetFlags
 	var pause core.Pause
 	var until string
-	cmd := command("pause [AGENT [ID]]", "Pause a task, an agent, a kind, a limit key or everything: no new runs start",
+	cmd := New("pause [AGENT [ID]]", "Pause a task, an agent, a kind, a limit key or everything: no new runs start",
 		`  duly pause ada nightly --reason "quota used up" --for 1h
   duly pause ada
   duly pause --kind digest --until 2030-01-02T15:04:05Z
@@ -40,7 +40,7 @@ func pauseCommand(o *options) *cobra.Command {
 					return exit.Misuse("use one such as 2026-01-02T15:04:05Z", "--until %q is not a time", until)
 				}
 			}
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				if err := s.Pause(cmd.Context(), t, pause); err != nil {
 					return notLive(cmd.Context(), s, err, t)
 				}
@@ -52,25 +52,25 @@ func pauseCommand(o *options) *cobra.Command {
 	flags.StringVar(&pause.Reason, "reason", "", "why, for people")
 	flags.StringVar(&pause.By, "by", userName(), "who you are; at a server a note beside its credential")
 	flags.StringVar(&until, "until", "", "resume automatically at this time, such as 2026-01-02T15:04:05Z")
-	durationVar(flags, &pause.For, "for", 0, "resume automatically after this long")
+	DurationVar(flags, &pause.For, "for", 0, "resume automatically after this long")
 	flags.BoolVar(&pause.Ahead, "ahead", false, "pause an agent or a kind before it exists")
-	zeroMeans(cmd, "reason", "by")
-	return o.withJSON(cmd)
+	ZeroMeans(cmd, "reason", "by")
+	return o.WithJSON(cmd)
 }
 
 // resumeCommand ends a pause of exactly this target; a wider one that also
 // holds the task is named in the answer.
-func resumeCommand(o *options) *cobra.Command {
+func resumeCommand(o *Options) *cobra.Command {
 	var on targetFlags
 	var ahead bool
-	cmd := command("resume [AGENT [ID]]", "Resume what is paused; tasks that became due meanwhile are due now",
+	cmd := New("resume [AGENT [ID]]", "Resume what is paused; tasks that became due meanwhile are due now",
 		"  duly resume ada nightly\n  duly resume ada\n  duly resume --kind digest\n  duly resume --all",
 		func(cmd *cobra.Command, args []string) error {
 			t, err := on.target(cmd, args)
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				err := s.Resume(cmd.Context(), t)
 				// --ahead makes resuming something unknown harmless, as it does for pausing it.
 				if _, unknown := errors.AsType[*operate.UnknownTargetError](err); unknown && ahead {
@@ -87,19 +87,19 @@ func resumeCommand(o *options) *cobra.Command {
 		})
 	on.add(cmd)
 	cmd.Flags().BoolVar(&ahead, "ahead", false, "accept an agent or a kind that does not exist yet")
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // notKnown says what to do about an agent or a kind that does not exist.
 // It is most often a kind that was given as an agent, so the hint begins there.
-func notKnown(ctx context.Context, s scheduler, err error) error {
+func notKnown(ctx context.Context, s Scheduler, err error) error {
 	no, unknown := errors.AsType[*operate.UnknownTargetError](err)
 	if !unknown {
 		return err
 	}
 	hint := ""
 	if kind := no.Target.Kind; kind != "" {
-		if kinds, failed := kindsOf(ctx, s); failed == nil { // else the hint is left out
+		if kinds, failed := KindsOf(ctx, s); failed == nil { // else the hint is left out
 			hint = help.DidYouMean(kind, kinds)
 		}
 	}
@@ -107,7 +107,7 @@ func notKnown(ctx context.Context, s scheduler, err error) error {
 }
 
 // notLive says which task cannot be paused, as it does not exist or has finished.
-func notLive(ctx context.Context, s scheduler, err error, t core.Target) error {
+func notLive(ctx context.Context, s Scheduler, err error, t core.Target) error {
 	if core.CodeOf(err) != core.CodeNotFound || t.ID == "" {
 		return notKnown(ctx, s, err)
 	}
@@ -118,21 +118,21 @@ func notLive(ctx context.Context, s scheduler, err error, t core.Target) error {
 
 // printHeld writes the current state of a target: a task in full, a wider target by its name.
 // A task is read back: other pauses may still hold it, which a plain "resumed" would hide.
-func printPaused(ctx context.Context, o *options, s scheduler, t core.Target, paused bool) error {
+func printPaused(ctx context.Context, o *Options, s Scheduler, t core.Target, paused bool) error {
 	what := "resumed"
 	if paused {
 		what = "paused"
 	}
 	if t.ID == "" {
 		answer := operation.Paused{Target: t, Paused: paused}
-		return o.print(answer, func(w *table.Page) { w.Line("%s: %s", what, targetName(t)) })
+		return o.Print(answer, func(w *table.Page) { w.Line("%s: %s", what, targetName(t)) })
 	}
 	task, err := s.Task(ctx, t.Agent, t.ID)
 	if err != nil {
 		return missing(err, t.Agent, t.ID)
 	}
 	// Pausing never interrupts, which surprises some: the line says so.
-	return o.print(task, func(w *table.Page) {
+	return o.Print(task, func(w *table.Page) {
 		w.Line("%s: %s", what, targetName(t))
 		if paused && task.Status == core.StatusInProgress {
 			w.Line("the run in progress continues")
@@ -147,22 +147,22 @@ func printPaused(ctx context.Context, o *options, s scheduler, t core.Target, pa
 
 // pausesCommand lists all pauses, so that an operator who did not make a
 // forgotten one can find it.
-func pausesCommand(o *options) *cobra.Command {
+func pausesCommand(o *Options) *cobra.Command {
 	var limit int
 	var cursor string
-	cmd := command("pauses", "List pauses: of tasks, agents, kinds, keys or everything; by whom and why", "  duly pauses",
+	cmd := New("pauses", "List pauses: of tasks, agents, kinds, keys or everything; by whom and why", "  duly pauses",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				pauses, next, err := s.Pauses(cmd.Context(), limit, cursor)
 				if err != nil {
 					return err
 				}
 				answer := operation.Pauses{Pauses: pauses, Next: next}
-				return o.print(answer, func(w *table.Page) { printPauses(w, pauses, next) })
+				return o.Print(answer, func(w *table.Page) { printPauses(w, pauses, next) })
 			})
 		})
 	pageFlags(cmd, &limit, &cursor)
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // pageFlags choose a page of what is listed in no order.

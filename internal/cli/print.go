@@ -10,12 +10,12 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
-// print writes an answer: as JSON if that is wanted, otherwise for people.
+// Print writes an answer: as JSON if that is wanted, otherwise for people.
 // An answer is made in memory and written at once: a failure halfway leaves no partial answer.
-func (o *options) print(answer any, people func(w *table.Page)) error {
-	w := o.stdout
+func (o *Options) Print(answer any, people func(w *table.Page)) error {
+	w := o.Stdout
 	b := o.page()
-	if o.json {
+	if o.JSON {
 		if err := json.NewEncoder(&b.Buffer).Encode(answer); err != nil {
 			return fmt.Errorf("encode answer: %w", err)
 		}
@@ -26,7 +26,7 @@ func (o *options) print(answer any, people func(w *table.Page)) error {
 		people(&b)
 	}
 	text := b.Bytes()
-	if o.watch > 0 && !o.json && table.Terminal(w) {
+	if o.Watch > 0 && !o.JSON && table.Terminal(w) {
 		_, lines := table.Size(w)
 		text = []byte(table.Redraw(b.String(), lines))
 	}
@@ -37,12 +37,12 @@ func (o *options) print(answer any, people func(w *table.Page)) error {
 }
 
 // page is an empty answer for the output's reader: only a terminal gets colours and cut columns; a pipe gets plain text.
-func (o *options) page() table.Page {
-	b, w := table.Page{}, o.stdout
+func (o *Options) page() table.Page {
+	b, w := table.Page{}, o.Stdout
 	if table.Colourful(w) {
 		b.Colours = colours
 	}
-	if columns, _ := table.Size(w); columns > 0 && !o.wide {
+	if columns, _ := table.Size(w); columns > 0 && !o.Wide {
 		b.Width, b.Now = columns, time.Now()
 	}
 	return b

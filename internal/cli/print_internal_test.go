@@ -13,15 +13,6 @@ import (
 	"github.com/seed-6f6f2c11/duly/steps"
 )
 
-// A table with codes of different lengths would not have straight columns.
-func TestColoursAreAsLongAsTheDefault(t *testing.T) {
-	t.Parallel()
-	assert.NotEmpty(t, colours)
-	for text, code := range colours {
-		assert.Len(t, code, len("39"), text)
-	}
-}
-
 // The log of a task that runs in steps is a table, and any other checkpoint stays as it is.
 func TestStepsAreATable(t *testing.T) {
 	t.Parallel()

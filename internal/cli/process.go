@@ -15,24 +15,24 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
-// process is one run of the program: what it reads and writes, and the children it has started.
+// Process is one run of the program: what it reads and writes, and the children it has started.
 // There is one in a program, and one for each command line in a test.
-type process struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	version        string // of the build
+type Process struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Version        string // of the build
 	// children are programs that handlers have started: none of them may outlive the process.
-	children exec.Children
+	Children exec.Children
 }
 
-// say tells people something that is no answer.
+// Say tells people something that is no answer.
 // Answers go to stdout, so that a program can read them undisturbed; everything else comes here.
-func (p *process) say(line string) { _, _ = fmt.Fprintln(p.stderr, table.Plain(line)) }
+func (p *Process) Say(line string) { _, _ = fmt.Fprintln(p.Stderr, table.Plain(line)) }
 
-// interruptible is a context that is done at the first signal to stop. The second one ends the process at once, with its
+// Interruptible is a context that is done at the first signal to stop. The second one ends the process at once, with its
 // children.
 // A user who presses Ctrl-C twice wants it to end now, also if a handler does not let go.
-func (p *process) interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
+func (p *Process) Interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	// Room for both signals, as Notify drops a signal that the channel has no room for.
 	signals := make(chan os.Signal, 2)
@@ -41,7 +41,7 @@ func (p *process) interruptible(ctx context.Context) (context.Context, context.C
 		<-signals
 		cancel()
 		<-signals
-		p.children.Kill()
+		p.Children.Kill()
 		os.Exit(exit.Failed)
 	}()
 	return ctx, cancel

@@ -16,10 +16,10 @@ import (
 
 // processesCommand shows what processes have said of themselves within the last minute: nothing depends
 // on it, and one that died is gone from it a minute later.
-func processesCommand(o *options) *cobra.Command {
-	cmd := command("processes", "List the processes that run tasks: slots, kinds and hanging handlers", "  duly processes",
+func processesCommand(o *Options) *cobra.Command {
+	cmd := New("processes", "List the processes that run tasks: slots, kinds and hanging handlers", "  duly processes",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				processes, err := s.Processes(cmd.Context())
 				if err != nil {
 					return err
@@ -28,10 +28,10 @@ func processesCommand(o *options) *cobra.Command {
 					processes = []model.Process{}
 				}
 				answer := operation.Processes{Processes: processes}
-				return o.print(answer, func(w *table.Page) { printProcesses(w, processes) })
+				return o.Print(answer, func(w *table.Page) { printProcesses(w, processes) })
 			})
 		})
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // printProcesses writes one line for each process; kinds whose slots are all in use are in FULL.

@@ -17,11 +17,11 @@ import (
 
 // queueCommand shows depth, durations and lag of each kind: the first
 // place to look when tasks are late.
-func queueCommand(o *options) *cobra.Command {
-	cmd := command("queue [KIND]", "Show counters for each kind of task; with a kind, also its last failures",
+func queueCommand(o *Options) *cobra.Command {
+	cmd := New("queue [KIND]", "Show counters for each kind of task; with a kind, also its last failures",
 		"  duly queue\n  duly queue digest --json",
 		func(cmd *cobra.Command, args []string) error {
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				stats, err := s.Stats(cmd.Context())
 				if err != nil {
 					return err
@@ -36,15 +36,15 @@ func queueCommand(o *options) *cobra.Command {
 				answer := struct {
 					Kinds []inspect.KindStats `json:"kinds"`
 				}{stats.Kinds}
-				return o.print(answer, func(w *table.Page) { printKinds(w, stats.Kinds) })
+				return o.Print(answer, func(w *table.Page) { printKinds(w, stats.Kinds) })
 			})
 		})
 	cmd.Args = cobra.MaximumNArgs(1)
-	return o.withWatch(o.withJSON(cmd))
+	return o.WithWatch(o.WithJSON(cmd))
 }
 
 // printKind shows one kind with its last failures, which the list of all kinds leaves out.
-func printKind(o *options, kinds []inspect.KindStats, kind string) error {
+func printKind(o *Options, kinds []inspect.KindStats, kind string) error {
 	i := slices.IndexFunc(kinds, func(k inspect.KindStats) bool { return k.Kind == kind })
 	if i < 0 {
 		var names []string
@@ -55,7 +55,7 @@ func printKind(o *options, kinds []inspect.KindStats, kind string) error {
 		f.Code = exit.NotFound
 		return f
 	}
-	return o.print(kinds[i], func(w *table.Page) {
+	return o.Print(kinds[i], func(w *table.Page) {
 		printKinds(w, kinds[i:i+1])
 		if len(kinds[i].Failed) == 0 {
 			return

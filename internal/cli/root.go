@@ -12,8 +12,8 @@ import (
 )
 
 // root makes a tree for each command line, so that tests can run several in one process.
-func root(p *process) *cobra.Command {
-	o := &options{process: p}
+func root(p *Process) *cobra.Command {
+	o := &Options{Process: p}
 	root := &cobra.Command{
 		Use:   "duly",
 		Short: "Run due tasks for AI agents",
@@ -35,31 +35,31 @@ an error is an object on standard error: code, field, detail, hint, exit_code.`,
 		// would push the error off the screen.
 		SilenceUsage:      true,
 		SilenceErrors:     true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return o.checkHere(cmd) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return o.CheckHere(cmd) },
 	}
-	root.Version = versionOr(o.version)
+	root.Version = versionOr(o.Version)
 	root.SetVersionTemplate(versionLine(root.Version) + "\n")
 	flags := root.PersistentFlags()
-	flags.StringVarP(&o.file, "config", "c", "", "the file with handlers, tasks and settings")
-	flags.StringVar(&o.redis.URL, "redis", "", "URL of the Redis, such as redis://127.0.0.1:6379/0, redis+cluster://host1,host2 or\nredis+sentinel://host1,host2/mymaster/0; rediss for TLS")
-	flags.StringVar(&o.store, "store", "", "where tasks are kept without a Redis: file:FOLDER, or memory, which ends with the process\n(default duly/store in the folder for state)")
-	flags.StringVar(&o.redis.CAFile, "redis-ca", "", "PEM file of the CA that signed the certificate of a rediss:// Redis (default: the system's CAs)")
-	flags.StringVar(&o.redis.CertFile, "redis-cert", "", "PEM file of the client certificate, if Redis asks for one")
-	flags.StringVar(&o.redis.KeyFile, "redis-key", "", "PEM file of the client certificate's key")
+	flags.StringVarP(&o.File, "config", "c", "", "the file with handlers, tasks and settings")
+	flags.StringVar(&o.Redis.URL, "redis", "", "URL of the Redis, such as redis://127.0.0.1:6379/0, redis+cluster://host1,host2 or\nredis+sentinel://host1,host2/mymaster/0; rediss for TLS")
+	flags.StringVar(&o.Store, "store", "", "where tasks are kept without a Redis: file:FOLDER, or memory, which ends with the process\n(default duly/store in the folder for state)")
+	flags.StringVar(&o.Redis.CAFile, "redis-ca", "", "PEM file of the CA that signed the certificate of a rediss:// Redis (default: the system's CAs)")
+	flags.StringVar(&o.Redis.CertFile, "redis-cert", "", "PEM file of the client certificate, if Redis asks for one")
+	flags.StringVar(&o.Redis.KeyFile, "redis-key", "", "PEM file of the client certificate's key")
 	// Every flag has an empty default: the real one belongs to the file or to
 	// core, and a flag must not hide it.
-	flags.StringVar(&o.redis.Prefix, "prefix", "", `prefix of every key in Redis (default "duly:")`)
-	flags.StringVar(&o.server.URL, "server", "", "URL of a running duly daemon --http or duly serve, which the command asks in place of a Redis")
-	flags.StringVar(&o.server.Token, "token", "", "bearer token of the server (default the first of $DULY_TOKEN, which other users of this machine cannot see)")
-	flags.BoolVar(&o.server.InsecureHTTP, "insecure-http", false, "send the token over http:// to another machine")
-	flags.StringVar(&o.context, "context", "", "the context to use; see duly context")
-	flags.BoolVar(&o.wide, "wide", false, "cut nothing on a terminal, and show times in full")
-	flags.StringVar(&o.defaultAgent, "default-agent", "", "owner of the tasks of the file that name none")
+	flags.StringVar(&o.Redis.Prefix, "prefix", "", `prefix of every key in Redis (default "duly:")`)
+	flags.StringVar(&o.Server.URL, "server", "", "URL of a running duly daemon --http or duly serve, which the command asks in place of a Redis")
+	flags.StringVar(&o.Server.Token, "token", "", "bearer token of the server (default the first of $DULY_TOKEN, which other users of this machine cannot see)")
+	flags.BoolVar(&o.Server.InsecureHTTP, "insecure-http", false, "send the token over http:// to another machine")
+	flags.StringVar(&o.Context, "context", "", "the context to use; see duly context")
+	flags.BoolVar(&o.Wide, "wide", false, "cut nothing on a terminal, and show times in full")
+	flags.StringVar(&o.DefaultAgent, "default-agent", "", "owner of the tasks of the file that name none")
 	addGroups(root, o)
-	setHelp(root, o.stdout)
-	o.complete(root)
+	setHelp(root, o.Stdout)
+	o.Complete(root)
 	_ = root.RegisterFlagCompletionFunc("context", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return o.find(cmd, args, typed, contextNames)
+		return o.Find(cmd, args, typed, ContextNames)
 	}) // which fails only for a flag that does not exist
 	return root
 }
@@ -79,7 +79,7 @@ func setHelp(root *cobra.Command, out io.Writer) {
 
 // addGroups adds the commands, in groups for the help.
 // Help lists them in this order: the most used come first.
-func addGroups(root *cobra.Command, o *options) {
+func addGroups(root *cobra.Command, o *Options) {
 	for _, g := range []struct {
 		title    string
 		commands []*cobra.Command
@@ -107,4 +107,4 @@ func addGroups(root *cobra.Command, o *options) {
 }
 
 // Commands is the tree of commands of duly, for what describes it. It is not to be run.
-func Commands() *cobra.Command { return root(&process{}) }
+func Commands() *cobra.Command { return root(&Process{}) }

@@ -26,11 +26,11 @@ const runDueGrace = 10 * time.Second
 
 // runDueCommand makes one pull and exits. Its exit code is 4 if runs failed, so
 // that a scheduler above it can alert.
-func runDueCommand(o *options) *cobra.Command {
+func runDueCommand(o *Options) *cobra.Command {
 	var agents []string
 	var all bool
 	scope := core.Scope{Grace: runDueGrace}
-	cmd := command("run-due", "Run what is due now, once: for cron, Kubernetes CronJobs and CI",
+	cmd := New("run-due", "Run what is due now, once: for cron, Kubernetes CronJobs and CI",
 		"  duly run-due -c duly.yaml --all --timeout 50s\n  duly run-due -c duly.yaml --agents ada,bob --max 100 --json",
 		func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -41,7 +41,7 @@ func runDueCommand(o *options) *cobra.Command {
 				return exit.Misuse("see duly run-due --help", "--max and --timeout must not be negative")
 			}
 			scope.Agents = agents
-			o.here = o.file != "" // which has handlers for this process: a server has its own
+			o.Here = o.File != "" // which has handlers for this process: a server has its own
 			report, err := pull(cmd.Context(), o, scope)
 			_, partly := errors.AsType[*core.AwayError](err)
 			// A pull with failed runs or missing partitions has still done something: its
@@ -49,35 +49,35 @@ func runDueCommand(o *options) *cobra.Command {
 			if err != nil && !partly && core.CodeOf(err) != core.CodeRunsFailed {
 				return err
 			}
-			return errors.Join(o.print(report, func(w *table.Page) { printReport(w, report) }), err)
+			return errors.Join(o.Print(report, func(w *table.Page) { printReport(w, report) }), err)
 		})
 	flags := cmd.Flags()
 	flags.StringSliceVar(&agents, "agents", nil, "the agents whose tasks to run, separated by commas")
 	flags.BoolVar(&all, "all", false, "run the tasks of all agents")
 	flags.IntVar(&scope.MaxTasks, "max", 0, "maximum number of tasks to run (default no limit)")
-	durationVar(flags, &scope.MaxDuration, "timeout", 0, "stop after this long; unfinished tasks are released (default no limit)")
-	return o.withName(o.withJSON(cmd))
+	DurationVar(flags, &scope.MaxDuration, "timeout", 0, "stop after this long; unfinished tasks are released (default no limit)")
+	return o.WithProcessName(o.WithJSON(cmd))
 }
 
 // pull is a pull of a server, if one is named, or of this process.
-func pull(ctx context.Context, o *options, scope core.Scope) (report core.Report, err error) {
-	at, err := o.place(ctx)
+func pull(ctx context.Context, o *Options, scope core.Scope) (report core.Report, err error) {
+	at, err := o.Place(ctx)
 	if err != nil {
 		return report, err
 	}
-	if at.server.URL != "" {
-		err = onServer(&at, func(c *remote.Client) error {
+	if at.Server.URL != "" {
+		err = OnServer(&at, func(c *remote.Client) error {
 			report, err = c.RunDue(ctx, scope)
 			return err
 		})
 		return report, err
 	}
-	c, err := loadFile(ctx, o)
+	c, err := LoadFile(ctx, o)
 	if err != nil {
 		return report, err
 	}
 	// Tasks of a file can run in memory; without a file nothing would be there to run.
-	if o.file == "" {
+	if o.File == "" {
 		if err := storage.NeedStore(c); err != nil {
 			return report, err
 		}
@@ -86,8 +86,8 @@ func pull(ctx context.Context, o *options, scope core.Scope) (report core.Report
 }
 
 // runDue is one pull with the handlers of the file, whose tasks are submitted first.
-func runDue(ctx context.Context, o *options, c *dulyfile.File, scope core.Scope) (core.Report, error) {
-	logger, err := newLogger(o.stderr, "text")
+func runDue(ctx context.Context, o *Options, c *dulyfile.File, scope core.Scope) (core.Report, error) {
+	logger, err := newLogger(o.Stderr, "text")
 	if err != nil {
 		return core.Report{}, err
 	}
@@ -105,7 +105,7 @@ func runDue(ctx context.Context, o *options, c *dulyfile.File, scope core.Scope)
 		return core.Report{}, err
 	}
 	defer store.End(ctx)
-	defer o.children.Wait()
+	defer o.Children.Wait()
 	settings := logged(ctx, c, logger)
 	if settings.Alarm, err = alarmOf(c); err != nil {
 		return core.Report{}, err
@@ -115,7 +115,7 @@ func runDue(ctx context.Context, o *options, c *dulyfile.File, scope core.Scope)
 		return core.Report{}, err
 	}
 	store.Flush = s.FlushEvents
-	if err := c.Register(s, logger, &o.children, secretVariables(c)...); err != nil {
+	if err := c.Register(s, logger, &o.Children, secretVariables(c)...); err != nil {
 		return core.Report{}, err
 	}
 	if _, err := c.Define(ctx, s, logger); err != nil {
@@ -126,7 +126,7 @@ func runDue(ctx context.Context, o *options, c *dulyfile.File, scope core.Scope)
 	// Nothing failed, and yet nothing can ever run: worth saying, as the
 	// report alone looks like an empty queue.
 	if len(c.Handlers) == 0 && err == nil {
-		o.say("no handlers: nothing can run here, and due tasks are parked; pass a file with handlers with -c")
+		o.Say("no handlers: nothing can run here, and due tasks are parked; pass a file with handlers with -c")
 	}
 	return report, err
 }

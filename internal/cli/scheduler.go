@@ -16,9 +16,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 )
 
-// scheduler is what a command works on: a *core.Scheduler on a Redis, or a *remote.Client. A command is written once, and prints the same
+// Scheduler is what a command works on: a *core.Scheduler on a Redis, or a *remote.Client. A command is written once, and prints the same
 // for both.
-type scheduler interface {
+type Scheduler interface {
 	tasks
 	orders
 	rules
@@ -27,8 +27,8 @@ type scheduler interface {
 }
 
 var (
-	_ scheduler = (*core.Scheduler)(nil)
-	_ scheduler = (*remote.Client)(nil)
+	_ Scheduler = (*core.Scheduler)(nil)
+	_ Scheduler = (*remote.Client)(nil)
 )
 
 // tasks are submitted, read and changed.

@@ -13,9 +13,9 @@ import (
 )
 
 // signalCommand tells tasks that wait to continue.
-func signalCommand(o *options) *cobra.Command {
+func signalCommand(o *Options) *cobra.Command {
 	var payload string
-	cmd := command("signal AGENT KEY", "Tell the tasks of an agent that wait for a signal to continue",
+	cmd := New("signal AGENT KEY", "Tell the tasks of an agent that wait for a signal to continue",
 		"  duly signal ada approval\n  duly signal ada approval --payload '{\"by\": \"ann\"}'",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -24,21 +24,21 @@ func signalCommand(o *options) *cobra.Command {
 			var data json.RawMessage
 			if payload != "" {
 				var err error
-				if data, err = rawJSON("payload", payload, o.stdin); err != nil {
+				if data, err = rawJSON("payload", payload, o.Stdin); err != nil {
 					return err
 				}
 			}
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				out, err := s.Signal(cmd.Context(), args[0], args[1], data)
 				if err != nil {
 					return err
 				}
-				return o.print(out, func(w *table.Page) { printSignalled(w, args[0], args[1], out) })
+				return o.Print(out, func(w *table.Page) { printSignalled(w, args[0], args[1], out) })
 			})
 		})
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.Flags().StringVar(&payload, "payload", "", "what the tasks are told: JSON; - for standard input")
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // printSignalled says what became of a signal.

@@ -17,26 +17,26 @@ import (
 
 // statsCommand shows the counters of all partitions together. Some grow for as long as
 // the prefix exists, the others are of now.
-func statsCommand(o *options) *cobra.Command {
+func statsCommand(o *Options) *cobra.Command {
 	var window time.Duration
-	c := o.withWatch(o.withJSON(command("stats", "Show the counters of the whole store, those of now and those of all time, or what ran lately", "  duly stats --window 1h",
+	c := o.WithWatch(o.WithJSON(New("stats", "Show the counters of the whole store, those of now and those of all time, or what ran lately", "  duly stats --window 1h",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				if window != 0 {
 					recent, err := s.Window(cmd.Context(), window)
 					if err != nil {
 						return err
 					}
-					return o.print(recent, func(w *table.Page) { printWindow(w, &recent) })
+					return o.Print(recent, func(w *table.Page) { printWindow(w, &recent) })
 				}
 				stats, err := s.Stats(cmd.Context())
 				if err != nil {
 					return err
 				}
-				return o.print(stats, func(w *table.Page) { printStats(w, &stats) })
+				return o.Print(stats, func(w *table.Page) { printStats(w, &stats) })
 			})
 		})))
-	durationVar(c.Flags(), &window, "window", 0, "show what ran within the last time, by kind: from 5m to 24h")
+	DurationVar(c.Flags(), &window, "window", 0, "show what ran within the last time, by kind: from 5m to 24h")
 	return c
 }
 
@@ -95,14 +95,14 @@ func printStats(w *table.Page, st *inspect.Stats) {
 	})
 }
 
-func versionCommand(o *options) *cobra.Command {
-	return o.withJSON(command("version", "Show the version", "", func(*cobra.Command, []string) error {
+func versionCommand(o *Options) *cobra.Command {
+	return o.WithJSON(New("version", "Show the version", "", func(*cobra.Command, []string) error {
 		v := struct {
 			Version  string `json:"version"`
 			Go       string `json:"go"`
 			Platform string `json:"platform"`
-		}{versionOr(o.version), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-		return o.print(v, func(w *table.Page) { w.Line("%s", versionLine(v.Version)) })
+		}{versionOr(o.Version), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+		return o.Print(v, func(w *table.Page) { w.Line("%s", versionLine(v.Version)) })
 	}))
 }
 

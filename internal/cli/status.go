@@ -45,27 +45,27 @@ func taskNamed(agent string, args []string) (string, string, error) {
 }
 
 // statusCommand shows the current task; explain gives reasons.
-func statusCommand(o *options) *cobra.Command {
+func statusCommand(o *Options) *cobra.Command {
 	var agent string
-	cmd := command("status [AGENT] ID", "Show one task", "  duly status ada nightly\n  duly status --agent ada nightly --json",
+	cmd := New("status [AGENT] ID", "Show one task", "  duly status ada nightly\n  duly status --agent ada nightly --json",
 		func(cmd *cobra.Command, args []string) error {
-			return withTask(cmd.Context(), o, agent, args, func(s scheduler, agent, id string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s Scheduler, agent, id string) error {
 				task, err := s.Task(cmd.Context(), agent, id)
 				if err != nil {
 					return missing(err, agent, id)
 				}
-				return o.print(task, func(w *table.Page) { printTask(w, &task) })
+				return o.Print(task, func(w *table.Page) { printTask(w, &task) })
 			})
 		})
-	return o.withJSON(named(cmd, &agent))
+	return o.WithJSON(named(cmd, &agent))
 }
 
 // runsCommand shows the runs that the store keeps of a task: by default the last twenty.
-func runsCommand(o *options) *cobra.Command {
+func runsCommand(o *Options) *cobra.Command {
 	var agent string
-	cmd := command("runs [AGENT] ID", "Show the last runs of a task, oldest first", "  duly runs ada nightly\n  duly runs ada nightly --json",
+	cmd := New("runs [AGENT] ID", "Show the last runs of a task, oldest first", "  duly runs ada nightly\n  duly runs ada nightly --json",
 		func(cmd *cobra.Command, args []string) error {
-			return withTask(cmd.Context(), o, agent, args, func(s scheduler, agent, id string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s Scheduler, agent, id string) error {
 				task, err := s.Task(cmd.Context(), agent, id)
 				if err != nil {
 					return missing(err, agent, id)
@@ -74,22 +74,22 @@ func runsCommand(o *options) *cobra.Command {
 					task.Runs = []model.TaskRun{}
 				}
 				answer := operation.Runs{Runs: task.Runs}
-				return o.print(answer, func(w *table.Page) { printRuns(w, task.Runs) })
+				return o.Print(answer, func(w *table.Page) { printRuns(w, task.Runs) })
 			})
 		})
-	return o.withJSON(named(cmd, &agent))
+	return o.WithJSON(named(cmd, &agent))
 }
 
 // logsCommand shows what runs have printed. Its output is that of the program: everything else goes to standard error.
-func logsCommand(o *options) *cobra.Command {
+func logsCommand(o *Options) *cobra.Command {
 	var agent string
 	var follow, before bool
-	cmd := command("logs [AGENT] ID", "Show what the last run of a task has printed, as it comes with --follow", "  duly logs ada nightly\n  duly logs ada nightly --follow\n  duly logs ada nightly --previous     # of the run before",
+	cmd := New("logs [AGENT] ID", "Show what the last run of a task has printed, as it comes with --follow", "  duly logs ada nightly\n  duly logs ada nightly --follow\n  duly logs ada nightly --previous     # of the run before",
 		func(cmd *cobra.Command, args []string) error {
 			if follow && before {
 				return exit.Misuse("leave one of them out", "--follow and --previous exclude each other: the run before is over")
 			}
-			return withTask(cmd.Context(), o, agent, args, func(s scheduler, agent, id string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s Scheduler, agent, id string) error {
 				if follow {
 					return missing(followOutput(cmd.Context(), o, s, agent, id), agent, id)
 				}
@@ -98,23 +98,23 @@ func logsCommand(o *options) *cobra.Command {
 		})
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print what comes, until the run has ended; with --json a line for each piece")
 	cmd.Flags().BoolVar(&before, "previous", false, "of the run before the last one that printed")
-	return o.withJSON(named(cmd, &agent))
+	return o.WithJSON(named(cmd, &agent))
 }
 
 // followOutput prints what comes, until the run has ended.
-func followOutput(ctx context.Context, o *options, s scheduler, agent, id string) error {
+func followOutput(ctx context.Context, o *Options, s Scheduler, agent, id string) error {
 	f := logs.Follower{
 		Source: s, Agent: agent, ID: id, Retry: mayPass,
 		Print: func(out *inspect.Output) error { return printOutput(o, out) },
 		Begun: func(out *inspect.Output) {
-			o.say(fmt.Sprintf("attempt %d, %s:", out.Attempt, table.Clock(out.Started)))
+			o.Say(fmt.Sprintf("attempt %d, %s:", out.Attempt, table.Clock(out.Started)))
 		},
 	}
 	return f.Follow(ctx)
 }
 
 // showOutput prints what is there: of the last run that has printed, or of the one before.
-func showOutput(ctx context.Context, o *options, s scheduler, agent, id string, before bool) error {
+func showOutput(ctx context.Context, o *Options, s Scheduler, agent, id string, before bool) error {
 	out, err := s.Output(ctx, agent, id, inspect.OutputFrom{})
 	switch {
 	case err != nil:
@@ -125,8 +125,8 @@ func showOutput(ctx context.Context, o *options, s scheduler, agent, id string, 
 		return f
 	case before:
 		out.Printed, out.Before = *out.Before, nil
-	case out.Run == 0 && !o.json:
-		o.say("no run of it has printed anything yet")
+	case out.Run == 0 && !o.JSON:
+		o.Say("no run of it has printed anything yet")
 	}
 	return printOutput(o, &out)
 }
@@ -135,11 +135,11 @@ func showOutput(ctx context.Context, o *options, s scheduler, agent, id string, 
 func mayPass(err error) bool { return core.CodeOf(err) == core.CodeUnavailable }
 
 // printOutput writes an output.
-func printOutput(o *options, out *inspect.Output) error {
-	if o.json {
-		return o.print(out, nil)
+func printOutput(o *Options, out *inspect.Output) error {
+	if o.JSON {
+		return o.Print(out, nil)
 	}
-	return logs.Write(o.stdout, out.Text)
+	return logs.Write(o.Stdout, out.Text)
 }
 
 // tasksNamed finds out which tasks of an agent are meant.
@@ -156,13 +156,13 @@ func tasksNamed(agent string, args []string) (string, []string, error) {
 
 // withTask opens the store for something that is about one task.
 func withTask(
-	ctx context.Context, o *options, agent string, args []string, do func(s scheduler, agent, id string) error,
+	ctx context.Context, o *Options, agent string, args []string, do func(s Scheduler, agent, id string) error,
 ) error {
 	agent, id, err := taskNamed(agent, args)
 	if err != nil {
 		return err
 	}
-	return o.onStore(ctx, func(s scheduler) error { return do(s, agent, id) })
+	return o.OnStore(ctx, func(s Scheduler) error { return do(s, agent, id) })
 }
 
 // missing says which task was not found, and where to look.
@@ -188,13 +188,13 @@ func printTask(w *table.Page, info *core.TaskInfo) {
 	line("agent", info.Agent)
 	line("id", info.ID)
 	line("kind", info.Kind)
-	line("status", statusOf(info))
+	line("status", StatusOf(info))
 	line("reason", info.Reason)
 	for i := range info.Pauses {
 		line("paused", pauseText(&info.Pauses[i]))
 	}
 	// Otherwise the time of cooling is over, or another reason decides.
-	if statusOf(info) == statusCooling {
+	if StatusOf(info) == StatusCooling {
 		line("cooling until", table.Clock(info.CoolingUntil))
 	}
 	line("group", info.Group)

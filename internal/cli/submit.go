@@ -41,9 +41,9 @@ type submitOptions struct {
 
 // submitCommand builds the JSON of a task from its flags and has core read it:
 // one reader for HTTP, files and flags.
-func submitCommand(o *options) *cobra.Command {
+func submitCommand(o *Options) *cobra.Command {
 	s := &submitOptions{}
-	cmd := command("submit", "Submit a task, or the tasks of a JSON file",
+	cmd := New("submit", "Submit a task, or the tasks of a JSON file",
 		`  duly submit --agent ada --kind note --payload '{"text":"hi"}' --delay 10m
   duly submit --agent ada --kind digest --id poll --every 10m
   duly submit --agent ada --kind digest --id nightly --cron "0 1 * * *" --zone Europe/Berlin
@@ -51,11 +51,11 @@ func submitCommand(o *options) *cobra.Command {
   duly submit --agent ada --preset memory.rollup_day --unique-key rollup
   duly submit -f tasks.json     # one task, or {"tasks": [...]}; - for standard input`,
 		func(cmd *cobra.Command, _ []string) error {
-			tasks, err := s.tasks(cmd, o.stdin)
+			tasks, err := s.tasks(cmd, o.Stdin)
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(on scheduler) error {
+			return o.OnStore(cmd.Context(), func(on Scheduler) error {
 				ctx, err := inRun(cmd.Context(), on)
 				if err != nil {
 					return err
@@ -73,17 +73,17 @@ func submitCommand(o *options) *cobra.Command {
 				if s.wait > 0 {
 					return waitFor(cmd.Context(), o, on, placed, s.wait)
 				}
-				return o.print(answer, func(w *table.Page) { printSubmitted(w, placed, said) })
+				return o.Print(answer, func(w *table.Page) { printSubmitted(w, placed, said) })
 			})
 		})
 	s.flags(cmd)
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // sayNotBooked warns of tasks for which no host is going to be called.
-func sayNotBooked(o *options, placed []core.Submitted) {
+func sayNotBooked(o *Options, placed []core.Submitted) {
 	if slices.ContainsFunc(placed, func(s core.Submitted) bool { return s.NotBooked }) {
-		o.say("warning: hosts are called by alarms here, and none could be booked: what was submitted waits for the next call; pass -c FILE with alarm:, or see duly doctor")
+		o.Say("warning: hosts are called by alarms here, and none could be booked: what was submitted waits for the next call; pass -c FILE with alarm:, or see duly doctor")
 	}
 }
 
@@ -91,7 +91,7 @@ func sayNotBooked(o *options, placed []core.Submitted) {
 const envParent = "DULY_PARENT"
 
 // inRun is the context in which tasks are submitted: in the name of the run that this program belongs to, if it is one of a handler.
-func inRun(ctx context.Context, s scheduler) (context.Context, error) {
+func inRun(ctx context.Context, s Scheduler) (context.Context, error) {
 	parent := os.Getenv(envParent)
 	if parent == "" {
 		return ctx, nil
@@ -107,7 +107,7 @@ func inRun(ctx context.Context, s scheduler) (context.Context, error) {
 func (s *submitOptions) flags(cmd *cobra.Command) {
 	s.fields = map[string]string{}
 	cmd.Flags().StringVarP(&s.file, "file", "f", "", "read tasks from this JSON file; - for standard input")
-	durationVar(cmd.Flags(), &s.wait, "wait", 0, "wait so long for the end, of a task that recurs for its first run, and print that; see duly wait for the exit codes")
+	DurationVar(cmd.Flags(), &s.wait, "wait", 0, "wait so long for the end, of a task that recurs for its first run, and print that; see duly wait for the exit codes")
 	// The order does not matter: pflag sorts them in the help.
 	s.texts(cmd, [][2]string{
 		{"agent", "owner of the task"},
@@ -193,9 +193,9 @@ func (s *submitOptions) texts(cmd *cobra.Command, flags [][2]string) {
 // durations declares flags whose values are durations, written "90s" in JSON as well.
 func (s *submitOptions) durations(cmd *cobra.Command, flags [][2]string) {
 	for _, f := range flags {
-		durationVar(cmd.Flags(), new(time.Duration), f[0], 0, f[1])
+		DurationVar(cmd.Flags(), new(time.Duration), f[0], 0, f[1])
 		s.field(f[0])
-		zeroMeans(cmd, f[0]) // or the reader of the field refuses it
+		ZeroMeans(cmd, f[0]) // or the reader of the field refuses it
 	}
 }
 
@@ -204,7 +204,7 @@ func (s *submitOptions) numbers(cmd *cobra.Command, flags [][2]string) {
 	for _, f := range flags {
 		cmd.Flags().Int(f[0], 0, f[1])
 		s.field(f[0])
-		zeroMeans(cmd, f[0])
+		ZeroMeans(cmd, f[0])
 	}
 }
 
@@ -350,7 +350,7 @@ func readInput(name string, stdin io.Reader) ([]byte, error) {
 
 // readBack is the schedule of the task that a phrase has made, in words and with its next times, so that the submitter sees how it was understood.
 // It is read from the store: what counts is what was stored.
-func readBack(ctx context.Context, on scheduler, placed *core.Submitted, asked *core.NewTask) string {
+func readBack(ctx context.Context, on Scheduler, placed *core.Submitted, asked *core.NewTask) string {
 	info, err := on.Task(ctx, placed.Agent, placed.ID)
 	if err != nil {
 		return "" // it is stored

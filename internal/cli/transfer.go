@@ -17,16 +17,16 @@ import (
 )
 
 // agentExportCommand writes lines as they are read, so that an agent of any size takes little memory.
-func agentExportCommand(o *options) *cobra.Command {
-	cmd := command("export AGENT", "Write the profile, the pause and the live tasks of an agent as lines of JSON",
+func agentExportCommand(o *Options) *cobra.Command {
+	cmd := New("export AGENT", "Write the profile, the pause and the live tasks of an agent as lines of JSON",
 		"  duly agent export ada > ada.jsonl",
 		func(cmd *cobra.Command, args []string) error {
 			agent, err := oneAgent(args)
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s scheduler) error {
-				out := bufio.NewWriter(o.stdout)
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+				out := bufio.NewWriter(o.Stdout)
 				_, err := s.Export(cmd.Context(), agent, out)
 				if core.CodeOf(err) == core.CodeNotFound {
 					f := exit.Misuse("duly agents lists agents with live tasks", "agent %q has no live task, no profile and no pause", agent)
@@ -44,15 +44,15 @@ func agentExportCommand(o *options) *cobra.Command {
 }
 
 // agentImportCommand stores what was exported. Lines that are refused are named, and make the command fail; all others are stored.
-func agentImportCommand(o *options) *cobra.Command {
+func agentImportCommand(o *Options) *cobra.Command {
 	var as string
-	cmd := command("import [FILE]", "Store what was exported; what exists stays unchanged",
+	cmd := New("import [FILE]", "Store what was exported; what exists stays unchanged",
 		"  duly agent import ada.jsonl\n  duly agent import --as bob < ada.jsonl",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return exit.Misuse("name one FILE, or none for standard input", "expected at most one FILE, not %d arguments", len(args))
 			}
-			from := o.stdin
+			from := o.Stdin
 			if len(args) == 1 && args[0] != "-" {
 				f, err := os.Open(args[0])
 				if err != nil {
@@ -61,18 +61,18 @@ func agentImportCommand(o *options) *cobra.Command {
 				defer func() { _ = f.Close() }()
 				from = f
 			}
-			return o.onStore(cmd.Context(), func(s scheduler) error { return importFrom(cmd, o, s, as, from) })
+			return o.OnStore(cmd.Context(), func(s Scheduler) error { return importFrom(cmd, o, s, as, from) })
 		})
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.Flags().StringVar(&as, "as", "", "import for this agent, whichever the lines name")
-	return o.withJSON(cmd)
+	return o.WithJSON(cmd)
 }
 
 // importFrom prints what became of the lines also if the store fails in between: an import may be repeated.
-func importFrom(cmd *cobra.Command, o *options, s scheduler, as string, from io.Reader) error {
+func importFrom(cmd *cobra.Command, o *Options, s Scheduler, as string, from io.Reader) error {
 	done, err := s.Import(cmd.Context(), as, from)
 	if err == nil || done.New+done.Same+done.Refused > 0 {
-		if err := o.print(done, func(w *table.Page) { printImported(w, &done) }); err != nil {
+		if err := o.Print(done, func(w *table.Page) { printImported(w, &done) }); err != nil {
 			return err
 		}
 	}

@@ -24,17 +24,17 @@ const (
 )
 
 // waitCommand waits for the ends of tasks, in the order in which they are named, and prints each.
-func waitCommand(o *options) *cobra.Command {
+func waitCommand(o *Options) *cobra.Command {
 	var agent string
 	var within time.Duration
-	cmd := command("wait [AGENT] ID...", "Wait for the end of tasks, of one that recurs for its next run; exit code 4 if one has failed or was cancelled",
+	cmd := New("wait [AGENT] ID...", "Wait for the end of tasks, of one that recurs for its next run; exit code 4 if one has failed or was cancelled",
 		"  duly wait ada report-17\n  duly wait ada one two three --timeout 10m --json",
 		func(cmd *cobra.Command, args []string) error {
 			agent, ids, err := tasksNamed(agent, args)
 			if err != nil {
 				return err
 			}
-			return o.onStore(cmd.Context(), func(s scheduler) error {
+			return o.OnStore(cmd.Context(), func(s Scheduler) error {
 				w := waiter{o: o, s: s, within: within}
 				for _, id := range ids {
 					w.tasks = append(w.tasks, waited{agent: agent, id: id, runs: -1})
@@ -42,12 +42,12 @@ func waitCommand(o *options) *cobra.Command {
 				return w.wait(cmd.Context())
 			})
 		})
-	durationVar(cmd.Flags(), &within, "timeout", 0, "how long to wait; exit code 5 if a task has not ended by then (default: until all have ended)")
-	return o.withJSON(named(cmd, &agent))
+	DurationVar(cmd.Flags(), &within, "timeout", 0, "how long to wait; exit code 5 if a task has not ended by then (default: until all have ended)")
+	return o.WithJSON(named(cmd, &agent))
 }
 
 // waitFor waits for the ends of tasks that were submitted, and prints them.
-func waitFor(ctx context.Context, o *options, s scheduler, placed []core.Submitted, within time.Duration) error {
+func waitFor(ctx context.Context, o *Options, s Scheduler, placed []core.Submitted, within time.Duration) error {
 	w := waiter{o: o, s: s, within: within}
 	for i := range placed {
 		t := waited{agent: placed[i].Agent, id: placed[i].ID, runs: -1}
@@ -61,8 +61,8 @@ func waitFor(ctx context.Context, o *options, s scheduler, placed []core.Submitt
 
 // waiter waits for the ends of some tasks.
 type waiter struct {
-	o      *options
-	s      scheduler
+	o      *Options
+	s      Scheduler
 	tasks  []waited
 	within time.Duration // zero for as long as it takes
 }
@@ -96,7 +96,7 @@ func (w *waiter) wait(ctx context.Context) error {
 			return missing(err, t.agent, t.id)
 		}
 		why := notDone(&task)
-		if err := w.o.print(task, func(page *table.Page) { page.Line("%s", endText(&task, why)) }); err != nil {
+		if err := w.o.Print(task, func(page *table.Page) { page.Line("%s", endText(&task, why)) }); err != nil {
 			return err
 		}
 		if why == "" {

@@ -15,19 +15,19 @@ import (
 
 // How often --watch repeats a command if it does not say, and at most.
 const (
-	watchEvery = 2 * time.Second
+	WatchEvery = 2 * time.Second
 	watchLeast = 100 * time.Millisecond
 )
 
-// withWatch gives a command the flag --watch.
-func (o *options) withWatch(cmd *cobra.Command) *cobra.Command {
-	durationVar(cmd.Flags(), &o.watch, "watch", 0, "repeat until Ctrl-C, every 2s or as given: redraws a terminal, and adds a line each time with --json")
-	cmd.Flags().Lookup("watch").NoOptDefVal = watchEvery.String()
+// WithWatch gives a command the flag --watch.
+func (o *Options) WithWatch(cmd *cobra.Command) *cobra.Command {
+	DurationVar(cmd.Flags(), &o.Watch, "watch", 0, "repeat until Ctrl-C, every 2s or as given: redraws a terminal, and adds a line each time with --json")
+	cmd.Flags().Lookup("watch").NoOptDefVal = WatchEvery.String()
 	return cmd
 }
 
-// joinWatch joins --watch and an interval after it into one argument, as pflag takes an optional value only with an equals sign.
-func joinWatch(args []string) []string {
+// JoinWatch joins --watch and an interval after it into one argument, as pflag takes an optional value only with an equals sign.
+func JoinWatch(args []string) []string {
 	var joined []string
 	for i := 0; i < len(args); i++ {
 		if args[i] == "--" {
@@ -47,12 +47,12 @@ func joinWatch(args []string) []string {
 
 // again does something once, or with --watch until ctx is done, which is how a user ends it and no error. A store that is away for a moment
 // does not end it, once it has answered.
-func (o *options) again(ctx context.Context, do func() error) error {
-	if o.watch == 0 {
+func (o *Options) again(ctx context.Context, do func() error) error {
+	if o.Watch == 0 {
 		return do()
 	}
-	if o.watch < watchLeast {
-		return exit.Misuse("use "+watchLeast.String()+" or more", "--watch %s would ask too often", o.watch)
+	if o.Watch < watchLeast {
+		return exit.Misuse("use "+watchLeast.String()+" or more", "--watch %s would ask too often", o.Watch)
 	}
 	for answered := false; ; answered = true {
 		err := do()
@@ -63,7 +63,7 @@ func (o *options) again(ctx context.Context, do func() error) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(o.watch):
+		case <-time.After(o.Watch):
 		}
 	}
 }

@@ -19,7 +19,7 @@ func TestWhatEndsAWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		o := &options{watch: time.Second}
+		o := &Options{Watch: time.Second}
 		for _, c := range []struct {
 			answers []error
 			want    error
@@ -44,5 +44,5 @@ func TestWhatEndsAWatch(t *testing.T) {
 		}
 	})
 	assert.Equal(t, []string{"queue", "--watch=5s", "--json", "--watch", "kind", "--", "--watch", "5s"},
-		joinWatch([]string{"queue", "--watch", "5s", "--json", "--watch", "kind", "--", "--watch", "5s"}))
+		JoinWatch([]string{"queue", "--watch", "5s", "--json", "--watch", "kind", "--", "--watch", "5s"}))
 }

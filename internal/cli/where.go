@@ -24,74 +24,74 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
-// envServer is the variable of --server.
-const envServer = "DULY_SERVER"
+// EnvServer is the variable of --server.
+const EnvServer = "DULY_SERVER"
 
-// tokenEnv holds the tokens of the API, separated by commas, unless the file names another variable.
+// TokenEnv holds the tokens of the API, separated by commas, unless the file names another variable.
 // Several at once let a token be replaced without a moment in which neither
 // the old nor the new one is accepted.
-const tokenEnv = "DULY_TOKEN"
+const TokenEnv = "DULY_TOKEN"
 
-// defaultAddress is where duly serve listens by default.
-const defaultAddress = "127.0.0.1:8080"
+// DefaultAddress is where duly serve listens by default.
+const DefaultAddress = "127.0.0.1:8080"
 
-// defaultServer is where duly daemon --http and duly serve listen by default.
+// DefaultServer is where duly daemon --http and duly serve listen by default.
 // An API on another machine or port needs --server.
-const defaultServer = "http://" + defaultAddress
+const DefaultServer = "http://" + DefaultAddress
 
-// place is where a command works.
-type place struct {
-	server remote.Config // its URL is empty on a Redis
+// Place is where a command works.
+type Place struct {
+	Server remote.Config // its URL is empty on a Redis
 	// redis and prefix are those of a context; else the file, the environment and the flags have them.
 	redis, prefix string
 	// store is a folder, or memory, if neither a server nor a Redis is named.
-	store string
+	Store string
 
-	by      string // what has named it, for people
-	tokenBy string // what has the token
+	By      string // what has named it, for people
+	TokenBy string // what has the token
 }
 
-// address is that of its server, for people; empty if there is none.
-func (p *place) address() string {
-	if p.server.Socket != "" {
-		return "the daemon at " + p.server.Socket
+// Address is that of its server, for people; empty if there is none.
+func (p *Place) Address() string {
+	if p.Server.Socket != "" {
+		return "the daemon at " + p.Server.Socket
 	}
-	return p.server.URL
+	return p.Server.URL
 }
 
-// place finds out where the command works. What is nearer to the command counts: a flag before the environment, that before the file of -c, and
+// Place finds out where the command works. What is nearer to the command counts: a flag before the environment, that before the file of -c, and
 // that before the current context.
-func (o *options) place(ctx context.Context) (place, error) {
+func (o *Options) Place(ctx context.Context) (Place, error) {
 	// They are all about one place, and would have to agree.
 	if err := o.onePlace(); err != nil {
-		return place{}, err
+		return Place{}, err
 	}
 	switch {
-	case o.server.URL != "":
-		return o.atServer(o.server.URL, "--server"), nil
-	case o.redis.URL != "":
-		return place{by: "--redis"}, o.noToken()
-	case o.store != "":
-		return o.atStore(ctx, o.store, "--store")
-	case o.context != "":
-		return o.atContext(o.context, "--context")
-	case strings.TrimSpace(os.Getenv(envServer)) != "" && !o.here:
-		return o.atServer(strings.TrimSpace(os.Getenv(envServer)), "$"+envServer), nil
+	case o.Server.URL != "":
+		return o.atServer(o.Server.URL, "--server"), nil
+	case o.Redis.URL != "":
+		return Place{By: "--redis"}, o.noToken()
+	case o.Store != "":
+		return o.atStore(ctx, o.Store, "--store")
+	case o.Context != "":
+		return o.atContext(o.Context, "--context")
+	case strings.TrimSpace(os.Getenv(EnvServer)) != "" && !o.Here:
+		return o.atServer(strings.TrimSpace(os.Getenv(EnvServer)), "$"+EnvServer), nil
 	case os.Getenv(redisstore.EnvURL) != "":
-		return place{by: "$" + redisstore.EnvURL}, o.noToken()
+		return Place{By: "$" + redisstore.EnvURL}, o.noToken()
 	case os.Getenv(folder.Env) != "":
 		return o.atStore(ctx, os.Getenv(folder.Env), "$"+folder.Env)
 	}
-	if o.file != "" {
+	if o.File != "" {
 		switch c, err := o.parseFile(ctx); {
 		case err != nil || c.Redis.URL != "":
-			return place{by: o.file}, err
+			return Place{By: o.File}, err
 		case c.Store != "":
-			return o.atStore(ctx, c.Store, o.file)
+			return o.atStore(ctx, c.Store, o.File)
 		}
 	}
 	at, err := o.atCurrent()
-	if err != nil || at.by != "" {
+	if err != nil || at.By != "" {
 		return at, err
 	}
 	if _, err := folder.Dir(""); err != nil { // it is an error for a command that needs it
@@ -101,23 +101,23 @@ func (o *options) place(ctx context.Context) (place, error) {
 }
 
 // atStore is a store without a Redis. A folder that a daemon has open is reached through that daemon.
-func (o *options) atStore(ctx context.Context, store, by string) (place, error) {
+func (o *Options) atStore(ctx context.Context, store, by string) (Place, error) {
 	if store == folder.Memory {
-		return place{store: store, by: by}, o.noToken()
+		return Place{Store: store, By: by}, o.noToken()
 	}
 	dir, err := folder.Dir(store)
 	if err != nil {
-		return place{}, notStore(err, by)
+		return Place{}, NotStore(err, by)
 	}
-	p := place{store: folder.Scheme + dir, by: by}
-	if !o.here && folder.Answers(ctx, dir) {
-		p.server = remote.OnSocket(folder.Socket(dir))
+	p := Place{Store: folder.Scheme + dir, By: by}
+	if !o.Here && folder.Answers(ctx, dir) {
+		p.Server = remote.OnSocket(folder.Socket(dir))
 	}
 	return p, o.noToken()
 }
 
-// notStore is the failure for what names no folder, by what has named it.
-func notStore(err error, by string) error {
+// NotStore is the failure for what names no folder, by what has named it.
+func NotStore(err error, by string) error {
 	if wrong, ok := errors.AsType[*core.ConfigError](err); ok && by != "" {
 		err = fmt.Errorf("%s %s", by, wrong.Reason)
 	}
@@ -125,9 +125,9 @@ func notStore(err error, by string) error {
 }
 
 // onePlace refuses flags that name several places.
-func (o *options) onePlace() error {
+func (o *Options) onePlace() error {
 	var named []string
-	for _, f := range [][2]string{{"--server", o.server.URL}, {"--redis", o.redis.URL}, {"--store", o.store}, {"--context", o.context}} {
+	for _, f := range [][2]string{{"--server", o.Server.URL}, {"--redis", o.Redis.URL}, {"--store", o.Store}, {"--context", o.Context}} {
 		if f[1] != "" {
 			named = append(named, f[0])
 		}
@@ -135,38 +135,38 @@ func (o *options) onePlace() error {
 	switch {
 	case len(named) > 1:
 		return exit.Misuse("use one of them", "%s name a place each", strings.Join(named, " and "))
-	case o.server.URL != "" && o.redis.Prefix != "":
+	case o.Server.URL != "" && o.Redis.Prefix != "":
 		return exit.Misuse("leave it out", "--prefix is for a Redis, and the server has its own")
-	case o.server.URL != "" && o.file != "":
+	case o.Server.URL != "" && o.File != "":
 		return exit.Misuse("leave out one of them", "--server and -c exclude each other: the server has a file of its own")
 	}
 	return nil
 }
 
 // atServer is a server that a flag or the environment names.
-func (o *options) atServer(address, by string) place {
-	p := place{server: o.server, by: by}
-	p.server.URL = address
-	p.useToken(o)
+func (o *Options) atServer(address, by string) Place {
+	p := Place{Server: o.Server, By: by}
+	p.Server.URL = address
+	p.UseToken(o)
 	return p
 }
 
-// useToken takes the token of the flag, else the one of the environment.
-func (p *place) useToken(o *options) {
-	if p.server.Token = o.server.Token; p.server.Token != "" {
-		p.tokenBy = "--token"
+// UseToken takes the token of the flag, else the one of the environment.
+func (p *Place) UseToken(o *Options) {
+	if p.Server.Token = o.Server.Token; p.Server.Token != "" {
+		p.TokenBy = "--token"
 		return
 	}
 	// A server takes several tokens, of which the first is enough.
-	token, _, _ := strings.Cut(os.Getenv(tokenEnv), ",")
-	if p.server.Token = strings.TrimSpace(token); p.server.Token != "" {
-		p.tokenBy = "$" + tokenEnv
+	token, _, _ := strings.Cut(os.Getenv(TokenEnv), ",")
+	if p.Server.Token = strings.TrimSpace(token); p.Server.Token != "" {
+		p.TokenBy = "$" + TokenEnv
 	}
 }
 
 // noToken refuses a token that would be sent nowhere.
-func (o *options) noToken() error {
-	if o.server.Token != "" {
+func (o *Options) noToken() error {
+	if o.Server.Token != "" {
 		return exit.Misuse("name a server with --server or --context, or leave it out", "--token is for a server, and none is named")
 	}
 	return nil
@@ -174,22 +174,22 @@ func (o *options) noToken() error {
 
 // atCurrent is the current context, if there is one. A command that runs tasks in this process takes it from the command line only: a user
 // who looks at a remote store must not run its tasks here by accident.
-func (o *options) atCurrent() (place, error) {
-	if o.here {
-		return place{}, nil
+func (o *Options) atCurrent() (Place, error) {
+	if o.Here {
+		return Place{}, nil
 	}
 	f, err := contexts.Load()
 	if err != nil || f.Current == "" { // without a file for contexts there is none
 		if _, no := contexts.Path(); no != nil {
 			err = nil
 		}
-		return place{}, orUsage(err, o.noToken())
+		return Place{}, OrUsage(err, o.noToken())
 	}
 	return o.atContext(f.Current, "the current context")
 }
 
-// orUsage is the first of two errors, as one of the user's.
-func orUsage(err, other error) error {
+// OrUsage is the first of two errors, as one of the user's.
+func OrUsage(err, other error) error {
 	if err != nil {
 		return exit.Misuse("see duly context --help", "%w", err)
 	}
@@ -197,34 +197,34 @@ func orUsage(err, other error) error {
 }
 
 // atContext is a context. Its own token wins over $DULY_TOKEN, which may be for another server.
-func (o *options) atContext(name, by string) (place, error) {
+func (o *Options) atContext(name, by string) (Place, error) {
 	f, err := contexts.Load()
 	if err != nil {
-		return place{}, orUsage(err, nil)
+		return Place{}, OrUsage(err, nil)
 	}
 	c := f.Contexts[name]
 	if c == nil {
-		return place{}, noContext(f, name)
+		return Place{}, NoContext(f, name)
 	}
-	p := place{redis: c.Redis, prefix: c.Prefix, by: fmt.Sprintf("%s %s", by, name)}
+	p := Place{redis: c.Redis, prefix: c.Prefix, By: fmt.Sprintf("%s %s", by, name)}
 	if c.Server == "" {
 		return p, o.noToken()
 	}
-	p.server = remote.Config{URL: c.Server, InsecureHTTP: c.InsecureHTTP || o.server.InsecureHTTP}
+	p.Server = remote.Config{URL: c.Server, InsecureHTTP: c.InsecureHTTP || o.Server.InsecureHTTP}
 	own, from, err := c.Secret()
 	switch {
-	case o.server.Token != "" || own == "" && err == nil:
-		p.useToken(o)
+	case o.Server.Token != "" || own == "" && err == nil:
+		p.UseToken(o)
 	case err != nil:
-		return place{}, exit.Misuse("set it, or pass --token", "context %s %w", table.ShellWord(name), err)
+		return Place{}, exit.Misuse("set it, or pass --token", "context %s %w", table.ShellWord(name), err)
 	default:
-		p.server.Token, p.tokenBy = own, from
+		p.Server.Token, p.TokenBy = own, from
 	}
 	return p, nil
 }
 
-// noContext says which contexts exist.
-func noContext(f *contexts.File, name string) error {
+// NoContext says which contexts exist.
+func NoContext(f *contexts.File, name string) error {
 	todo := "make it with duly context set " + table.ShellWord(name) + " --server URL"
 	if near := help.Nearest(name, f.Names()); near != "" {
 		todo = "did you mean " + table.ShellWord(near) + "? duly context list shows all"
@@ -237,29 +237,29 @@ func noContext(f *contexts.File, name string) error {
 // hasHere marks a command that works on Redis itself, or in this process, with the reason why a server cannot do it.
 const hasHere = catalogue.Here
 
-// onlyHere marks a command so. todo is what to do in place of naming a server.
-func onlyHere(cmd *cobra.Command, why, todo string) *cobra.Command {
+// OnlyHere marks a command so. todo is what to do in place of naming a server.
+func OnlyHere(cmd *cobra.Command, why, todo string) *cobra.Command {
 	cmd.Long = cmp.Or(cmd.Long, cmd.Short+".") + "\n\nNot with --server, as " + why + ": " + todo + "."
 	cmd.Annotations = map[string]string{hasHere: why, hasHere + "_todo": todo}
 	return cmd
 }
 
-// checkHere refuses a server for a command that works without one.
-func (o *options) checkHere(cmd *cobra.Command) error {
+// CheckHere refuses a server for a command that works without one.
+func (o *Options) CheckHere(cmd *cobra.Command) error {
 	why, here := cmd.Annotations[hasHere]
-	if o.here = here; !here {
+	if o.Here = here; !here {
 		return nil
 	}
 	named := ""
-	if o.server.URL != "" {
+	if o.Server.URL != "" {
 		named = "--server"
-	} else if o.context != "" {
-		p, err := o.place(cmd.Context())
+	} else if o.Context != "" {
+		p, err := o.Place(cmd.Context())
 		if err != nil {
 			return explain(cmd, err)
 		}
-		if p.server.URL != "" {
-			named = "--context " + table.ShellWord(o.context)
+		if p.Server.URL != "" {
+			named = "--context " + table.ShellWord(o.Context)
 		}
 	}
 	if named == "" {
@@ -268,8 +268,8 @@ func (o *options) checkHere(cmd *cobra.Command) error {
 	return explain(cmd, exit.Misuse(cmd.Annotations[hasHere+"_todo"], "%s cannot be used here: %s", named, why))
 }
 
-// withoutPassword is an address as it may be shown.
-func withoutPassword(address string) string {
+// WithoutPassword is an address as it may be shown.
+func WithoutPassword(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return "(an address that cannot be read)"

@@ -9,33 +9,33 @@ import (
 
 // What keeps a waiting task from its time, or a running one from going on, for people.
 const (
-	statusPaused  = "paused"
-	statusParked  = "parked"  // no process that claims has a handler
-	statusResting = "resting" // it waits for activity
-	statusAwaits  = "signal"  // it waits for one
-	statusCooling = "cooling" // it failed too often
-	statusEnding  = "ending"  // it was cancelled while it ran, and has not ended yet
+	StatusPaused  = "paused"
+	StatusParked  = "parked"  // no process that claims has a handler
+	StatusResting = "resting" // it waits for activity
+	StatusAwaits  = "signal"  // it waits for one
+	StatusCooling = "cooling" // it failed too often
+	StatusEnding  = "ending"  // it was cancelled while it ran, and has not ended yet
 )
 
-// statusOf is the status of a task for people: of a waiting one, what it waits for, unless that is its time.
+// StatusOf is the status of a task for people: of a waiting one, what it waits for, unless that is its time.
 // The order is from the strongest reason to the weakest: a task may be paused and parked at once.
-func statusOf(t *core.TaskInfo) string {
+func StatusOf(t *core.TaskInfo) string {
 	switch {
 	case t.Ending:
-		return statusEnding
+		return StatusEnding
 	case t.Status != core.StatusWaiting:
 		return string(t.Status)
 	case len(t.Pauses) > 0:
-		return statusPaused
+		return StatusPaused
 	case t.Parked:
-		return statusParked
+		return StatusParked
 	case t.Resting:
-		return statusResting
+		return StatusResting
 	case t.Awaiting != nil:
-		return statusAwaits
+		return StatusAwaits
 	// Cooling matters only as long as it decides the next run.
 	case !t.CoolingUntil.IsZero() && !t.CoolingUntil.Before(t.NextRun):
-		return statusCooling
+		return StatusCooling
 	default:
 		return string(t.Status)
 	}
@@ -44,9 +44,9 @@ func statusOf(t *core.TaskInfo) string {
 // What a recurring task is doing.
 // Capitals set them apart from statuses, which are in lower case.
 const (
-	jobPaused  = "PAUSED"
-	jobRunning = "RUNNING"
-	jobIdle    = "IDLE"
+	JobPaused  = "PAUSED"
+	JobRunning = "RUNNING"
+	JobIdle    = "IDLE"
 )
 
 // colours of the status of a task or run.
@@ -54,5 +54,5 @@ const (
 var colours = map[string]string{
 	string(core.StatusCompleted): "32", string(model.OutcomeSuccess): "32", string(core.StatusInProgress): "36",
 	string(core.StatusFailed): "31", string(model.OutcomeCrashed): "31", string(core.StatusCancelled): "33",
-	statusPaused: "33", statusParked: "33", statusCooling: "33", statusEnding: "33", jobPaused: "33", jobRunning: "36",
+	StatusPaused: "33", StatusParked: "33", StatusCooling: "33", StatusEnding: "33", JobPaused: "33", JobRunning: "36",
 }

@@ -27,24 +27,24 @@ const mostPrograms = 1000
 
 // workOptions are the flags of duly work.
 type workOptions struct {
-	*options
 	worker.Config
 
+	o   *Options
 	log string
 }
 
 // workCommand runs a program for runs that a server lends.
-func workCommand(o *options) *cobra.Command {
-	w := &workOptions{options: o}
-	cmd := command("work --kind KIND -- PROGRAM [ARGUMENT...]", "Run a program for tasks that a server lends, without a Redis",
+func workCommand(o *Options) *cobra.Command {
+	w := &workOptions{o: o}
+	cmd := New("work --kind KIND -- PROGRAM [ARGUMENT...]", "Run a program for tasks that a server lends, without a Redis",
 		"  duly work --server https://duly.example --kind summarize --concurrency 4 -- python3 summarize.py     # with its token in $DULY_TOKEN",
 		func(cmd *cobra.Command, args []string) error {
-			at, err := o.place(cmd.Context())
+			at, err := o.Place(cmd.Context())
 			switch {
 			case err != nil:
 				return err
-			case at.server.URL == "":
-				return exit.Misuse("name it with --server, $"+envServer+" or --context; duly daemon runs tasks on a Redis", "it needs a server that lends runs")
+			case at.Server.URL == "":
+				return exit.Misuse("name it with --server, $"+EnvServer+" or --context; duly daemon runs tasks on a Redis", "it needs a server that lends runs")
 			case len(w.Kinds) == 0:
 				return exit.Misuse("name each kind that the program runs with --kind", "--kind is required")
 			case len(args) == 0:
@@ -56,38 +56,38 @@ func workCommand(o *options) *cobra.Command {
 			case w.Grace < 0:
 				return exit.Misuse("0s stops programs at once", "--grace must not be negative, not %s", w.Grace)
 			}
-			if w.Logger, err = newLogger(o.stderr, w.log); err != nil {
+			if w.Logger, err = newLogger(o.Stderr, w.log); err != nil {
 				return err
 			}
-			return onServer(&at, func(c *remote.Client) error { return w.run(cmd.Context(), &at, c, args) })
+			return OnServer(&at, func(c *remote.Client) error { return w.run(cmd.Context(), &at, c, args) })
 		})
 	cmd.Args = cobra.ArbitraryArgs // the program's
 	flags := cmd.Flags()
 	flags.StringArrayVar(&w.Kinds, "kind", nil, "a kind of task that the program runs; repeat it for several")
 	flags.StringArrayVar(&w.Agents, "agent", nil, "only tasks of this agent; repeat it for several (default all that the token covers)")
 	flags.IntVar(&w.Concurrency, "concurrency", 1, "maximum number of runs at once")
-	durationVar(flags, &w.Lease, "lease", core.DefaultLoanLease, "how long a run is held without a sign of life: when this machine dies its tasks start elsewhere after it")
-	durationVar(flags, &w.Grace, "grace", daemon.DefaultGrace, "how long programs may keep running after a signal to stop; 0s stops them at once")
+	DurationVar(flags, &w.Lease, "lease", core.DefaultLoanLease, "how long a run is held without a sign of life: when this machine dies its tasks start elsewhere after it")
+	DurationVar(flags, &w.Grace, "grace", daemon.DefaultGrace, "how long programs may keep running after a signal to stop; 0s stops them at once")
 	flags.BoolVar(&w.Once, "once", false, "claim once, run what is due, and end")
 	flags.StringVar(&w.log, "log", "text", "format of the log: text or json")
-	zeroMeans(cmd, "grace")
-	return o.withName(cmd)
+	ZeroMeans(cmd, "grace")
+	return o.WithProcessName(cmd)
 }
 
 // run makes runs until a signal arrives, with a program.
-func (w *workOptions) run(ctx context.Context, at *place, c *remote.Client, argv []string) error {
+func (w *workOptions) run(ctx context.Context, at *Place, c *remote.Client, argv []string) error {
 	// The program gets no secret of this process: not the token either.
-	secrets := append(secretVariables(&dulyfile.File{}), strings.TrimPrefix(at.tokenBy, "$"))
-	h, err := exec.New(exec.Config{Argv: argv, WithoutEnv: secrets, Children: &w.children})
+	secrets := append(secretVariables(&dulyfile.File{}), strings.TrimPrefix(at.TokenBy, "$"))
+	h, err := exec.New(exec.Config{Argv: argv, WithoutEnv: secrets, Children: &w.o.Children})
 	if wrong, is := errors.AsType[*core.ConfigError](err); is {
 		return exit.Misuse("see duly work --help", "the program %s", wrong.Reason)
 	}
 	w.Server, w.Handler, w.OnEvent = remote.Lending{Client: c}, h.Run, logEvents(ctx, &dulyfile.File{}, w.Logger)
-	w.Name = cmp.Or(w.name, strings.TrimSpace(os.Getenv(envName)), hostAndPID())
-	w.Logger.LogAttrs(ctx, slog.LevelInfo, "duly is working", slog.String("server", at.address()), slog.String("kinds", strings.Join(w.Kinds, ", ")), slog.String("name", w.Name))
+	w.Name = cmp.Or(w.o.ProcessName, strings.TrimSpace(os.Getenv(EnvName)), hostAndPID())
+	w.Logger.LogAttrs(ctx, slog.LevelInfo, "duly is working", slog.String("server", at.Address()), slog.String("kinds", strings.Join(w.Kinds, ", ")), slog.String("name", w.Name))
 	called := tellsGrace(ctx, w.Grace, w.Logger)
 	defer called()
-	defer w.children.Wait()
+	defer w.o.Children.Wait()
 	err = worker.Run(ctx, w.Config)
 	if core.CodeOf(err) == core.CodeForbidden {
 		return &exit.Failure{Why: err, Todo: "use a token with the right work that covers these kinds, and name agents that it covers with --agent"}

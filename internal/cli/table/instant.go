@@ -2,9 +2,7 @@ package table
 
 // Times.
 
-import (
-	"time"
-)
+import "time"
 
 // Instant is a time as JSON, the log and core's own sentences have it: RFC 3339 in UTC, with milliseconds.
 // Milliseconds and UTC make times of several machines comparable by eye.
