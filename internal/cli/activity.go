@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
@@ -18,18 +19,18 @@ import (
 
 // activityCommand needs the file: only there does a kind say that it has an activity schedule, and
 // which. A daemon with the same file runs what this command books.
-func activityCommand(o *Options) *cobra.Command {
+func activityCommand(o *command.Options) *cobra.Command {
 	var subject core.Subject
-	cmd := New("activity KIND", "Record user activity; schedules a run of a kind that has activity: { quiet: ... }",
+	cmd := command.New("activity KIND", "Record user activity; schedules a run of a kind that has activity: { quiet: ... }",
 		"  duly activity summary -c duly.yaml --user ann\n  duly activity summary -c duly.yaml --user ann --device phone --agent ada --json",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return exit.Misuse("name it as KIND", "expected a kind")
 			}
-			if err := o.knowsActivity(cmd.Context(), args[0]); err != nil {
+			if err := knowsActivity(cmd.Context(), o, args[0]); err != nil {
 				return err
 			}
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				noticed, err := s.Notice(cmd.Context(), args[0], subject)
 				if err != nil {
 					return err
@@ -48,12 +49,12 @@ func activityCommand(o *Options) *cobra.Command {
 
 // knowsActivity refuses a kind that has no activity schedule. It is asked before the store, so that a wrong kind is a mistake in usage and no
 // entry in Redis; a server knows its own kinds.
-func (o *Options) knowsActivity(ctx context.Context, kind string) error {
+func knowsActivity(ctx context.Context, o *command.Options, kind string) error {
 	at, err := o.Place(ctx)
 	if err != nil || at.Server.URL != "" {
 		return err
 	}
-	c, err := LoadFile(ctx, o)
+	c, err := command.LoadFile(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -91,8 +92,8 @@ func printNoticed(w *table.Page, n *model.Noticed) {
 }
 
 // presetsCommand needs no store: presets are part of the program.
-func presetsCommand(o *Options) *cobra.Command {
-	return o.WithJSON(New("presets", "List the presets for duly submit --preset", "  duly presets\n  duly submit --agent ada --id rollup --preset memory.rollup_day",
+func presetsCommand(o *command.Options) *cobra.Command {
+	return o.WithJSON(command.New("presets", "List the presets for duly submit --preset", "  duly presets\n  duly submit --agent ada --id rollup --preset memory.rollup_day",
 		func(*cobra.Command, []string) error {
 			presets := model.Presets()
 			return o.Print(map[string][]model.Preset{"presets": presets}, func(w *table.Page) { printPresets(w, presets) })

@@ -12,14 +12,15 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/operate"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // agentCommand is the parent of its commands, and does nothing by itself.
-func agentCommand(o *Options) *cobra.Command {
-	cmd := New("agent", "Set the zone, quiet hours, limits, budgets and quotas of agents; export, import and forget agents",
+func agentCommand(o *command.Options) *cobra.Command {
+	cmd := command.New("agent", "Set the zone, quiet hours, limits, budgets and quotas of agents; export, import and forget agents",
 		"  duly agent set ada --zone Europe/Berlin --quiet 22:00-07:00\n  duly agent show ada\n  duly agent unset ada",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -68,10 +69,10 @@ func (g *profileFlags) into(set *core.Profile, args []string) (err error) {
 }
 
 // agentSetCommand changes what flags give of a profile.
-func agentSetCommand(o *Options) *cobra.Command {
+func agentSetCommand(o *command.Options) *cobra.Command {
 	var set core.Profile
 	var given profileFlags
-	cmd := New("set AGENT", "Change what is given of the profile of an agent; its waiting tasks are planned by it",
+	cmd := command.New("set AGENT", "Change what is given of the profile of an agent; its waiting tasks are planned by it",
 		`  duly agent set ada --zone Europe/Berlin --quiet 22:00-07:00
   duly agent set ada --quiet "22:00-07:00" --quiet "00:00-24:00 sat-sun" --urgent
   duly agent set ada --zone Asia/Tokyo --label tier=gold
@@ -83,7 +84,7 @@ func agentSetCommand(o *Options) *cobra.Command {
 			if err := given.into(&set, args); err != nil {
 				return err
 			}
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				if err := keepRest(cmd, s, &set); err != nil {
 					return err
 				}
@@ -120,7 +121,7 @@ func unlessNone(values []string) []string {
 
 // keepRest adds to a profile what no flag is about, as it is now: a change of the zone must not lift a quota. If another caller changes the profile meanwhile
 // the command fails.
-func keepRest(cmd *cobra.Command, s Scheduler, set *core.Profile) error {
+func keepRest(cmd *cobra.Command, s command.Scheduler, set *core.Profile) error {
 	was, err := s.Profile(cmd.Context(), set.Agent)
 	if errors.Is(err, core.ErrNotFound) {
 		return nil
@@ -177,14 +178,14 @@ func labelsOf(flags []string) (map[string]string, error) {
 }
 
 // agentShowCommand shows one profile.
-func agentShowCommand(o *Options) *cobra.Command {
-	cmd := New("show AGENT", "Show the profile of an agent", "  duly agent show ada --json",
+func agentShowCommand(o *command.Options) *cobra.Command {
+	cmd := command.New("show AGENT", "Show the profile of an agent", "  duly agent show ada --json",
 		func(cmd *cobra.Command, args []string) error {
 			agent, err := oneAgent(args)
 			if err != nil {
 				return err
 			}
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				profile, err := s.Profile(cmd.Context(), agent)
 				if err != nil {
 					return noProfile(err, agent)
@@ -244,12 +245,12 @@ func quietText(profile *core.Profile) string {
 }
 
 // agentListCommand lists all profiles.
-func agentListCommand(o *Options) *cobra.Command {
+func agentListCommand(o *command.Options) *cobra.Command {
 	var limit int
 	var cursor string
-	cmd := New("list", "List profiles: of which agents, with their zones and quiet hours", "  duly agent list",
+	cmd := command.New("list", "List profiles: of which agents, with their zones and quiet hours", "  duly agent list",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				profiles, next, err := s.Profiles(cmd.Context(), cursor, limit)
 				if err != nil {
 					return err
@@ -282,14 +283,14 @@ func printProfiles(w *table.Page, profiles []core.Profile, next string) {
 }
 
 // agentUnsetCommand deletes a profile; the tasks of the agent stay.
-func agentUnsetCommand(o *Options) *cobra.Command {
-	cmd := New("unset AGENT", "Delete the profile of an agent; its tasks start at any time again", "  duly agent unset ada",
+func agentUnsetCommand(o *command.Options) *cobra.Command {
+	cmd := command.New("unset AGENT", "Delete the profile of an agent; its tasks start at any time again", "  duly agent unset ada",
 		func(cmd *cobra.Command, args []string) error {
 			agent, err := oneAgent(args)
 			if err != nil {
 				return err
 			}
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				if err := s.DeleteProfile(cmd.Context(), agent); err != nil {
 					return noProfile(err, agent)
 				}
@@ -302,16 +303,16 @@ func agentUnsetCommand(o *Options) *cobra.Command {
 }
 
 // agentForgetCommand deletes all that is known of an agent, if the caller has agreed.
-func agentForgetCommand(o *Options) *cobra.Command {
+func agentForgetCommand(o *command.Options) *cobra.Command {
 	var dry, yes bool
-	cmd := New("forget AGENT", "Delete all of an agent: tasks, history, groups, pauses and profile; it is counted first, and deleted with --yes",
+	cmd := command.New("forget AGENT", "Delete all of an agent: tasks, history, groups, pauses and profile; it is counted first, and deleted with --yes",
 		"  duly agent forget ada\n  duly agent forget ada --yes",
 		func(cmd *cobra.Command, args []string) error {
 			agent, err := oneAgent(args)
 			if err != nil {
 				return err
 			}
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				var done operate.Forgotten
 				dry = dry || !yes
 				if dry {

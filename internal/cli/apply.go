@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -19,17 +20,17 @@ import (
 
 // applyCommand does what a daemon does at its start, without running anything, so that a deployment can
 // apply a file before its daemons restart.
-func applyCommand(o *Options) *cobra.Command {
+func applyCommand(o *command.Options) *cobra.Command {
 	var a dulyfile.ApplyOptions
 	var owner string
-	cmd := New("apply", "Create or update the tasks in a file; leave unchanged ones alone",
+	cmd := command.New("apply", "Create or update the tasks in a file; leave unchanged ones alone",
 		"  duly apply -f duly.yaml\n  duly apply -f duly.yaml --owner deploy-7 --prune --dry-run\n  duly apply -f duly.yaml --owner deploy-7 --prune",
 		func(cmd *cobra.Command, _ []string) error {
 			// -f is the same option as -c: apply takes exactly one file.
 			if o.File == "" {
 				return exit.Misuse("name one with -f", "needs a file with tasks")
 			}
-			c, err := LoadFile(cmd.Context(), o)
+			c, err := command.LoadFile(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -50,7 +51,7 @@ func applyCommand(o *Options) *cobra.Command {
 	flags.BoolVar(&a.Prune, "prune", false, "delete tasks that this owner declared earlier and that left the file; never those of others")
 	flags.BoolVar(&a.Adopt, "adopt", false, "take over tasks of the file that belong to other owners; without it they stay as they are")
 	flags.BoolVar(&a.DryRun, "dry-run", false, "show what would be created, updated and deleted, and change nothing")
-	return OnlyHere(o.WithJSON(cmd), "it compares the file with the store, which the HTTP API does not show", "run it where Redis can be reached, with --redis, or submit tasks with duly submit -f")
+	return command.OnlyHere(o.WithJSON(cmd), "it compares the file with the store, which the HTTP API does not show", "run it where Redis can be reached, with --redis, or submit tasks with duly submit -f")
 }
 
 // applied is the answer of apply. Tasks that are unchanged are listed on a dry run alone.
@@ -65,7 +66,7 @@ type applied struct {
 }
 
 // apply applies a file and says what was done, also if some tasks are left to other owners: that is a failure after the answer.
-func apply(ctx context.Context, o *Options, c *dulyfile.File, a dulyfile.ApplyOptions) error {
+func apply(ctx context.Context, o *command.Options, c *dulyfile.File, a dulyfile.ApplyOptions) error {
 	s, store, err := storage.OpenScheduler(ctx, c)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
@@ -30,8 +31,8 @@ func approvalsOf(c *dulyfile.File) (*httpadapter.Approvals, error) {
 }
 
 // approvalsIn are those of the file, which has to have some.
-func approvalsIn(ctx context.Context, o *Options) (*httpadapter.Approvals, error) {
-	c, err := LoadFile(ctx, o)
+func approvalsIn(ctx context.Context, o *command.Options) (*httpadapter.Approvals, error) {
+	c, err := command.LoadFile(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -43,9 +44,9 @@ func approvalsIn(ctx context.Context, o *Options) (*httpadapter.Approvals, error
 }
 
 // approvalCommand prints an address for a person: of what a task waits for, or is going to wait for. The latter asks no store.
-func approvalCommand(o *Options) *cobra.Command {
+func approvalCommand(o *command.Options) *cobra.Command {
 	q := httpadapter.Approval{For: 48 * time.Hour}
-	cmd := New("approval AGENT ID", "Make an address at which a person answers a task that waits for a signal",
+	cmd := command.New("approval AGENT ID", "Make an address at which a person answers a task that waits for a signal",
 		"  duly approval ada refund-17 -c duly.yaml --question 'Refund 40 EUR to Bob?'\n  duly approval ada refund-17 -c duly.yaml --key approval --fence 1234",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 || (q.Key == "") != (q.Fence == 0) {
@@ -56,7 +57,7 @@ func approvalCommand(o *Options) *cobra.Command {
 				return err
 			}
 			if q.Agent, q.ID = args[0], args[1]; q.Fence == 0 {
-				if err := o.OnStore(cmd.Context(), func(s Scheduler) error { return asked(cmd.Context(), s, &q.Question) }); err != nil {
+				if err := o.OnStore(cmd.Context(), func(s command.Scheduler) error { return asked(cmd.Context(), s, &q.Question) }); err != nil {
 					return err
 				}
 			}
@@ -71,12 +72,12 @@ func approvalCommand(o *Options) *cobra.Command {
 	flags.StringVar(&q.Text, "question", "", "what the page asks (default what the task asks, or which agent and signal it is about)")
 	flags.StringVar(&q.Key, "key", "", "the key of the signal (default what the task waits for)")
 	flags.Int64Var((*int64)(&q.Fence), "fence", 0, "the fence of the run that is going to wait for it (default that of the wait)")
-	DurationVar(flags, &q.For, "for", q.For, "how long it may be answered")
-	return OnlyHere(o.WithJSON(cmd), "the secret that makes the address is in the file", "leave it out, and name the file with -c")
+	command.DurationVar(flags, &q.For, "for", q.For, "how long it may be answered")
+	return command.OnlyHere(o.WithJSON(cmd), "the secret that makes the address is in the file", "leave it out, and name the file with -c")
 }
 
 // asked adds to a question what its task waits for.
-func asked(ctx context.Context, s Scheduler, q *core.Question) error {
+func asked(ctx context.Context, s command.Scheduler, q *core.Question) error {
 	t, err := s.Task(ctx, q.Agent, q.ID)
 	switch {
 	case err != nil:
@@ -101,13 +102,13 @@ type question struct {
 }
 
 // approvalsCommand lists what waits for a person.
-func approvalsCommand(o *Options) *cobra.Command {
+func approvalsCommand(o *command.Options) *cobra.Command {
 	l := core.List{Asking: true, Limit: inspect.MaxPage}
 	var most int
-	cmd := New("approvals", "List the tasks that wait for a person: for an approval, or for the answer to a question",
+	cmd := command.New("approvals", "List the tasks that wait for a person: for an approval, or for the answer to a question",
 		"  duly approvals\n  duly approvals --agent ada --json\n  duly signal ada approval --payload '{\"decision\":\"approve\"}'     # answers, with a credential that may",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				found, next, err := questions(cmd.Context(), s, l, most)
 				if err != nil {
 					return err
@@ -128,7 +129,7 @@ func approvalsCommand(o *Options) *cobra.Command {
 }
 
 // questions are the tasks of a list that wait for a person, page by page, until there are enough.
-func questions(ctx context.Context, s Scheduler, l core.List, most int) ([]question, string, error) {
+func questions(ctx context.Context, s command.Scheduler, l core.List, most int) ([]question, string, error) {
 	found := []question{}
 	for {
 		tasks, next, err := s.Tasks(ctx, l)

@@ -11,18 +11,19 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // auditCommand walks through all live tasks, a page at a time, and can be
 // stopped at any point: each page is whole.
-func auditCommand(o *Options) *cobra.Command {
+func auditCommand(o *command.Options) *cobra.Command {
 	var repair bool
-	cmd := New("audit", "Check that every live task can be reached; --repair requeues lost ones",
+	cmd := command.New("audit", "Check that every live task can be reached; --repair requeues lost ones",
 		"  duly audit\n  duly audit --repair",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				report, err := s.Audit(cmd.Context(), inspect.AuditOptions{Repair: repair, Progress: auditProgress(o)})
 				endProgress(o)
 				if err != nil {
@@ -39,7 +40,7 @@ func auditCommand(o *Options) *cobra.Command {
 
 // auditProgress shows on a terminal how far the audit is.
 // It is nil elsewhere: a log has no use for a line that is rewritten.
-func auditProgress(o *Options) func(inspect.AuditReport) {
+func auditProgress(o *command.Options) func(inspect.AuditReport) {
 	if !table.Terminal(o.Stderr) {
 		return nil
 	}
@@ -48,7 +49,7 @@ func auditProgress(o *Options) func(inspect.AuditReport) {
 
 // endProgress clears the progress line.
 // Forty columns are more than any line of auditProgress has.
-func endProgress(o *Options) {
+func endProgress(o *command.Options) {
 	if table.Terminal(o.Stderr) {
 		_, _ = fmt.Fprint(o.Stderr, "\r"+strings.Repeat(" ", 40)+"\r")
 	}

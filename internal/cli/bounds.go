@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -21,15 +22,15 @@ import (
 // boundKind is a kind of bound: limits, or budgets. T is what one is about, and U one with its use.
 type boundKind[T fmt.Stringer, U any] struct {
 	noun, of string // as in "limit", and "limit on" a target
-	list     func(s Scheduler, ctx context.Context) ([]U, error)
+	list     func(s command.Scheduler, ctx context.Context) ([]U, error)
 	print    func(w *table.Page, all []U)
-	lift     func(s Scheduler, ctx context.Context, about T) error
+	lift     func(s command.Scheduler, ctx context.Context, about T) error
 	lifted   func(about T) any // the answer in JSON
 }
 
 // parent is the parent of three commands, and does nothing by itself.
 func (*boundKind[T, U]) parent(name, short, example string, subs ...*cobra.Command) *cobra.Command {
-	cmd := New(name, short, example, func(cmd *cobra.Command, args []string) error {
+	cmd := command.New(name, short, example, func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
@@ -41,9 +42,9 @@ func (*boundKind[T, U]) parent(name, short, example string, subs ...*cobra.Comma
 }
 
 // listCommand shows what is bounded, and how much of it is used.
-func (k *boundKind[T, U]) listCommand(o *Options, short string) *cobra.Command {
-	return o.WithJSON(New("list", short, "  duly "+k.noun+" list --json", func(cmd *cobra.Command, _ []string) error {
-		return o.OnStore(cmd.Context(), func(s Scheduler) error {
+func (k *boundKind[T, U]) listCommand(o *command.Options, short string) *cobra.Command {
+	return o.WithJSON(command.New("list", short, "  duly "+k.noun+" list --json", func(cmd *cobra.Command, _ []string) error {
+		return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 			all, err := k.list(s, cmd.Context())
 			if err != nil {
 				return err
@@ -63,13 +64,13 @@ func (k *boundKind[T, U]) listCommand(o *Options, short string) *cobra.Command {
 }
 
 // unsetCommand lifts one. Tasks that wait for it are claimed from the next claim on.
-func (k *boundKind[T, U]) unsetCommand(o *Options, short, example string, target func() (T, error)) *cobra.Command {
-	return o.WithJSON(New("unset", short, example, func(cmd *cobra.Command, _ []string) error {
+func (k *boundKind[T, U]) unsetCommand(o *command.Options, short, example string, target func() (T, error)) *cobra.Command {
+	return o.WithJSON(command.New("unset", short, example, func(cmd *cobra.Command, _ []string) error {
 		t, err := target()
 		if err != nil {
 			return err
 		}
-		return o.OnStore(cmd.Context(), func(s Scheduler) error {
+		return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 			switch err := k.lift(s, cmd.Context(), t); {
 			case core.CodeOf(err) == core.CodeNotFound:
 				f := exit.Misuse(fmt.Sprintf("duly %s list shows all %ss and how to unset each", k.noun, k.noun), "no %s %s exists", k.of, t)

@@ -10,17 +10,18 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // budgetKind are budgets.
 var budgetKind = &boundKind[core.BudgetTarget, store.BudgetUse]{
-	noun: "budget", of: "budget of", list: Scheduler.Budgets, print: printBudgets, lift: Scheduler.LiftBudget,
+	noun: "budget", of: "budget of", list: command.Scheduler.Budgets, print: printBudgets, lift: command.Scheduler.LiftBudget,
 	lifted: func(t core.BudgetTarget) any { return operation.LiftedBudget{BudgetTarget: t, Deleted: true} },
 }
 
 // budgetCommand is the parent of three commands.
-func budgetCommand(o *Options) *cobra.Command {
+func budgetCommand(o *command.Options) *cobra.Command {
 	var on budgetFlags
 	unset := budgetKind.unsetCommand(o, "Lift a budget, named by the flags that set it", "  duly budget unset --each agent --unit tokens --per day", on.target)
 	on.add(unset)
@@ -56,11 +57,11 @@ func budgetArgs(t core.BudgetTarget) string {
 }
 
 // budgetSetCommand replaces one whole budget.
-func budgetSetCommand(o *Options) *cobra.Command {
+func budgetSetCommand(o *command.Options) *cobra.Command {
 	var on budgetFlags
 	var b core.Budget
 	var amount float64
-	cmd := New("set", "Set a budget; it counts from the next claim of every process",
+	cmd := command.New("set", "Set a budget; it counts from the next claim of every process",
 		`  duly budget set --each agent --unit tokens --per day --amount 100000 --zone Europe/Berlin
   duly budget set --key 'openai:*' --unit usd --per month --amount 250 --then notify
   duly budget set --each task --unit runs --per hour --amount 60 --then pause`,
@@ -72,7 +73,7 @@ func budgetSetCommand(o *Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				if err := s.SetBudgets(cmd.Context(), b); err != nil {
 					return err
 				}

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/operate"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -45,7 +46,7 @@ func (c *chosen) flags(cmd *cobra.Command) {
 }
 
 // read is the list of the flags. An unknown status is core's to refuse, with the ones that exist.
-func (c *chosen) read(ctx context.Context, s Scheduler) (core.List, error) {
+func (c *chosen) read(ctx context.Context, s command.Scheduler) (core.List, error) {
 	l := c.list
 	for _, status := range c.statuses {
 		l.Status = append(l.Status, core.Status(status))
@@ -70,11 +71,11 @@ var bulkVerbs = map[operate.BulkVerb]string{
 }
 
 // bulkCommand does to each task of a list what the command of that name does to one.
-func bulkCommand(o *Options) *cobra.Command {
+func bulkCommand(o *command.Options) *cobra.Command {
 	var c chosen
 	var b operate.Bulk
 	var yes bool
-	cmd := New("bulk replay|cancel|delete|run|pause|resume", "Replay, cancel, delete, run, pause or resume all tasks of a list",
+	cmd := command.New("bulk replay|cancel|delete|run|pause|resume", "Replay, cancel, delete, run, pause or resume all tasks of a list",
 		"  duly bulk replay --kind digest --since 1d --dry-run\n  duly bulk replay --kind digest --since 1d --yes\n  duly bulk cancel --status waiting --key openai:gpt --yes",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || bulkVerbs[operate.BulkVerb(args[0])] == "" {
@@ -85,7 +86,7 @@ func bulkCommand(o *Options) *cobra.Command {
 				return exit.Misuse(hint+"use replay, cancel, delete, run, pause or resume", "expected what to do")
 			}
 			b.Do = operate.BulkVerb(args[0])
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				var err error
 				if b.List, err = c.read(cmd.Context(), s); err != nil {
 					return err
@@ -106,7 +107,7 @@ func bulkCommand(o *Options) *cobra.Command {
 }
 
 // bulk counts the tasks of a list or, if that was agreed to, changes them.
-func bulk(ctx context.Context, o *Options, s Scheduler, b operate.Bulk, yes bool) error {
+func bulk(ctx context.Context, o *command.Options, s command.Scheduler, b operate.Bulk, yes bool) error {
 	b.DryRun = b.DryRun || !yes
 	b.Confirm = !b.DryRun
 	b.List.Limit = inspect.MaxPage
@@ -130,7 +131,7 @@ func bulk(ctx context.Context, o *Options, s Scheduler, b operate.Bulk, yes bool
 }
 
 // bulkSteps carries out all steps and sums them up. It returns where the step begins that has failed.
-func bulkSteps(ctx context.Context, o *Options, s Scheduler, b operate.Bulk) (sum operate.BulkStep, at string, err error) {
+func bulkSteps(ctx context.Context, o *command.Options, s command.Scheduler, b operate.Bulk) (sum operate.BulkStep, at string, err error) {
 	defer endProgress(o)
 	for {
 		step, err := s.Bulk(ctx, b)

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/oidc"
 	"github.com/seed-6f6f2c11/duly/adapters/http/qstash"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -196,11 +197,11 @@ func cronSecret() (string, error) {
 
 // tokenVariable is the environment variable that holds the tokens.
 // The file may name another variable, as several programs on one machine each want tokens of their own.
-func tokenVariable(c *dulyfile.File) string { return cmp.Or(c.TokenEnv, TokenEnv) }
+func tokenVariable(c *dulyfile.File) string { return cmp.Or(c.TokenEnv, command.TokenEnv) }
 
 // secretVariables are the variables of the environment that hold a secret of this process, those that the file names aside: what
 // opens its store and its API.
 // Programs that handlers start get none of them.
 func secretVariables(c *dulyfile.File) []string {
-	return append([]string{redisstore.EnvURL, TokenEnv, tokenVariable(c), cronSecretEnv}, otelSecrets...)
+	return append([]string{redisstore.EnvURL, command.TokenEnv, tokenVariable(c), cronSecretEnv}, otelSecrets...)
 }

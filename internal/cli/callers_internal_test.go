@@ -21,6 +21,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/metrics"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
@@ -108,7 +109,7 @@ senders:
 
 // What would let in somebody else, or leave it open what a caller may do, is an error that shows no secret.
 func TestCallersThatAreRefused(t *testing.T) {
-	t.Setenv(TokenEnv, "s3cret-root")
+	t.Setenv(command.TokenEnv, "s3cret-root")
 	t.Setenv("SAME", "s3cret-root")
 	t.Setenv("ONE", "s3cret-one")
 	t.Setenv("TWO", "x,s3cret-one")

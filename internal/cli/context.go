@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/contexts"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/help"
@@ -20,8 +21,8 @@ import (
 )
 
 // contextCommand is the parent of its commands, and does nothing by itself.
-func contextCommand(o *Options) *cobra.Command {
-	cmd := New("context", "Keep servers and stores by names, and choose one of them",
+func contextCommand(o *command.Options) *cobra.Command {
+	cmd := command.New("context", "Keep servers and stores by names, and choose one of them",
 		"  duly context set prod --server https://duly.example --token-env PROD_TOKEN\n  duly context set here --redis redis://127.0.0.1:6379/0\n  duly context use prod\n  duly context show",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -35,10 +36,10 @@ func contextCommand(o *Options) *cobra.Command {
 }
 
 // loadContexts reads the file, and warns if others could read a token in it.
-func loadContexts(o *Options) (*contexts.File, error) {
+func loadContexts(o *command.Options) (*contexts.File, error) {
 	f, err := contexts.Load()
 	if err != nil {
-		return nil, OrUsage(err, nil)
+		return nil, command.OrUsage(err, nil)
 	}
 	if f.Open() {
 		o.Say("warning: other users can read the secrets in " + table.Plain(f.Where()) + "; chmod 600 it")
@@ -63,7 +64,7 @@ func shown(f *contexts.File, name string) shownContext {
 	c := f.Contexts[name]
 	s := shownContext{Name: name, Current: name == f.Current, Server: c.Server, Prefix: c.Prefix, Insecure: c.InsecureHTTP}
 	if c.Redis != "" {
-		s.Redis = WithoutPassword(c.Redis)
+		s.Redis = command.WithoutPassword(c.Redis)
 	}
 	switch {
 	case c.TokenEnv != "":
@@ -76,8 +77,8 @@ func shown(f *contexts.File, name string) shownContext {
 	return s
 }
 
-func contextListCommand(o *Options) *cobra.Command {
-	return o.WithJSON(New("list", "List the contexts; the current one has a star", "  duly context list",
+func contextListCommand(o *command.Options) *cobra.Command {
+	return o.WithJSON(command.New("list", "List the contexts; the current one has a star", "  duly context list",
 		func(*cobra.Command, []string) error {
 			f, err := loadContexts(o)
 			if err != nil {
@@ -108,12 +109,12 @@ func printContexts(w *table.Page, all []shownContext) {
 	t.End()
 }
 
-func contextUseCommand(o *Options) *cobra.Command {
-	cmd := New("use NAME", "Make a context the current one", "  duly context use prod",
+func contextUseCommand(o *command.Options) *cobra.Command {
+	cmd := command.New("use NAME", "Make a context the current one", "  duly context use prod",
 		func(_ *cobra.Command, args []string) error {
 			return changeContext(o, args, func(f *contexts.File, name string) error {
 				if f.Contexts[name] == nil {
-					return NoContext(f, name)
+					return command.NoContext(f, name)
 				}
 				f.Current = name
 				return nil
@@ -123,12 +124,12 @@ func contextUseCommand(o *Options) *cobra.Command {
 	return o.WithJSON(cmd)
 }
 
-func contextDeleteCommand(o *Options) *cobra.Command {
-	cmd := New("delete NAME", "Delete a context; what it names stays", "  duly context delete prod",
+func contextDeleteCommand(o *command.Options) *cobra.Command {
+	cmd := command.New("delete NAME", "Delete a context; what it names stays", "  duly context delete prod",
 		func(_ *cobra.Command, args []string) error {
 			return changeContext(o, args, func(f *contexts.File, name string) error {
 				if f.Contexts[name] == nil {
-					return NoContext(f, name)
+					return command.NoContext(f, name)
 				}
 				if delete(f.Contexts, name); f.Current == name {
 					f.Current = ""
@@ -141,7 +142,7 @@ func contextDeleteCommand(o *Options) *cobra.Command {
 }
 
 // changeContext changes the file by one context, and says so.
-func changeContext(o *Options, args []string, change func(f *contexts.File, name string) error, said string) error {
+func changeContext(o *command.Options, args []string, change func(f *contexts.File, name string) error, said string) error {
 	if len(args) != 1 || args[0] == "" {
 		return exit.Misuse("name it as NAME", "expected the name of one context")
 	}
@@ -164,9 +165,9 @@ func changeContext(o *Options, args []string, change func(f *contexts.File, name
 }
 
 // contextSetCommand takes its values from the flags that all commands have. It does not verify them: the server may be unreachable.
-func contextSetCommand(o *Options) *cobra.Command {
+func contextSetCommand(o *command.Options) *cobra.Command {
 	var c contexts.Context
-	cmd := New("set NAME", "Create a context, or replace it as a whole",
+	cmd := command.New("set NAME", "Create a context, or replace it as a whole",
 		`  duly context set prod --server https://duly.example --token-env PROD_TOKEN
   duly context set prod --server https://duly.example --token-file ~/.config/duly/prod.token
   duly context set prod --server https://duly.example --token -      # reads it from standard input
@@ -193,7 +194,7 @@ func contextSetCommand(o *Options) *cobra.Command {
 }
 
 // checkContext reads the token if it comes from standard input, and refuses what could not be used.
-func checkContext(o *Options, c *contexts.Context) error {
+func checkContext(o *command.Options, c *contexts.Context) error {
 	if o.Context != "" || o.File != "" {
 		return exit.Misuse("name the context as NAME, and its server or Redis with --server or --redis", "--context and -c are not part of a context")
 	}
@@ -223,13 +224,13 @@ func checkContext(o *Options, c *contexts.Context) error {
 	if c.TokenEnv != "" || c.TokenFile != "" {
 		token = "later"
 	}
-	_, err := AddressOf(&Place{Server: remote.Config{URL: c.Server, Token: token, InsecureHTTP: c.InsecureHTTP}, By: "--server", TokenBy: "--token"})
+	_, err := command.AddressOf(&command.Place{Server: remote.Config{URL: c.Server, Token: token, InsecureHTTP: c.InsecureHTTP}, By: "--server", TokenBy: "--token"})
 	return err
 }
 
 // contextShowCommand shows a context, or where commands work now, and what has said so.
-func contextShowCommand(o *Options) *cobra.Command {
-	cmd := New("show [NAME]", "Show where commands work now, and what says so; with a name, that context", "  duly context show\n  duly context show prod --json",
+func contextShowCommand(o *command.Options) *cobra.Command {
+	cmd := command.New("show [NAME]", "Show where commands work now, and what says so; with a name, that context", "  duly context show\n  duly context show prod --json",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return showContext(o, args[0])
@@ -244,12 +245,12 @@ func contextShowCommand(o *Options) *cobra.Command {
 			s := shownContext{Server: at.Address(), Store: at.Store, Token: at.TokenBy, Insecure: at.Server.InsecureHTTP}
 			if s.Server == "" {
 				// The address was chosen, and not used: a mistake in it is for the command that does.
-				c, err := LoadFile(cmd.Context(), o)
+				c, err := command.LoadFile(cmd.Context(), o)
 				if err != nil {
 					return err
 				}
 				if s.Prefix = c.Redis.Prefix; c.Redis.URL != "" {
-					s.Redis = WithoutPassword(c.Redis.URL)
+					s.Redis = command.WithoutPassword(c.Redis.URL)
 				}
 				s.Store = c.Store
 			}
@@ -265,13 +266,13 @@ func contextShowCommand(o *Options) *cobra.Command {
 }
 
 // showContext shows one of the file.
-func showContext(o *Options, name string) error {
+func showContext(o *command.Options, name string) error {
 	f, err := loadContexts(o)
 	if err != nil {
 		return err
 	}
 	if f.Contexts[name] == nil {
-		return NoContext(f, name)
+		return command.NoContext(f, name)
 	}
 	s := shown(f, name)
 	return o.Print(s, func(w *table.Page) {

@@ -14,17 +14,18 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // runCommand goes past a pause on purpose: the operator names this one task and
 // wants it now. Overlap rules still hold.
-func runCommand(o *Options) *cobra.Command {
+func runCommand(o *command.Options) *cobra.Command {
 	var agent string
-	cmd := New("run [AGENT] ID", "Make a waiting task due now, even if it is paused", "  duly run ada nightly",
+	cmd := command.New("run [AGENT] ID", "Make a waiting task due now, even if it is paused", "  duly run ada nightly",
 		func(cmd *cobra.Command, args []string) error {
-			return withTask(cmd.Context(), o, agent, args, func(s Scheduler, agent, id string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s command.Scheduler, agent, id string) error {
 				if _, err := s.RunNow(cmd.Context(), agent, id); err != nil {
 					return missing(err, agent, id)
 				}
@@ -42,13 +43,13 @@ func runCommand(o *Options) *cobra.Command {
 
 // cancelCommand asks a run in progress to stop by cancelling its context; its
 // process is notified at its next heartbeat.
-func cancelCommand(o *Options) *cobra.Command {
+func cancelCommand(o *command.Options) *cobra.Command {
 	var agent string
 	var by core.Order
-	cmd := New("cancel [AGENT] ID", "Cancel a task for good; a run in progress is asked to stop",
+	cmd := command.New("cancel [AGENT] ID", "Cancel a task for good; a run in progress is asked to stop",
 		"  duly cancel ada nightly --reason \"not needed any more\"",
 		func(cmd *cobra.Command, args []string) error {
-			return withTask(cmd.Context(), o, agent, args, func(s Scheduler, agent, id string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s command.Scheduler, agent, id string) error {
 				if _, err := s.Cancel(cmd.Context(), agent, id, by); err != nil {
 					return missing(err, agent, id)
 				}
@@ -64,7 +65,7 @@ func cancelCommand(o *Options) *cobra.Command {
 	flags.StringVar(&by.Reason, "reason", "", "why, for people")
 	// The name of the user is stored with the order, so that others see who gave it.
 	flags.StringVar(&by.By, "by", userName(), "who you are; at a server a note beside its credential")
-	ZeroMeans(cmd, "reason", "by")
+	command.ZeroMeans(cmd, "reason", "by")
 	return o.WithJSON(named(cmd, &agent))
 }
 
@@ -72,7 +73,7 @@ func cancelCommand(o *Options) *cobra.Command {
 // The task is read again after the change, so that the output shows what
 // other readers now see.
 func printChanged(
-	ctx context.Context, o *Options, s Scheduler, agent, id string, what func(task *core.TaskInfo) string,
+	ctx context.Context, o *command.Options, s command.Scheduler, agent, id string, what func(task *core.TaskInfo) string,
 ) error {
 	task, err := s.Task(ctx, agent, id)
 	if err != nil {
@@ -83,17 +84,17 @@ func printChanged(
 
 // deleteCommand takes several ids, each of which is deleted by itself: a
 // wrong one does not stop the others. More than one are counted first, unless the caller has agreed.
-func deleteCommand(o *Options) *cobra.Command {
+func deleteCommand(o *command.Options) *cobra.Command {
 	var agent string
 	var yes bool
-	cmd := New("delete [AGENT] ID...", "Delete tasks and their history; more than one are counted first, and deleted with --yes",
+	cmd := command.New("delete [AGENT] ID...", "Delete tasks and their history; more than one are counted first, and deleted with --yes",
 		"  duly delete ada nightly\n  duly delete ada one two three --yes",
 		func(cmd *cobra.Command, args []string) error {
 			agent, ids, err := tasksNamed(agent, args)
 			if err != nil {
 				return err
 			}
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				if len(ids) > 1 && !yes {
 					return countDelete(cmd.Context(), o, s, agent, ids)
 				}
@@ -111,7 +112,7 @@ func deleteCommand(o *Options) *cobra.Command {
 }
 
 // countDelete says how many of some tasks of an agent exist, and deletes none. An id that is named twice is one task.
-func countDelete(ctx context.Context, o *Options, s Scheduler, agent string, ids []string) error {
+func countDelete(ctx context.Context, o *command.Options, s command.Scheduler, agent string, ids []string) error {
 	ids = slices.Clone(ids)
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
@@ -136,10 +137,10 @@ func countDelete(ctx context.Context, o *Options, s Scheduler, agent string, ids
 }
 
 // replayCommand makes failed tasks waiting again, with all their attempts.
-func replayCommand(o *Options) *cobra.Command {
+func replayCommand(o *command.Options) *cobra.Command {
 	var agent, text string
 	var all bool
-	cmd := New("replay [AGENT] ID...", "Retry failed tasks now", "  duly replay ada nightly\n  duly replay ada nightly --payload '{\"text\":\"hi\"}'\n  duly replay ada --all",
+	cmd := command.New("replay [AGENT] ID...", "Retry failed tasks now", "  duly replay ada nightly\n  duly replay ada nightly --payload '{\"text\":\"hi\"}'\n  duly replay ada --all",
 		func(cmd *cobra.Command, args []string) error {
 			var ids []string
 			var payload json.RawMessage
@@ -162,7 +163,7 @@ func replayCommand(o *Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				one := func(id string) error { return replay(cmd.Context(), o, s, agent, id, payload) }
 				if !all {
 					return each(agent, ids, one)
@@ -176,7 +177,7 @@ func replayCommand(o *Options) *cobra.Command {
 }
 
 // replay replays one task, with another payload if there is one, and prints it.
-func replay(ctx context.Context, o *Options, s Scheduler, agent, id string, payload json.RawMessage) error {
+func replay(ctx context.Context, o *command.Options, s command.Scheduler, agent, id string, payload json.RawMessage) error {
 	if _, err := s.ReplayWith(ctx, agent, id, payload); err != nil {
 		return err
 	}
@@ -185,7 +186,7 @@ func replay(ctx context.Context, o *Options, s Scheduler, agent, id string, payl
 
 // replayAll replays the failed tasks of an agent, page by page. A task that was deleted or replayed in
 // the meantime is skipped, as nothing is left to do for it.
-func replayAll(ctx context.Context, o *Options, s Scheduler, agent string, replay func(id string) error) error {
+func replayAll(ctx context.Context, o *command.Options, s command.Scheduler, agent string, replay func(id string) error) error {
 	failed := core.List{Agent: agent, Status: []core.Status{core.StatusFailed}, Limit: inspect.MaxPage}
 	// Each page begins after the last one's cursor: replayed tasks leave the list while it is read.
 	for found := false; ; found = true {

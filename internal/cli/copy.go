@@ -18,6 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
 	"github.com/seed-6f6f2c11/duly/internal/cli/help"
@@ -28,12 +29,12 @@ import (
 
 // copies are the commands that copy stores.
 type copies struct {
-	*Options
+	*command.Options
 }
 
 // storeCommand is the parent of its command, and does nothing by itself.
-func storeCommand(o *Options) *cobra.Command {
-	cmd := New("store", "Move tasks from one store to another", "  duly store copy --to redis://127.0.0.1:6379/0",
+func storeCommand(o *command.Options) *cobra.Command {
+	cmd := command.New("store", "Move tasks from one store to another", "  duly store copy --to redis://127.0.0.1:6379/0",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()
@@ -68,7 +69,7 @@ type copying struct {
 func (p copies) command() *cobra.Command {
 	var from, to string
 	var yes bool
-	cmd := New("copy", "Copy the live tasks, profiles, pauses, limits and budgets of a store to another one",
+	cmd := command.New("copy", "Copy the live tasks, profiles, pauses, limits and budgets of a store to another one",
 		`  duly store copy --to redis://127.0.0.1:6379/0
   duly store copy --from redis://127.0.0.1:6379/0 --to file:/var/lib/duly --yes`,
 		func(cmd *cobra.Command, _ []string) error {
@@ -95,12 +96,12 @@ func (p copies) command() *cobra.Command {
 	flags.StringVar(&from, "from", "", "the store to read: file:FOLDER or the URL of a Redis (default what other commands work on)")
 	flags.StringVar(&to, "to", "", "the store to write, in the same form; what it has stays unchanged")
 	flags.BoolVar(&yes, "yes", false, "every process of a Redis that is read is stopped")
-	return OnlyHere(p.WithJSON(cmd), "it opens both stores itself", "stop the daemon, and run it where both can be reached")
+	return command.OnlyHere(p.WithJSON(cmd), "it opens both stores itself", "stop the daemon, and run it where both can be reached")
 }
 
 // storeAt is a file of settings about a store: a folder, a Redis, or what is configured.
 func (p copies) storeAt(ctx context.Context, name string) (*dulyfile.File, error) {
-	c, err := LoadFile(ctx, p.Options)
+	c, err := command.LoadFile(ctx, p.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func (p copies) storeAt(ctx context.Context, name string) (*dulyfile.File, error
 		}
 		dir, err := folder.Dir(c.Store)
 		if err != nil {
-			return nil, NotStore(err, "")
+			return nil, command.NotStore(err, "")
 		}
 		c.Redis.URL, c.Store = "", folder.Scheme+dir
 	default:

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/memosstream"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
 	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
@@ -27,7 +28,7 @@ import (
 // daemonOptions are the flags of duly daemon.
 // http and concurrency count only if their flags were given, as the file may set both.
 type daemonOptions struct {
-	*Options
+	*command.Options
 
 	http        string
 	console     string
@@ -39,7 +40,7 @@ type daemonOptions struct {
 
 // daemonCommand runs tasks until a signal arrives; see process.serving for
 // what both commands have in common.
-func daemonCommand(o *Options) *cobra.Command {
+func daemonCommand(o *command.Options) *cobra.Command {
 	d := &daemonOptions{Options: o}
 	return serving(d, "daemon", "Run due tasks until stopped, optionally with an HTTP API",
 		"  duly daemon -c duly.yaml\n  duly daemon -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080")
@@ -47,7 +48,7 @@ func daemonCommand(o *Options) *cobra.Command {
 
 // serveCommand is for hosts that scale to zero: nothing runs unless a request says
 // so, so that it may be frozen in between.
-func serveCommand(o *Options) *cobra.Command {
+func serveCommand(o *command.Options) *cobra.Command {
 	d := &daemonOptions{Options: o, onRequest: true}
 	return serving(d, "serve", "Serve the HTTP API; tasks run only on POST /v1/run-due or GET /v1/cron",
 		"  duly serve -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080")
@@ -58,9 +59,9 @@ func serveCommand(o *Options) *cobra.Command {
 // would otherwise hide what the file says.
 func serving(d *daemonOptions, name, short, example string) *cobra.Command {
 	o := d.Options
-	cmd := New(name, short, example,
+	cmd := command.New(name, short, example,
 		func(cmd *cobra.Command, _ []string) error {
-			c, err := LoadFile(cmd.Context(), o)
+			c, err := command.LoadFile(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -77,13 +78,13 @@ func serving(d *daemonOptions, name, short, example string) *cobra.Command {
 	flags.StringVar(&d.http, "http", "", "address of the HTTP API, such as 127.0.0.1:8080")
 	flags.StringVar(&d.console, "console", "", "pages for people at /ui: off, on or read-only (default: on if the API listens on loopback only)")
 	flags.IntVar(&d.concurrency, "concurrency", model.DefaultConcurrency, "maximum number of runs at once")
-	DurationVar(flags, &d.grace, "grace", daemon.DefaultGrace, "how long handlers may keep running after a signal to stop; 0s stops them at once")
+	command.DurationVar(flags, &d.grace, "grace", daemon.DefaultGrace, "how long handlers may keep running after a signal to stop; 0s stops them at once")
 	flags.StringVar(&d.log, "log", "text", "format of the log: text or json")
-	ZeroMeans(cmd, "grace")
+	command.ZeroMeans(cmd, "grace")
 	if !d.onRequest {
-		ZeroMeans(cmd, "http") // no API, in spite of the file
+		command.ZeroMeans(cmd, "http") // no API, in spite of the file
 	}
-	return OnlyHere(o.WithProcessName(cmd), "it runs tasks in this process, on a Redis", "name the Redis with --redis; duly run-due has a server run what is due")
+	return command.OnlyHere(o.WithProcessName(cmd), "it runs tasks in this process, on a Redis", "name the Redis with --redis; duly run-due has a server run what is due")
 }
 
 // over puts the flags that were given over what the file says.
@@ -96,7 +97,7 @@ func (d *daemonOptions) over(cmd *cobra.Command, c *dulyfile.File) error {
 		c.Concurrency = d.concurrency
 	}
 	if d.onRequest && c.HTTP == "" {
-		c.HTTP = DefaultAddress
+		c.HTTP = command.DefaultAddress
 	}
 	if cmd.Flags().Changed("console") {
 		if c.Console = dulyfile.Console(d.console); c.Console == "" || !c.Console.Valid() {
@@ -153,7 +154,7 @@ func serve(ctx context.Context, c *dulyfile.File, o *daemonOptions, logger *slog
 	if err != nil {
 		return err
 	}
-	SayLimits(o.Options, store)
+	command.SayLimits(o.Options, store)
 	logger.LogAttrs(ctx, slog.LevelInfo, "duly is running", slog.String("store", store.Name), slog.String("handlers", c.KindNames()),
 		slog.Int("tasks", len(c.Tasks)), slog.Int("new", done.Created), slog.Int("changed", done.Changed))
 	api.announce(ctx, c, logger)

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
@@ -42,9 +43,9 @@ func found(check string, severity inspect.Severity, message, hint string) findin
 
 // doctorCommand exits with 1 if a check fails and with 0 for warnings, so
 // that a deployment can use it as a gate.
-func doctorCommand(o *Options) *cobra.Command {
+func doctorCommand(o *command.Options) *cobra.Command {
 	name := ""
-	cmd := o.WithJSON(New("doctor", "Check Redis, and that everything due will run",
+	cmd := o.WithJSON(command.New("doctor", "Check Redis, and that everything due will run",
 		"  duly doctor -c duly.yaml\n  duly doctor --host elasticache",
 		func(cmd *cobra.Command, _ []string) error {
 			var h *host
@@ -79,11 +80,11 @@ func doctorCommand(o *Options) *cobra.Command {
 }
 
 // diagnoseServer prints what a server finds wrong with its store and with itself.
-func diagnoseServer(ctx context.Context, o *Options, at *Place, h *host) error {
+func diagnoseServer(ctx context.Context, o *command.Options, at *command.Place, h *host) error {
 	if h != nil {
 		return exit.Misuse("run it where Redis can be reached, with --redis", "--host looks at Redis itself, which %s does not show", at.By)
 	}
-	return OnServer(at, func(c *remote.Client) error {
+	return command.OnServer(at, func(c *remote.Client) error {
 		checks, err := c.Diagnose(ctx)
 		if err != nil {
 			return err
@@ -130,8 +131,8 @@ func printChecks(w *table.Page, checks []finding) {
 // diagnose makes all checks. A store that cannot be opened is an error, as there is nothing else to
 // check; a question that the store does not answer fails its own check, and the others are still made.
 // The figures are those of the host, if there is one.
-func diagnose(ctx context.Context, o *Options, h *host) ([]finding, *hostFigures, error) {
-	c, err := LoadFile(ctx, o)
+func diagnose(ctx context.Context, o *command.Options, h *host) ([]finding, *hostFigures, error) {
+	c, err := command.LoadFile(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}

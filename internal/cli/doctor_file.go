@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -17,7 +18,7 @@ const mostDifferences = 5
 
 // checkFile compares the file with the store, in both directions; none without a file. A limit, a budget or quiet hours that the store lacks bound
 // nothing: that fails. Limits and budgets have no owner, so those that only the store has may be meant so.
-func checkFile(ctx context.Context, s *core.Scheduler, o *Options, c *dulyfile.File) []finding {
+func checkFile(ctx context.Context, s *core.Scheduler, o *command.Options, c *dulyfile.File) []finding {
 	if o.File == "" {
 		return nil
 	}

@@ -6,14 +6,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // editCommand changes fields of a task as JSON has them.
-func editCommand(o *Options) *cobra.Command {
+func editCommand(o *command.Options) *cobra.Command {
 	var agent, change string
-	cmd := New("edit [AGENT] ID --set JSON", "Change fields of a task that waits; all others, its history and its next run stay",
+	cmd := command.New("edit [AGENT] ID --set JSON", "Change fields of a task that waits; all others, its history and its next run stay",
 		"  duly edit ada nightly --set '{\"level\": 1, \"limit_key\": null}'\n  duly edit ada nightly --set '{\"cron\": \"0 9 * * *\"}'\n  jq . change.json | duly edit ada nightly --set -",
 		func(cmd *cobra.Command, args []string) error {
 			name, id, err := taskNamed(agent, args)
@@ -27,7 +28,7 @@ func editCommand(o *Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				if _, err := s.Edit(cmd.Context(), name, id, data); err != nil {
 					return missing(err, name, id)
 				}

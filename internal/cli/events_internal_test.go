@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
@@ -51,7 +52,7 @@ func TestCommandsAreLoggedAndShown(t *testing.T) {
 		assert.Equal(t, c.logged != "", log.Len() > 0)
 		data, err := json.Marshal(c.event)
 		require.NoError(t, err)
-		f := &follower{o: &Options{Process: &Process{Stdout: &out}}}
+		f := &follower{o: &command.Options{Process: &command.Process{Stdout: &out}}}
 		require.NoError(t, f.printEvent(string(c.event.Type), string(data)))
 		_, line, _ := strings.Cut(strings.TrimSpace(out.String()), " ")
 		assert.Equal(t, c.shown, line)

@@ -12,15 +12,16 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // explainCommand prints the sentences of core, which are the same in the HTTP API.
-func explainCommand(o *Options) *cobra.Command {
+func explainCommand(o *command.Options) *cobra.Command {
 	var agent string
-	cmd := New("explain [AGENT] ID", "Explain why a task has not run, or what it is doing", "  duly explain ada nightly\n  duly explain ada nightly --json",
+	cmd := command.New("explain [AGENT] ID", "Explain why a task has not run, or what it is doing", "  duly explain ada nightly\n  duly explain ada nightly --json",
 		func(cmd *cobra.Command, args []string) error {
-			return withTask(cmd.Context(), o, agent, args, func(s Scheduler, agent, id string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s command.Scheduler, agent, id string) error {
 				e, err := s.Explain(cmd.Context(), agent, id)
 				if err != nil {
 					return missing(err, agent, id)
@@ -43,7 +44,7 @@ func printExplanation(w *table.Page, e *inspect.Explanation) {
 	}
 	w.Line("")
 	t := table.New(w)
-	t.Row("status", StatusOf(info))
+	t.Row("status", command.StatusOf(info))
 	if info.Cron != "" {
 		t.Row("cron", cronText(info))
 	}

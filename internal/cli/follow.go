@@ -22,6 +22,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -29,9 +30,9 @@ import (
 )
 
 // eventsCommand follows the events of all processes of a store: from now on, or after an event that the store still keeps.
-func eventsCommand(o *Options) *cobra.Command {
+func eventsCommand(o *command.Options) *cobra.Command {
 	f := &follower{o: o}
-	cmd := New("events", "Stream the task events of all processes, from the store or from a server",
+	cmd := command.New("events", "Stream the task events of all processes, from the store or from a server",
 		"  duly events --redis redis://127.0.0.1:6379/0\n  duly events --server https://duly.example --agent ada --json     # with its token in $DULY_TOKEN\n"+
 			"  duly events --since-id 1767366245000-7     # go on behind an event\n  duly events --count 5 --for 10s --json     # five events, or those of ten seconds",
 		func(cmd *cobra.Command, _ []string) error {
@@ -42,7 +43,7 @@ func eventsCommand(o *Options) *cobra.Command {
 				return err
 			}
 			if at.Server.URL == "" {
-				c, err := LoadFile(ctx, o)
+				c, err := command.LoadFile(ctx, o)
 				if err != nil {
 					return err
 				}
@@ -52,7 +53,7 @@ func eventsCommand(o *Options) *cobra.Command {
 				if dir, in := strings.CutPrefix(c.Store, folder.Scheme); in { // a command that opens it keeps daemons out
 					return exit.Misuse("start duly daemon, or name a server with --server", "no daemon has %s open, so that nothing happens there", dir)
 				}
-				at.Server.URL = DefaultServer // tasks in memory are those of a daemon
+				at.Server.URL = command.DefaultServer // tasks in memory are those of a daemon
 				at.UseToken(o)
 			}
 			f.at = at
@@ -62,7 +63,7 @@ func eventsCommand(o *Options) *cobra.Command {
 	flags.StringVar(&f.agent, "agent", "", "only events of this agent")
 	flags.StringVar(&f.kind, "kind", "", "only events of this kind")
 	flags.StringVar(&f.since, "since-id", "", "begin behind this event, its event_id in --json; events are kept for an hour, while somebody listens")
-	DurationVar(flags, &f.within, "for", 0, "end after this long (default: with Ctrl-C)")
+	command.DurationVar(flags, &f.within, "for", 0, "end after this long (default: with Ctrl-C)")
 	flags.BoolVar(&f.ce, "cloudevents", false, "each event as one of CloudEvents, a line of JSON")
 	flags.IntVar(&f.count, "count", 0, "end after so many events")
 	return o.WithJSON(cmd)
@@ -95,8 +96,8 @@ var errSilent = errors.New("the server has sent nothing for " + silentFor.String
 // follower reads the stream of events of a server.
 // It lives for one command, and is used by one goroutine but for the timer of read.
 type follower struct {
-	o           *Options
-	at          Place
+	o           *command.Options
+	at          command.Place
 	agent, kind string
 	since, last string // the event id to begin after, and the id of the last event received
 	// within is after how long it ends, and count after how many events, printed of which are; zero for never.
@@ -217,7 +218,7 @@ func (h *heard) Read(data []byte) (int, error) {
 
 // request makes the request for the stream, with the token of the place.
 func (f *follower) request(ctx context.Context) (*http.Request, error) {
-	u, err := AddressOf(&f.at)
+	u, err := command.AddressOf(&f.at)
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +256,7 @@ func refusal(res *http.Response) error {
 	f := &exit.Failure{Why: fmt.Errorf("the server says %s %s", res.Status, problem.Detail), Code: exit.OfStatus(res.StatusCode), Kind: problem.Code}
 	switch {
 	case res.StatusCode == http.StatusUnauthorized:
-		f.Todo = "set $" + TokenEnv + " to one of its tokens"
+		f.Todo = "set $" + command.TokenEnv + " to one of its tokens"
 	case problem.Code == "no_route" || res.StatusCode == http.StatusNotFound:
 		f.Todo = "it has no event stream: name a duly daemon --http or duly serve with --server"
 	}

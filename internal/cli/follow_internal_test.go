@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 )
 
 // A stream that beats goes on; one that has fallen silent, as when the server's machine is gone, is given up.
@@ -17,7 +19,7 @@ func TestASilentStreamIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body, server := io.Pipe()
 		var out, said bytes.Buffer
-		f := &follower{o: &Options{Process: &Process{Stdout: &out, Stderr: &said}}}
+		f := &follower{o: &command.Options{Process: &command.Process{Stdout: &out, Stderr: &said}}}
 		begun := time.Now()
 		go func() {
 			for range 20 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 )
 
@@ -20,18 +21,18 @@ import (
 const healthIn = 900 * time.Millisecond
 
 // healthCommand asks what GET /healthz and GET /readyz say, which need no token.
-func healthCommand(o *Options) *cobra.Command {
+func healthCommand(o *command.Options) *cobra.Command {
 	var ready bool
-	cmd := New("health", "Say whether a running duly responds: exit code 0 if it does, for probes", "  duly health\n  duly health --ready --server http://127.0.0.1:8080",
+	cmd := command.New("health", "Say whether a running duly responds: exit code 0 if it does, for probes", "  duly health\n  duly health --ready --server http://127.0.0.1:8080",
 		func(cmd *cobra.Command, _ []string) error {
 			at, err := o.Place(cmd.Context())
 			if err != nil {
 				return err
 			}
 			if at.Server.URL == "" {
-				at.Server.URL = DefaultServer
+				at.Server.URL = command.DefaultServer
 			}
-			if _, err := AddressOf(&at); err != nil {
+			if _, err := command.AddressOf(&at); err != nil {
 				return err
 			}
 			path := "/healthz"
@@ -54,7 +55,7 @@ func health(ctx context.Context, url string) error {
 	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return &exit.Failure{Why: err, Code: exit.Failed, Todo: "start duly daemon --http " + DefaultAddress + ", or name another with --server"}
+		return &exit.Failure{Why: err, Code: exit.Failed, Todo: "start duly daemon --http " + command.DefaultAddress + ", or name another with --server"}
 	}
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK {

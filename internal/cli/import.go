@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/importer"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -24,9 +25,9 @@ const mostImported = 16 << 20
 const importedIn = time.Minute
 
 // importCommand needs no store: it writes a file, which duly apply stores.
-func importCommand(o *Options) *cobra.Command {
+func importCommand(o *command.Options) *cobra.Command {
 	var agent string
-	cmd := o.WithJSON(New("import FORMAT FILE", "Write a duly.yaml from the schedules of another program",
+	cmd := o.WithJSON(command.New("import FORMAT FILE", "Write a duly.yaml from the schedules of another program",
 		"  crontab -l | duly import crontab - --agent ops > duly.yaml\n  duly import openclaw ~/.openclaw/cron/jobs.json > duly.yaml\n  kubectl get cronjobs -A -o yaml | duly import kubernetes - > duly.yaml\n  duly import bullmq redis://localhost:6379/0 > duly.yaml\n  duly apply -f duly.yaml --dry-run",
 		func(cmd *cobra.Command, args []string) error {
 			found, err := find(cmd.Context(), args[0], args[1], agent, o.Stdin)

@@ -16,16 +16,17 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/cli/top"
 )
 
 // jobsCommand is a list of the tasks that come again, with what happened last and what comes next.
-func jobsCommand(o *Options) *cobra.Command {
+func jobsCommand(o *command.Options) *cobra.Command {
 	l := core.List{Jobs: true}
 	var labels []string
-	cmd := New("jobs [AGENT]", "List the recurring tasks of an agent, or of all agents",
+	cmd := command.New("jobs [AGENT]", "List the recurring tasks of an agent, or of all agents",
 		"  duly jobs\n  duly jobs ada --kind digest --json\n  duly jobs --label tier=gold",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && l.Agent == "" {
@@ -38,7 +39,7 @@ func jobsCommand(o *Options) *cobra.Command {
 			if l.Labels, err = labelsOf(labels); err != nil {
 				return err
 			}
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				jobs, next, err := s.Tasks(cmd.Context(), l)
 				if err != nil {
 					return err
@@ -93,11 +94,11 @@ func jobStatus(j *core.TaskInfo) string {
 	switch {
 	// A paused task may still be running; that no further run starts is what a reader looks for.
 	case len(j.Pauses) > 0:
-		return JobPaused
+		return command.JobPaused
 	case j.Status == core.StatusInProgress:
-		return JobRunning
+		return command.JobRunning
 	default:
-		return JobIdle
+		return command.JobIdle
 	}
 }
 
@@ -123,10 +124,10 @@ const (
 )
 
 // agentsCommand lists agents in the order in which the store finds them, or sorted, which looks at all of them.
-func agentsCommand(o *Options) *cobra.Command {
+func agentsCommand(o *command.Options) *cobra.Command {
 	var limit int
 	var cursor, by string
-	cmd := New("agents", "List the agents that have live tasks, in no order or sorted", "  duly agents\n  duly agents --limit 1000 --json\n  duly agents --sort overdue --limit 10     # who waits longest",
+	cmd := command.New("agents", "List the agents that have live tasks, in no order or sorted", "  duly agents\n  duly agents --limit 1000 --json\n  duly agents --sort overdue --limit 10     # who waits longest",
 		func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case by != "" && by != sortWaiting && by != sortOverdue:
@@ -134,7 +135,7 @@ func agentsCommand(o *Options) *cobra.Command {
 			case by != "" && (cursor != "" || limit < 0):
 				return exit.Misuse("leave it out, and pass --limit for more", "--sort looks at all agents, and has no --cursor and no --limit below zero")
 			}
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				agents, next, err := agentsBy(cmd.Context(), s, by, limit, cursor)
 				if err != nil {
 					return err
@@ -150,7 +151,7 @@ func agentsCommand(o *Options) *cobra.Command {
 }
 
 // agentsBy is a page of agents, or those that come first of all. Of the latter it keeps no more at once than are wanted, and a page.
-func agentsBy(ctx context.Context, s Scheduler, by string, limit int, cursor string) ([]model.AgentStats, string, error) {
+func agentsBy(ctx context.Context, s command.Scheduler, by string, limit int, cursor string) ([]model.AgentStats, string, error) {
 	agents := []model.AgentStats{}
 	if by == "" {
 		page, next, err := s.Agents(ctx, limit, cursor)
@@ -207,11 +208,11 @@ const (
 )
 
 // topCommand shows which agents take the slots and which wait: again and again on a terminal, once elsewhere.
-func topCommand(o *Options) *cobra.Command {
+func topCommand(o *command.Options) *cobra.Command {
 	var by string
 	var most int
 	var measure time.Duration
-	cmd := New("top", "Show which agents take the slots and which wait; refreshed on a terminal",
+	cmd := command.New("top", "Show which agents take the slots and which wait; refreshed on a terminal",
 		"  duly top\n  duly top --sort overdue --limit 10\n  duly top --json --for 10s     # once; runs a minute by those of ten seconds",
 		func(cmd *cobra.Command, _ []string) error {
 			if err := checkTop(by, most); err != nil {
@@ -219,12 +220,12 @@ func topCommand(o *Options) *cobra.Command {
 			}
 			once := o.Watch == 0 && (o.JSON || !table.Terminal(o.Stdout))
 			if o.Watch == 0 && !once {
-				o.Watch = WatchEvery
+				o.Watch = command.WatchEvery
 			}
 			ctx, cancel := context.WithCancel(cmd.Context())
 			defer cancel()
 			counter := countRuns(ctx, o)
-			return o.OnStore(ctx, func(s Scheduler) error {
+			return o.OnStore(ctx, func(s command.Scheduler) error {
 				if counter != nil && once {
 					wait(ctx, measure)
 				}
@@ -239,7 +240,7 @@ func topCommand(o *Options) *cobra.Command {
 	cmd.Flags().StringVar(&by, "sort", top.ByShare, "share: those with the most runs under way first; runs: with the most runs a minute; overdue: who waits longest; waiting: with the most live tasks")
 	choices(cmd, "sort", top.Orders...)
 	cmd.Flags().IntVar(&most, "limit", 20, "how many agents")
-	DurationVar(cmd.Flags(), &measure, "for", 3*time.Second, "where it shows them once: how long it counts runs before")
+	command.DurationVar(cmd.Flags(), &measure, "for", 3*time.Second, "where it shows them once: how long it counts runs before")
 	return o.WithWatch(o.WithJSON(cmd))
 }
 
@@ -265,7 +266,7 @@ func wait(ctx context.Context, d time.Duration) {
 
 // countRuns counts the runs that end from now on, by the events of all processes, until ctx is done; nil if there are none to follow. Without the events all
 // else is known.
-func countRuns(ctx context.Context, o *Options) *top.Counter {
+func countRuns(ctx context.Context, o *command.Options) *top.Counter {
 	at, err := o.Place(ctx)
 	if err != nil {
 		return nil // the command fails for the same reason
@@ -282,7 +283,7 @@ func countRuns(ctx context.Context, o *Options) *top.Counter {
 		go func() { _ = f.follow(ctx) }()
 		return counter
 	}
-	c, err := LoadFile(ctx, o)
+	c, err := command.LoadFile(ctx, o)
 	if err != nil || c.Redis.URL == "" { // what is in a folder without a daemon does not run
 		return nil
 	}
@@ -291,7 +292,7 @@ func countRuns(ctx context.Context, o *Options) *top.Counter {
 }
 
 // topInput reads what there is to rank: of very many agents the first that the store finds.
-func topInput(ctx context.Context, s Scheduler) (*top.Input, error) {
+func topInput(ctx context.Context, s command.Scheduler) (*top.Input, error) {
 	stats, err := s.Stats(ctx)
 	if err != nil {
 		return nil, err
@@ -346,7 +347,7 @@ func printTop(w *table.Page, t *top.Top) {
 			late = d.Round(time.Second).String()
 		}
 		if a.Paused {
-			paused = StatusPaused
+			paused = command.StatusPaused
 		}
 		rows.Row(a.Agent, strconv.Itoa(a.Running), fmt.Sprintf("%.0f %%", 100*a.Share), rate, strconv.FormatInt(a.Live, 10), late, paused)
 	}

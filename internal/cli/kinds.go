@@ -10,15 +10,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // kindsCommand shows what is known of each kind. The settings are those of the file that the command reads, as a daemon with that
 // file has them.
-func kindsCommand(o *Options) *cobra.Command {
-	cmd := New("kinds", "List kinds: tasks, processes, limits, pauses and, with --json, settings", "  duly kinds\n  duly kinds -c duly.yaml --json",
+func kindsCommand(o *command.Options) *cobra.Command {
+	cmd := command.New("kinds", "List kinds: tasks, processes, limits, pauses and, with --json, settings", "  duly kinds\n  duly kinds -c duly.yaml --json",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				list, err := s.DescribeKinds(cmd.Context())
 				if err != nil {
 					return err

@@ -9,19 +9,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // repartitionCommand asks for a flag, as nothing runs while it moves the tasks.
-func repartitionCommand(o *Options) *cobra.Command {
+func repartitionCommand(o *command.Options) *cobra.Command {
 	var yes bool
 	var r redisstore.Repartitioning
-	cmd := New("repartition", "Give a stopped store another number of partitions",
+	cmd := command.New("repartition", "Give a stopped store another number of partitions",
 		"  duly repartition --to 1 --dry-run\n  duly repartition --to 1 --yes",
 		func(cmd *cobra.Command, _ []string) error {
-			c, err := LoadFile(cmd.Context(), o)
+			c, err := command.LoadFile(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -45,12 +46,12 @@ func repartitionCommand(o *Options) *cobra.Command {
 	flags.IntVar(&r.To, "to", 0, "how many partitions the store is to have: a power of two up to 1024; 1 is best on a single server")
 	flags.BoolVar(&r.DryRun, "dry-run", false, "count what there is to move, and change nothing")
 	flags.BoolVar(&yes, "yes", false, "every process of the store is stopped")
-	return OnlyHere(o.WithJSON(cmd), "it moves what a stopped store has", "run it where Redis can be reached, with --redis")
+	return command.OnlyHere(o.WithJSON(cmd), "it moves what a stopped store has", "run it where Redis can be reached, with --redis")
 }
 
 // moveProgress shows on a terminal how far the copying is.
 // The steps after it take less time, and are not shown.
-func moveProgress(o *Options) func(done, total int64) {
+func moveProgress(o *command.Options) func(done, total int64) {
 	if !table.Terminal(o.Stderr) {
 		return nil
 	}
@@ -58,7 +59,7 @@ func moveProgress(o *Options) func(done, total int64) {
 }
 
 // printMoved prints the result of a move. No move ends with a fault: that is an error.
-func printMoved(o *Options, moved *redisstore.Repartitioned, dry bool) error {
+func printMoved(o *command.Options, moved *redisstore.Repartitioned, dry bool) error {
 	answer := struct {
 		*redisstore.Repartitioned
 		DryRun bool `json:"dry_run,omitempty"`
@@ -84,15 +85,15 @@ func printMoved(o *Options, moved *redisstore.Repartitioned, dry bool) error {
 }
 
 // upgradeCommand asks for a flag, as older processes that still run would not see some of the tasks.
-func upgradeCommand(o *Options) *cobra.Command {
+func upgradeCommand(o *command.Options) *cobra.Command {
 	var yes bool
-	cmd := New("upgrade", "Store tasks as this version does, which earlier versions cannot read",
+	cmd := command.New("upgrade", "Store tasks as this version does, which earlier versions cannot read",
 		"  duly upgrade --yes",
 		func(cmd *cobra.Command, _ []string) error {
 			if !yes {
 				return exit.Misuse("stop every process of an earlier version, then pass --yes", "earlier versions cannot use the store afterwards")
 			}
-			c, err := LoadFile(cmd.Context(), o)
+			c, err := command.LoadFile(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -121,5 +122,5 @@ func upgradeCommand(o *Options) *cobra.Command {
 			})
 		})
 	cmd.Flags().BoolVar(&yes, "yes", false, "every process of an earlier version is stopped")
-	return OnlyHere(o.WithJSON(cmd), "it changes how Redis stores tasks, which servers do not do", "run it where Redis can be reached, with --redis")
+	return command.OnlyHere(o.WithJSON(cmd), "it changes how Redis stores tasks, which servers do not do", "run it where Redis can be reached, with --redis")
 }

@@ -12,18 +12,19 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // limitKind are limits.
 var limitKind = &boundKind[core.LimitTarget, store.LimitUse]{
-	noun: "limit", of: "limit on", list: Scheduler.Limits, print: printLimits, lift: Scheduler.LiftLimit,
+	noun: "limit", of: "limit on", list: command.Scheduler.Limits, print: printLimits, lift: command.Scheduler.LiftLimit,
 	lifted: func(t core.LimitTarget) any { return operation.LiftedLimit{LimitTarget: t, Deleted: true} },
 }
 
 // limitCommand is the parent of three commands.
-func limitCommand(o *Options) *cobra.Command {
+func limitCommand(o *command.Options) *cobra.Command {
 	var on limitFlags
 	unset := limitKind.unsetCommand(o, "Lift a limit, named by the flags that set it",
 		"  duly limit unset --kind digest\n  duly limit unset --key 'openai:*' --each key", on.target)
@@ -57,11 +58,11 @@ func limitArgs(t core.LimitTarget) string {
 }
 
 // limitSetCommand replaces one whole limit: a bound that is omitted is unbounded.
-func limitSetCommand(o *Options) *cobra.Command {
+func limitSetCommand(o *command.Options) *cobra.Command {
 	var on limitFlags
 	var l core.Limit
 	var rate string
-	cmd := New("set", "Set a limit; it counts from the next claim of every process",
+	cmd := command.New("set", "Set a limit; it counts from the next claim of every process",
 		`  duly limit set --kind digest --concurrency 5
   duly limit set --key 'openai:*' --each key --concurrency 8 --rate 60/1m --burst 10
   duly limit set --each agent --rate 100/1h
@@ -74,7 +75,7 @@ func limitSetCommand(o *Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				if err := s.SetLimits(cmd.Context(), l); err != nil {
 					return err
 				}
@@ -91,7 +92,7 @@ func limitSetCommand(o *Options) *cobra.Command {
 	flags.BoolVar(&l.Adaptive, "adaptive", false, "adjust the limit to what RetryAfter answers of handlers show, up to --concurrency")
 	flags.StringVar(&rate, "rate", "", "most starts within a time, such as 60/1m")
 	flags.IntVar(&l.Burst, "burst", 0, "how many more may start at once after a pause; 0 for none (default what a tenth of a second allows, at least 1)")
-	ZeroMeans(cmd, "burst")
+	command.ZeroMeans(cmd, "burst")
 	return o.WithJSON(cmd)
 }
 

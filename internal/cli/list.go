@@ -16,16 +16,17 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // listCommand lists the tasks of an agent, or of all agents: their dead letters, what runs, what is overdue, and all that is live.
-func listCommand(o *Options) *cobra.Command {
+func listCommand(o *command.Options) *cobra.Command {
 	var c chosen
-	cmd := New("list", "List the tasks of an agent, or those of all agents that have failed or are live",
+	cmd := command.New("list", "List the tasks of an agent, or those of all agents that have failed or are live",
 		"  duly list --agent ada\n  duly list --status failed --since 1d --kind digest\n  duly list --status in_progress --json\n  duly list --overdue\n  duly list --held",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				l, err := c.read(cmd.Context(), s)
 				if err != nil {
 					return err
@@ -93,7 +94,7 @@ func printTasks(w *table.Page, tasks []core.TaskInfo, next string, all bool) {
 		if all {
 			of = []string{info.Agent}
 		}
-		t.Row(append(of, info.ID, info.Kind, StatusOf(info), table.Clock(due), strconv.FormatInt(info.RunCount, 10),
+		t.Row(append(of, info.ID, info.Kind, command.StatusOf(info), table.Clock(due), strconv.FormatInt(info.RunCount, 10),
 			strconv.FormatInt(info.ErrorCount, 10), table.First(info.LastError))...)
 	}
 	t.End()
@@ -105,7 +106,7 @@ func printRunning(w *table.Page, tasks []core.TaskInfo, next string) {
 	t := table.New(w, "AGENT", "ID", "KIND", "STATUS", "PROCESS", "LEASE UNTIL")
 	for i := range tasks {
 		info := &tasks[i]
-		t.Row(info.Agent, info.ID, info.Kind, StatusOf(info), cmp.Or(info.Holder, "-"), table.Clock(info.LeaseUntil))
+		t.Row(info.Agent, info.ID, info.Kind, command.StatusOf(info), cmp.Or(info.Holder, "-"), table.Clock(info.LeaseUntil))
 	}
 	t.End()
 	printNext(w, next)
@@ -141,7 +142,7 @@ func (g *heldGroup) add(t *core.TaskInfo) {
 }
 
 // heldGroups are all tasks that are held, by what holds them: the most tasks first. It reads all pages.
-func heldGroups(ctx context.Context, s Scheduler, l core.List) (groups []*heldGroup, held int, err error) {
+func heldGroups(ctx context.Context, s command.Scheduler, l core.List) (groups []*heldGroup, held int, err error) {
 	type key struct {
 		code  model.BecauseCode
 		about string
@@ -175,7 +176,7 @@ func heldGroups(ctx context.Context, s Scheduler, l core.List) (groups []*heldGr
 }
 
 // listHeld prints all tasks that are held, grouped by what holds them.
-func listHeld(ctx context.Context, o *Options, s Scheduler, l core.List) error {
+func listHeld(ctx context.Context, o *command.Options, s command.Scheduler, l core.List) error {
 	groups, held, err := heldGroups(ctx, s, l)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/private"
@@ -23,20 +24,20 @@ import (
 func Main(ctx context.Context, version string, args []string) int {
 	// go-redis would print its own lines between duly's.
 	logging.Disable() // what goes wrong with Redis is in our own errors
-	p := &Process{Stdout: os.Stdout, Stderr: os.Stderr, Stdin: os.Stdin, Version: version}
+	p := &command.Process{Stdout: os.Stdout, Stderr: os.Stderr, Stdin: os.Stdin, Version: version}
 	if err := private.Hide(); err != nil { // before anything is started that could look
 		p.Say("duly: warning: programs started by handlers can read this process's environment, as the kernel refuses to hide it: " + err.Error())
 	}
 	ctx, stop := p.Interruptible(ctx)
 	defer stop()
-	return p.run(ctx, args)
+	return run(ctx, p, args)
 }
 
 // run executes a command line and returns its exit code.
-// It is what main and tests call; it never exits the process itself.
-func (p *Process) run(ctx context.Context, args []string) int {
+// It never exits the process itself.
+func run(ctx context.Context, p *command.Process, args []string) int {
 	root := root(p) //nolint:contextcheck // commands get theirs from ExecuteContextC
-	root.SetArgs(JoinWatch(args))
+	root.SetArgs(command.JoinWatch(args))
 	root.SetIn(p.Stdin)
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
@@ -48,7 +49,7 @@ func (p *Process) run(ctx context.Context, args []string) int {
 	// cobra returns plain errors, with suggestions on further lines that do not fit into one.
 	if !ok { // cobra's own: it could not make sense of the command line
 		why, _, _ := strings.Cut(err.Error(), "\n")
-		f = &exit.Failure{What: NameOf(cmd), Why: errors.New(why), Todo: "see " + cmd.CommandPath() + " --help", Code: exit.Usage}
+		f = &exit.Failure{What: command.NameOf(cmd), Why: errors.New(why), Todo: "see " + cmd.CommandPath() + " --help", Code: exit.Usage}
 		if name := help.Meant(cmd, why); name != "" {
 			f.Todo = "did you mean " + name + "? " + f.Todo
 		}

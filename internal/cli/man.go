@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-6f6f2c11/duly/internal/cli/catalogue"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -21,8 +22,8 @@ import (
 )
 
 // manCommand is for packages and for users who prefer man to --help: both are made of the same texts.
-func manCommand(o *Options) *cobra.Command {
-	cmd := New("man DIR", "Write the help of all commands as pages for man", "  duly man ~/.local/share/man/man1 && man duly-list",
+func manCommand(o *command.Options) *cobra.Command {
+	cmd := command.New("man DIR", "Write the help of all commands as pages for man", "  duly man ~/.local/share/man/man1 && man duly-list",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
 				return exit.Misuse("name it as DIR", "expected a folder")
@@ -47,7 +48,7 @@ func manCommand(o *Options) *cobra.Command {
 }
 
 // manPages writes the page of a command, and those of the commands below it.
-func manPages(o *Options, cmd *cobra.Command, dir string) (written int, err error) {
+func manPages(o *command.Options, cmd *cobra.Command, dir string) (written int, err error) {
 	page := manPage(cmd, versionOr(o.Version))
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(page), 0o644); err != nil { //nolint:gosec // everybody may read pages
@@ -131,8 +132,8 @@ func roff(text string) string {
 }
 
 // commandsCommand describes the commands for programs: the help of all of them, in one answer that no terminal has wrapped.
-func commandsCommand(o *Options) *cobra.Command {
-	cmd := New("commands [COMMAND...]", "List the commands; with --json with each argument, flag, type, default and exit code, for programs and agents",
+func commandsCommand(o *command.Options) *cobra.Command {
+	cmd := command.New("commands [COMMAND...]", "List the commands; with --json with each argument, flag, type, default and exit code, for programs and agents",
 		"  duly commands --json\n  duly commands submit --json\n  duly commands limit set",
 		func(cmd *cobra.Command, args []string) error {
 			names := args
@@ -196,8 +197,8 @@ func printCommands(w *table.Page, all *catalogue.Catalogue, flags bool) {
 }
 
 // schemaCommand needs neither a store nor a file: editors take what it prints.
-func schemaCommand(o *Options) *cobra.Command {
-	cmd := New("schema", "Print the JSON Schema of duly.yaml, for editors", "  duly schema > duly.schema.json",
+func schemaCommand(o *command.Options) *cobra.Command {
+	cmd := command.New("schema", "Print the JSON Schema of duly.yaml, for editors", "  duly schema > duly.schema.json",
 		func(*cobra.Command, []string) error {
 			_, err := io.WriteString(o.Stdout, dulyfile.Schema())
 			return err

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/mcp"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
@@ -52,10 +53,10 @@ func (a *api) forModels(s *core.Scheduler, logger *slog.Logger) *mcp.Server {
 }
 
 // mcpCommand serves one model on standard input and output, for one agent. What it schedules is run by the daemons of the store.
-func mcpCommand(o *Options) *cobra.Command {
+func mcpCommand(o *command.Options) *cobra.Command {
 	var agent string
 	scopes := []string{string(httpadapter.ScopeRead), string(httpadapter.ScopeWrite)}
-	cmd := New("mcp", "Let a model schedule tasks and look at them, by MCP on standard input and output",
+	cmd := command.New("mcp", "Let a model schedule tasks and look at them, by MCP on standard input and output",
 		"  duly mcp --agent ada -c duly.yaml\n  duly mcp --agent ada --server https://duly.example\n  claude mcp add duly -- duly mcp --agent ada -c /etc/duly/duly.yaml",
 		func(cmd *cobra.Command, _ []string) error {
 			at, err := o.Place(cmd.Context())
@@ -69,7 +70,7 @@ func mcpCommand(o *Options) *cobra.Command {
 				return err
 			}
 			if at.Server.URL != "" {
-				return OnServer(&at, func(c *remote.Client) error {
+				return command.OnServer(&at, func(c *remote.Client) error {
 					ctx, err := inRun(cmd.Context(), c)
 					if err != nil {
 						return err
@@ -96,8 +97,8 @@ func scopesOf(scopes []string) error {
 }
 
 // serveModel serves the model from the store. It has no more rights than its scopes, for its agent.
-func serveModel(ctx context.Context, o *Options, agent string, scopes []string) error {
-	c, err := LoadFile(ctx, o)
+func serveModel(ctx context.Context, o *command.Options, agent string, scopes []string) error {
+	c, err := command.LoadFile(ctx, o)
 	if err != nil {
 		return err
 	}

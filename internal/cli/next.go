@@ -14,16 +14,17 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/schedule/phrase"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // nextCommand needs no store and no file: it shows what the parser of schedules makes of an
 // expression, by the same code that plans tasks.
-func nextCommand(o *Options) *cobra.Command {
+func nextCommand(o *command.Options) *cobra.Command {
 	var from, gap, match, every, at string
 	var s inspect.Preview
-	cmd := o.WithJSON(New("next [CRON | PHRASE]", "Show when a schedule is due next",
+	cmd := o.WithJSON(command.New("next [CRON | PHRASE]", "Show when a schedule is due next",
 		"  duly next \"0 9 * * MON-FRI\" --zone Europe/Berlin\n  duly next \"30 2 * * *\" --zone America/New_York --from 2026-03-07T00:00:00Z -n 3\n  duly next --every 36h\n  duly next \"every monday and thursday at 18:30\" --zone Europe/Berlin",
 		func(_ *cobra.Command, args []string) error {
 			var err error
@@ -59,7 +60,7 @@ func nextCommand(o *Options) *cobra.Command {
 	flags.StringVar(&match, "day-match", "", "if both day fields are restricted: any (default) or all must match")
 	choices(cmd, "gap", string(schedule.GapRun), string(schedule.GapSkip))
 	choices(cmd, "day-match", string(schedule.DayMatchAny), string(schedule.DayMatchAll))
-	ZeroMeans(cmd, "count") // has bounds of its own
+	command.ZeroMeans(cmd, "count") // has bounds of its own
 	return cmd
 }
 
@@ -110,7 +111,7 @@ func timeOf(flag, text string) (time.Time, error) {
 }
 
 // next prints the times of a schedule, and beside them which of them follow a change of the clocks.
-func next(o *Options, s *inspect.Preview) error {
+func next(o *command.Options, s *inspect.Preview) error {
 	f, err := s.Forecast()
 	if err != nil {
 		return err

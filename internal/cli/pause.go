@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -20,11 +21,11 @@ import (
 
 // pauseCommand stops new runs and lets those under way end. The pause is stored, so it
 // holds for all processes and survives them.
-func pauseCommand(o *Options) *cobra.Command {
+func pauseCommand(o *command.Options) *cobra.Command {
 	var on targetFlags
 	var pause core.Pause
 	var until string
-	cmd := New("pause [AGENT [ID]]", "Pause a task, an agent, a kind, a limit key or everything: no new runs start",
+	cmd := command.New("pause [AGENT [ID]]", "Pause a task, an agent, a kind, a limit key or everything: no new runs start",
 		`  duly pause ada nightly --reason "quota used up" --for 1h
   duly pause ada
   duly pause --kind digest --until 2030-01-02T15:04:05Z
@@ -40,7 +41,7 @@ func pauseCommand(o *Options) *cobra.Command {
 					return exit.Misuse("use one such as 2026-01-02T15:04:05Z", "--until %q is not a time", until)
 				}
 			}
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				if err := s.Pause(cmd.Context(), t, pause); err != nil {
 					return notLive(cmd.Context(), s, err, t)
 				}
@@ -52,25 +53,25 @@ func pauseCommand(o *Options) *cobra.Command {
 	flags.StringVar(&pause.Reason, "reason", "", "why, for people")
 	flags.StringVar(&pause.By, "by", userName(), "who you are; at a server a note beside its credential")
 	flags.StringVar(&until, "until", "", "resume automatically at this time, such as 2026-01-02T15:04:05Z")
-	DurationVar(flags, &pause.For, "for", 0, "resume automatically after this long")
+	command.DurationVar(flags, &pause.For, "for", 0, "resume automatically after this long")
 	flags.BoolVar(&pause.Ahead, "ahead", false, "pause an agent or a kind before it exists")
-	ZeroMeans(cmd, "reason", "by")
+	command.ZeroMeans(cmd, "reason", "by")
 	return o.WithJSON(cmd)
 }
 
 // resumeCommand ends a pause of exactly this target; a wider one that also
 // holds the task is named in the answer.
-func resumeCommand(o *Options) *cobra.Command {
+func resumeCommand(o *command.Options) *cobra.Command {
 	var on targetFlags
 	var ahead bool
-	cmd := New("resume [AGENT [ID]]", "Resume what is paused; tasks that became due meanwhile are due now",
+	cmd := command.New("resume [AGENT [ID]]", "Resume what is paused; tasks that became due meanwhile are due now",
 		"  duly resume ada nightly\n  duly resume ada\n  duly resume --kind digest\n  duly resume --all",
 		func(cmd *cobra.Command, args []string) error {
 			t, err := on.target(cmd, args)
 			if err != nil {
 				return err
 			}
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				err := s.Resume(cmd.Context(), t)
 				// --ahead makes resuming something unknown harmless, as it does for pausing it.
 				if _, unknown := errors.AsType[*operate.UnknownTargetError](err); unknown && ahead {
@@ -92,14 +93,14 @@ func resumeCommand(o *Options) *cobra.Command {
 
 // notKnown says what to do about an agent or a kind that does not exist.
 // It is most often a kind that was given as an agent, so the hint begins there.
-func notKnown(ctx context.Context, s Scheduler, err error) error {
+func notKnown(ctx context.Context, s command.Scheduler, err error) error {
 	no, unknown := errors.AsType[*operate.UnknownTargetError](err)
 	if !unknown {
 		return err
 	}
 	hint := ""
 	if kind := no.Target.Kind; kind != "" {
-		if kinds, failed := KindsOf(ctx, s); failed == nil { // else the hint is left out
+		if kinds, failed := command.KindsOf(ctx, s); failed == nil { // else the hint is left out
 			hint = help.DidYouMean(kind, kinds)
 		}
 	}
@@ -107,7 +108,7 @@ func notKnown(ctx context.Context, s Scheduler, err error) error {
 }
 
 // notLive says which task cannot be paused, as it does not exist or has finished.
-func notLive(ctx context.Context, s Scheduler, err error, t core.Target) error {
+func notLive(ctx context.Context, s command.Scheduler, err error, t core.Target) error {
 	if core.CodeOf(err) != core.CodeNotFound || t.ID == "" {
 		return notKnown(ctx, s, err)
 	}
@@ -118,7 +119,7 @@ func notLive(ctx context.Context, s Scheduler, err error, t core.Target) error {
 
 // printHeld writes the current state of a target: a task in full, a wider target by its name.
 // A task is read back: other pauses may still hold it, which a plain "resumed" would hide.
-func printPaused(ctx context.Context, o *Options, s Scheduler, t core.Target, paused bool) error {
+func printPaused(ctx context.Context, o *command.Options, s command.Scheduler, t core.Target, paused bool) error {
 	what := "resumed"
 	if paused {
 		what = "paused"
@@ -147,12 +148,12 @@ func printPaused(ctx context.Context, o *Options, s Scheduler, t core.Target, pa
 
 // pausesCommand lists all pauses, so that an operator who did not make a
 // forgotten one can find it.
-func pausesCommand(o *Options) *cobra.Command {
+func pausesCommand(o *command.Options) *cobra.Command {
 	var limit int
 	var cursor string
-	cmd := New("pauses", "List pauses: of tasks, agents, kinds, keys or everything; by whom and why", "  duly pauses",
+	cmd := command.New("pauses", "List pauses: of tasks, agents, kinds, keys or everything; by whom and why", "  duly pauses",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				pauses, next, err := s.Pauses(cmd.Context(), limit, cursor)
 				if err != nil {
 					return err

@@ -11,15 +11,16 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // processesCommand shows what processes have said of themselves within the last minute: nothing depends
 // on it, and one that died is gone from it a minute later.
-func processesCommand(o *Options) *cobra.Command {
-	cmd := New("processes", "List the processes that run tasks: slots, kinds and hanging handlers", "  duly processes",
+func processesCommand(o *command.Options) *cobra.Command {
+	cmd := command.New("processes", "List the processes that run tasks: slots, kinds and hanging handlers", "  duly processes",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				processes, err := s.Processes(cmd.Context())
 				if err != nil {
 					return err

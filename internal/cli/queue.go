@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -17,11 +18,11 @@ import (
 
 // queueCommand shows depth, durations and lag of each kind: the first
 // place to look when tasks are late.
-func queueCommand(o *Options) *cobra.Command {
-	cmd := New("queue [KIND]", "Show counters for each kind of task; with a kind, also its last failures",
+func queueCommand(o *command.Options) *cobra.Command {
+	cmd := command.New("queue [KIND]", "Show counters for each kind of task; with a kind, also its last failures",
 		"  duly queue\n  duly queue digest --json",
 		func(cmd *cobra.Command, args []string) error {
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				stats, err := s.Stats(cmd.Context())
 				if err != nil {
 					return err
@@ -44,7 +45,7 @@ func queueCommand(o *Options) *cobra.Command {
 }
 
 // printKind shows one kind with its last failures, which the list of all kinds leaves out.
-func printKind(o *Options, kinds []inspect.KindStats, kind string) error {
+func printKind(o *command.Options, kinds []inspect.KindStats, kind string) error {
 	i := slices.IndexFunc(kinds, func(k inspect.KindStats) bool { return k.Kind == kind })
 	if i < 0 {
 		var names []string

@@ -7,13 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // root makes a tree for each command line, so that tests can run several in one process.
-func root(p *Process) *cobra.Command {
-	o := &Options{Process: p}
+func root(p *command.Process) *cobra.Command {
+	o := &command.Options{Process: p}
 	root := &cobra.Command{
 		Use:   "duly",
 		Short: "Run due tasks for AI agents",
@@ -59,7 +60,7 @@ an error is an object on standard error: code, field, detail, hint, exit_code.`,
 	setHelp(root, o.Stdout)
 	o.Complete(root)
 	_ = root.RegisterFlagCompletionFunc("context", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return o.Find(cmd, args, typed, ContextNames)
+		return o.Find(cmd, args, typed, command.ContextNames)
 	}) // which fails only for a flag that does not exist
 	return root
 }
@@ -79,7 +80,7 @@ func setHelp(root *cobra.Command, out io.Writer) {
 
 // addGroups adds the commands, in groups for the help.
 // Help lists them in this order: the most used come first.
-func addGroups(root *cobra.Command, o *Options) {
+func addGroups(root *cobra.Command, o *command.Options) {
 	for _, g := range []struct {
 		title    string
 		commands []*cobra.Command
@@ -107,4 +108,4 @@ func addGroups(root *cobra.Command, o *Options) {
 }
 
 // Commands is the tree of commands of duly, for what describes it. It is not to be run.
-func Commands() *cobra.Command { return root(&Process{}) }
+func Commands() *cobra.Command { return root(&command.Process{}) }

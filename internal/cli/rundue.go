@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
@@ -26,11 +27,11 @@ const runDueGrace = 10 * time.Second
 
 // runDueCommand makes one pull and exits. Its exit code is 4 if runs failed, so
 // that a scheduler above it can alert.
-func runDueCommand(o *Options) *cobra.Command {
+func runDueCommand(o *command.Options) *cobra.Command {
 	var agents []string
 	var all bool
 	scope := core.Scope{Grace: runDueGrace}
-	cmd := New("run-due", "Run what is due now, once: for cron, Kubernetes CronJobs and CI",
+	cmd := command.New("run-due", "Run what is due now, once: for cron, Kubernetes CronJobs and CI",
 		"  duly run-due -c duly.yaml --all --timeout 50s\n  duly run-due -c duly.yaml --agents ada,bob --max 100 --json",
 		func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -55,24 +56,24 @@ func runDueCommand(o *Options) *cobra.Command {
 	flags.StringSliceVar(&agents, "agents", nil, "the agents whose tasks to run, separated by commas")
 	flags.BoolVar(&all, "all", false, "run the tasks of all agents")
 	flags.IntVar(&scope.MaxTasks, "max", 0, "maximum number of tasks to run (default no limit)")
-	DurationVar(flags, &scope.MaxDuration, "timeout", 0, "stop after this long; unfinished tasks are released (default no limit)")
+	command.DurationVar(flags, &scope.MaxDuration, "timeout", 0, "stop after this long; unfinished tasks are released (default no limit)")
 	return o.WithProcessName(o.WithJSON(cmd))
 }
 
 // pull is a pull of a server, if one is named, or of this process.
-func pull(ctx context.Context, o *Options, scope core.Scope) (report core.Report, err error) {
+func pull(ctx context.Context, o *command.Options, scope core.Scope) (report core.Report, err error) {
 	at, err := o.Place(ctx)
 	if err != nil {
 		return report, err
 	}
 	if at.Server.URL != "" {
-		err = OnServer(&at, func(c *remote.Client) error {
+		err = command.OnServer(&at, func(c *remote.Client) error {
 			report, err = c.RunDue(ctx, scope)
 			return err
 		})
 		return report, err
 	}
-	c, err := LoadFile(ctx, o)
+	c, err := command.LoadFile(ctx, o)
 	if err != nil {
 		return report, err
 	}
@@ -86,7 +87,7 @@ func pull(ctx context.Context, o *Options, scope core.Scope) (report core.Report
 }
 
 // runDue is one pull with the handlers of the file, whose tasks are submitted first.
-func runDue(ctx context.Context, o *Options, c *dulyfile.File, scope core.Scope) (core.Report, error) {
+func runDue(ctx context.Context, o *command.Options, c *dulyfile.File, scope core.Scope) (core.Report, error) {
 	logger, err := newLogger(o.Stderr, "text")
 	if err != nil {
 		return core.Report{}, err

@@ -8,14 +8,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // signalCommand tells tasks that wait to continue.
-func signalCommand(o *Options) *cobra.Command {
+func signalCommand(o *command.Options) *cobra.Command {
 	var payload string
-	cmd := New("signal AGENT KEY", "Tell the tasks of an agent that wait for a signal to continue",
+	cmd := command.New("signal AGENT KEY", "Tell the tasks of an agent that wait for a signal to continue",
 		"  duly signal ada approval\n  duly signal ada approval --payload '{\"by\": \"ann\"}'",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -28,7 +29,7 @@ func signalCommand(o *Options) *cobra.Command {
 					return err
 				}
 			}
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				out, err := s.Signal(cmd.Context(), args[0], args[1], data)
 				if err != nil {
 					return err

@@ -12,16 +12,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // statsCommand shows the counters of all partitions together. Some grow for as long as
 // the prefix exists, the others are of now.
-func statsCommand(o *Options) *cobra.Command {
+func statsCommand(o *command.Options) *cobra.Command {
 	var window time.Duration
-	c := o.WithWatch(o.WithJSON(New("stats", "Show the counters of the whole store, those of now and those of all time, or what ran lately", "  duly stats --window 1h",
+	c := o.WithWatch(o.WithJSON(command.New("stats", "Show the counters of the whole store, those of now and those of all time, or what ran lately", "  duly stats --window 1h",
 		func(cmd *cobra.Command, _ []string) error {
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				if window != 0 {
 					recent, err := s.Window(cmd.Context(), window)
 					if err != nil {
@@ -36,7 +37,7 @@ func statsCommand(o *Options) *cobra.Command {
 				return o.Print(stats, func(w *table.Page) { printStats(w, &stats) })
 			})
 		})))
-	DurationVar(c.Flags(), &window, "window", 0, "show what ran within the last time, by kind: from 5m to 24h")
+	command.DurationVar(c.Flags(), &window, "window", 0, "show what ran within the last time, by kind: from 5m to 24h")
 	return c
 }
 
@@ -95,8 +96,8 @@ func printStats(w *table.Page, st *inspect.Stats) {
 	})
 }
 
-func versionCommand(o *Options) *cobra.Command {
-	return o.WithJSON(New("version", "Show the version", "", func(*cobra.Command, []string) error {
+func versionCommand(o *command.Options) *cobra.Command {
+	return o.WithJSON(command.New("version", "Show the version", "", func(*cobra.Command, []string) error {
 		v := struct {
 			Version  string `json:"version"`
 			Go       string `json:"go"`

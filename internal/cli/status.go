@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/logs"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -45,11 +46,11 @@ func taskNamed(agent string, args []string) (string, string, error) {
 }
 
 // statusCommand shows the current task; explain gives reasons.
-func statusCommand(o *Options) *cobra.Command {
+func statusCommand(o *command.Options) *cobra.Command {
 	var agent string
-	cmd := New("status [AGENT] ID", "Show one task", "  duly status ada nightly\n  duly status --agent ada nightly --json",
+	cmd := command.New("status [AGENT] ID", "Show one task", "  duly status ada nightly\n  duly status --agent ada nightly --json",
 		func(cmd *cobra.Command, args []string) error {
-			return withTask(cmd.Context(), o, agent, args, func(s Scheduler, agent, id string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s command.Scheduler, agent, id string) error {
 				task, err := s.Task(cmd.Context(), agent, id)
 				if err != nil {
 					return missing(err, agent, id)
@@ -61,11 +62,11 @@ func statusCommand(o *Options) *cobra.Command {
 }
 
 // runsCommand shows the runs that the store keeps of a task: by default the last twenty.
-func runsCommand(o *Options) *cobra.Command {
+func runsCommand(o *command.Options) *cobra.Command {
 	var agent string
-	cmd := New("runs [AGENT] ID", "Show the last runs of a task, oldest first", "  duly runs ada nightly\n  duly runs ada nightly --json",
+	cmd := command.New("runs [AGENT] ID", "Show the last runs of a task, oldest first", "  duly runs ada nightly\n  duly runs ada nightly --json",
 		func(cmd *cobra.Command, args []string) error {
-			return withTask(cmd.Context(), o, agent, args, func(s Scheduler, agent, id string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s command.Scheduler, agent, id string) error {
 				task, err := s.Task(cmd.Context(), agent, id)
 				if err != nil {
 					return missing(err, agent, id)
@@ -81,15 +82,15 @@ func runsCommand(o *Options) *cobra.Command {
 }
 
 // logsCommand shows what runs have printed. Its output is that of the program: everything else goes to standard error.
-func logsCommand(o *Options) *cobra.Command {
+func logsCommand(o *command.Options) *cobra.Command {
 	var agent string
 	var follow, before bool
-	cmd := New("logs [AGENT] ID", "Show what the last run of a task has printed, as it comes with --follow", "  duly logs ada nightly\n  duly logs ada nightly --follow\n  duly logs ada nightly --previous     # of the run before",
+	cmd := command.New("logs [AGENT] ID", "Show what the last run of a task has printed, as it comes with --follow", "  duly logs ada nightly\n  duly logs ada nightly --follow\n  duly logs ada nightly --previous     # of the run before",
 		func(cmd *cobra.Command, args []string) error {
 			if follow && before {
 				return exit.Misuse("leave one of them out", "--follow and --previous exclude each other: the run before is over")
 			}
-			return withTask(cmd.Context(), o, agent, args, func(s Scheduler, agent, id string) error {
+			return withTask(cmd.Context(), o, agent, args, func(s command.Scheduler, agent, id string) error {
 				if follow {
 					return missing(followOutput(cmd.Context(), o, s, agent, id), agent, id)
 				}
@@ -102,7 +103,7 @@ func logsCommand(o *Options) *cobra.Command {
 }
 
 // followOutput prints what comes, until the run has ended.
-func followOutput(ctx context.Context, o *Options, s Scheduler, agent, id string) error {
+func followOutput(ctx context.Context, o *command.Options, s command.Scheduler, agent, id string) error {
 	f := logs.Follower{
 		Source: s, Agent: agent, ID: id, Retry: mayPass,
 		Print: func(out *inspect.Output) error { return printOutput(o, out) },
@@ -114,7 +115,7 @@ func followOutput(ctx context.Context, o *Options, s Scheduler, agent, id string
 }
 
 // showOutput prints what is there: of the last run that has printed, or of the one before.
-func showOutput(ctx context.Context, o *Options, s Scheduler, agent, id string, before bool) error {
+func showOutput(ctx context.Context, o *command.Options, s command.Scheduler, agent, id string, before bool) error {
 	out, err := s.Output(ctx, agent, id, inspect.OutputFrom{})
 	switch {
 	case err != nil:
@@ -135,7 +136,7 @@ func showOutput(ctx context.Context, o *Options, s Scheduler, agent, id string, 
 func mayPass(err error) bool { return core.CodeOf(err) == core.CodeUnavailable }
 
 // printOutput writes an output.
-func printOutput(o *Options, out *inspect.Output) error {
+func printOutput(o *command.Options, out *inspect.Output) error {
 	if o.JSON {
 		return o.Print(out, nil)
 	}
@@ -156,13 +157,13 @@ func tasksNamed(agent string, args []string) (string, []string, error) {
 
 // withTask opens the store for something that is about one task.
 func withTask(
-	ctx context.Context, o *Options, agent string, args []string, do func(s Scheduler, agent, id string) error,
+	ctx context.Context, o *command.Options, agent string, args []string, do func(s command.Scheduler, agent, id string) error,
 ) error {
 	agent, id, err := taskNamed(agent, args)
 	if err != nil {
 		return err
 	}
-	return o.OnStore(ctx, func(s Scheduler) error { return do(s, agent, id) })
+	return o.OnStore(ctx, func(s command.Scheduler) error { return do(s, agent, id) })
 }
 
 // missing says which task was not found, and where to look.
@@ -188,13 +189,13 @@ func printTask(w *table.Page, info *core.TaskInfo) {
 	line("agent", info.Agent)
 	line("id", info.ID)
 	line("kind", info.Kind)
-	line("status", StatusOf(info))
+	line("status", command.StatusOf(info))
 	line("reason", info.Reason)
 	for i := range info.Pauses {
 		line("paused", pauseText(&info.Pauses[i]))
 	}
 	// Otherwise the time of cooling is over, or another reason decides.
-	if StatusOf(info) == StatusCooling {
+	if command.StatusOf(info) == command.StatusCooling {
 		line("cooling until", table.Clock(info.CoolingUntil))
 	}
 	line("group", info.Group)

@@ -25,6 +25,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/schedule/phrase"
 	"github.com/seed-6f6f2c11/duly/internal/cli/catalogue"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -41,9 +42,9 @@ type submitOptions struct {
 
 // submitCommand builds the JSON of a task from its flags and has core read it:
 // one reader for HTTP, files and flags.
-func submitCommand(o *Options) *cobra.Command {
+func submitCommand(o *command.Options) *cobra.Command {
 	s := &submitOptions{}
-	cmd := New("submit", "Submit a task, or the tasks of a JSON file",
+	cmd := command.New("submit", "Submit a task, or the tasks of a JSON file",
 		`  duly submit --agent ada --kind note --payload '{"text":"hi"}' --delay 10m
   duly submit --agent ada --kind digest --id poll --every 10m
   duly submit --agent ada --kind digest --id nightly --cron "0 1 * * *" --zone Europe/Berlin
@@ -55,7 +56,7 @@ func submitCommand(o *Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.OnStore(cmd.Context(), func(on Scheduler) error {
+			return o.OnStore(cmd.Context(), func(on command.Scheduler) error {
 				ctx, err := inRun(cmd.Context(), on)
 				if err != nil {
 					return err
@@ -81,7 +82,7 @@ func submitCommand(o *Options) *cobra.Command {
 }
 
 // sayNotBooked warns of tasks for which no host is going to be called.
-func sayNotBooked(o *Options, placed []core.Submitted) {
+func sayNotBooked(o *command.Options, placed []core.Submitted) {
 	if slices.ContainsFunc(placed, func(s core.Submitted) bool { return s.NotBooked }) {
 		o.Say("warning: hosts are called by alarms here, and none could be booked: what was submitted waits for the next call; pass -c FILE with alarm:, or see duly doctor")
 	}
@@ -91,7 +92,7 @@ func sayNotBooked(o *Options, placed []core.Submitted) {
 const envParent = "DULY_PARENT"
 
 // inRun is the context in which tasks are submitted: in the name of the run that this program belongs to, if it is one of a handler.
-func inRun(ctx context.Context, s Scheduler) (context.Context, error) {
+func inRun(ctx context.Context, s command.Scheduler) (context.Context, error) {
 	parent := os.Getenv(envParent)
 	if parent == "" {
 		return ctx, nil
@@ -107,7 +108,7 @@ func inRun(ctx context.Context, s Scheduler) (context.Context, error) {
 func (s *submitOptions) flags(cmd *cobra.Command) {
 	s.fields = map[string]string{}
 	cmd.Flags().StringVarP(&s.file, "file", "f", "", "read tasks from this JSON file; - for standard input")
-	DurationVar(cmd.Flags(), &s.wait, "wait", 0, "wait so long for the end, of a task that recurs for its first run, and print that; see duly wait for the exit codes")
+	command.DurationVar(cmd.Flags(), &s.wait, "wait", 0, "wait so long for the end, of a task that recurs for its first run, and print that; see duly wait for the exit codes")
 	// The order does not matter: pflag sorts them in the help.
 	s.texts(cmd, [][2]string{
 		{"agent", "owner of the task"},
@@ -193,9 +194,9 @@ func (s *submitOptions) texts(cmd *cobra.Command, flags [][2]string) {
 // durations declares flags whose values are durations, written "90s" in JSON as well.
 func (s *submitOptions) durations(cmd *cobra.Command, flags [][2]string) {
 	for _, f := range flags {
-		DurationVar(cmd.Flags(), new(time.Duration), f[0], 0, f[1])
+		command.DurationVar(cmd.Flags(), new(time.Duration), f[0], 0, f[1])
 		s.field(f[0])
-		ZeroMeans(cmd, f[0]) // or the reader of the field refuses it
+		command.ZeroMeans(cmd, f[0]) // or the reader of the field refuses it
 	}
 }
 
@@ -204,7 +205,7 @@ func (s *submitOptions) numbers(cmd *cobra.Command, flags [][2]string) {
 	for _, f := range flags {
 		cmd.Flags().Int(f[0], 0, f[1])
 		s.field(f[0])
-		ZeroMeans(cmd, f[0])
+		command.ZeroMeans(cmd, f[0])
 	}
 }
 
@@ -350,7 +351,7 @@ func readInput(name string, stdin io.Reader) ([]byte, error) {
 
 // readBack is the schedule of the task that a phrase has made, in words and with its next times, so that the submitter sees how it was understood.
 // It is read from the store: what counts is what was stored.
-func readBack(ctx context.Context, on Scheduler, placed *core.Submitted, asked *core.NewTask) string {
+func readBack(ctx context.Context, on command.Scheduler, placed *core.Submitted, asked *core.NewTask) string {
 	info, err := on.Task(ctx, placed.Agent, placed.ID)
 	if err != nil {
 		return "" // it is stored

@@ -12,20 +12,21 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/operate"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // agentExportCommand writes lines as they are read, so that an agent of any size takes little memory.
-func agentExportCommand(o *Options) *cobra.Command {
-	cmd := New("export AGENT", "Write the profile, the pause and the live tasks of an agent as lines of JSON",
+func agentExportCommand(o *command.Options) *cobra.Command {
+	cmd := command.New("export AGENT", "Write the profile, the pause and the live tasks of an agent as lines of JSON",
 		"  duly agent export ada > ada.jsonl",
 		func(cmd *cobra.Command, args []string) error {
 			agent, err := oneAgent(args)
 			if err != nil {
 				return err
 			}
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				out := bufio.NewWriter(o.Stdout)
 				_, err := s.Export(cmd.Context(), agent, out)
 				if core.CodeOf(err) == core.CodeNotFound {
@@ -44,9 +45,9 @@ func agentExportCommand(o *Options) *cobra.Command {
 }
 
 // agentImportCommand stores what was exported. Lines that are refused are named, and make the command fail; all others are stored.
-func agentImportCommand(o *Options) *cobra.Command {
+func agentImportCommand(o *command.Options) *cobra.Command {
 	var as string
-	cmd := New("import [FILE]", "Store what was exported; what exists stays unchanged",
+	cmd := command.New("import [FILE]", "Store what was exported; what exists stays unchanged",
 		"  duly agent import ada.jsonl\n  duly agent import --as bob < ada.jsonl",
 		func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -61,7 +62,7 @@ func agentImportCommand(o *Options) *cobra.Command {
 				defer func() { _ = f.Close() }()
 				from = f
 			}
-			return o.OnStore(cmd.Context(), func(s Scheduler) error { return importFrom(cmd, o, s, as, from) })
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error { return importFrom(cmd, o, s, as, from) })
 		})
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.Flags().StringVar(&as, "as", "", "import for this agent, whichever the lines name")
@@ -69,7 +70,7 @@ func agentImportCommand(o *Options) *cobra.Command {
 }
 
 // importFrom prints what became of the lines also if the store fails in between: an import may be repeated.
-func importFrom(cmd *cobra.Command, o *Options, s Scheduler, as string, from io.Reader) error {
+func importFrom(cmd *cobra.Command, o *command.Options, s command.Scheduler, as string, from io.Reader) error {
 	done, err := s.Import(cmd.Context(), as, from)
 	if err == nil || done.New+done.Same+done.Refused > 0 {
 		if err := o.Print(done, func(w *table.Page) { printImported(w, &done) }); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
@@ -24,17 +25,17 @@ const (
 )
 
 // waitCommand waits for the ends of tasks, in the order in which they are named, and prints each.
-func waitCommand(o *Options) *cobra.Command {
+func waitCommand(o *command.Options) *cobra.Command {
 	var agent string
 	var within time.Duration
-	cmd := New("wait [AGENT] ID...", "Wait for the end of tasks, of one that recurs for its next run; exit code 4 if one has failed or was cancelled",
+	cmd := command.New("wait [AGENT] ID...", "Wait for the end of tasks, of one that recurs for its next run; exit code 4 if one has failed or was cancelled",
 		"  duly wait ada report-17\n  duly wait ada one two three --timeout 10m --json",
 		func(cmd *cobra.Command, args []string) error {
 			agent, ids, err := tasksNamed(agent, args)
 			if err != nil {
 				return err
 			}
-			return o.OnStore(cmd.Context(), func(s Scheduler) error {
+			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				w := waiter{o: o, s: s, within: within}
 				for _, id := range ids {
 					w.tasks = append(w.tasks, waited{agent: agent, id: id, runs: -1})
@@ -42,12 +43,12 @@ func waitCommand(o *Options) *cobra.Command {
 				return w.wait(cmd.Context())
 			})
 		})
-	DurationVar(cmd.Flags(), &within, "timeout", 0, "how long to wait; exit code 5 if a task has not ended by then (default: until all have ended)")
+	command.DurationVar(cmd.Flags(), &within, "timeout", 0, "how long to wait; exit code 5 if a task has not ended by then (default: until all have ended)")
 	return o.WithJSON(named(cmd, &agent))
 }
 
 // waitFor waits for the ends of tasks that were submitted, and prints them.
-func waitFor(ctx context.Context, o *Options, s Scheduler, placed []core.Submitted, within time.Duration) error {
+func waitFor(ctx context.Context, o *command.Options, s command.Scheduler, placed []core.Submitted, within time.Duration) error {
 	w := waiter{o: o, s: s, within: within}
 	for i := range placed {
 		t := waited{agent: placed[i].Agent, id: placed[i].ID, runs: -1}
@@ -61,8 +62,8 @@ func waitFor(ctx context.Context, o *Options, s Scheduler, placed []core.Submitt
 
 // waiter waits for the ends of some tasks.
 type waiter struct {
-	o      *Options
-	s      Scheduler
+	o      *command.Options
+	s      command.Scheduler
 	tasks  []waited
 	within time.Duration // zero for as long as it takes
 }

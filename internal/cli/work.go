@@ -16,6 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/daemon"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/handlers/exec"
+	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/worker"
@@ -29,14 +30,14 @@ const mostPrograms = 1000
 type workOptions struct {
 	worker.Config
 
-	o   *Options
+	o   *command.Options
 	log string
 }
 
 // workCommand runs a program for runs that a server lends.
-func workCommand(o *Options) *cobra.Command {
+func workCommand(o *command.Options) *cobra.Command {
 	w := &workOptions{o: o}
-	cmd := New("work --kind KIND -- PROGRAM [ARGUMENT...]", "Run a program for tasks that a server lends, without a Redis",
+	cmd := command.New("work --kind KIND -- PROGRAM [ARGUMENT...]", "Run a program for tasks that a server lends, without a Redis",
 		"  duly work --server https://duly.example --kind summarize --concurrency 4 -- python3 summarize.py     # with its token in $DULY_TOKEN",
 		func(cmd *cobra.Command, args []string) error {
 			at, err := o.Place(cmd.Context())
@@ -44,7 +45,7 @@ func workCommand(o *Options) *cobra.Command {
 			case err != nil:
 				return err
 			case at.Server.URL == "":
-				return exit.Misuse("name it with --server, $"+EnvServer+" or --context; duly daemon runs tasks on a Redis", "it needs a server that lends runs")
+				return exit.Misuse("name it with --server, $"+command.EnvServer+" or --context; duly daemon runs tasks on a Redis", "it needs a server that lends runs")
 			case len(w.Kinds) == 0:
 				return exit.Misuse("name each kind that the program runs with --kind", "--kind is required")
 			case len(args) == 0:
@@ -59,23 +60,23 @@ func workCommand(o *Options) *cobra.Command {
 			if w.Logger, err = newLogger(o.Stderr, w.log); err != nil {
 				return err
 			}
-			return OnServer(&at, func(c *remote.Client) error { return w.run(cmd.Context(), &at, c, args) })
+			return command.OnServer(&at, func(c *remote.Client) error { return w.run(cmd.Context(), &at, c, args) })
 		})
 	cmd.Args = cobra.ArbitraryArgs // the program's
 	flags := cmd.Flags()
 	flags.StringArrayVar(&w.Kinds, "kind", nil, "a kind of task that the program runs; repeat it for several")
 	flags.StringArrayVar(&w.Agents, "agent", nil, "only tasks of this agent; repeat it for several (default all that the token covers)")
 	flags.IntVar(&w.Concurrency, "concurrency", 1, "maximum number of runs at once")
-	DurationVar(flags, &w.Lease, "lease", core.DefaultLoanLease, "how long a run is held without a sign of life: when this machine dies its tasks start elsewhere after it")
-	DurationVar(flags, &w.Grace, "grace", daemon.DefaultGrace, "how long programs may keep running after a signal to stop; 0s stops them at once")
+	command.DurationVar(flags, &w.Lease, "lease", core.DefaultLoanLease, "how long a run is held without a sign of life: when this machine dies its tasks start elsewhere after it")
+	command.DurationVar(flags, &w.Grace, "grace", daemon.DefaultGrace, "how long programs may keep running after a signal to stop; 0s stops them at once")
 	flags.BoolVar(&w.Once, "once", false, "claim once, run what is due, and end")
 	flags.StringVar(&w.log, "log", "text", "format of the log: text or json")
-	ZeroMeans(cmd, "grace")
+	command.ZeroMeans(cmd, "grace")
 	return o.WithProcessName(cmd)
 }
 
 // run makes runs until a signal arrives, with a program.
-func (w *workOptions) run(ctx context.Context, at *Place, c *remote.Client, argv []string) error {
+func (w *workOptions) run(ctx context.Context, at *command.Place, c *remote.Client, argv []string) error {
 	// The program gets no secret of this process: not the token either.
 	secrets := append(secretVariables(&dulyfile.File{}), strings.TrimPrefix(at.TokenBy, "$"))
 	h, err := exec.New(exec.Config{Argv: argv, WithoutEnv: secrets, Children: &w.o.Children})
@@ -83,7 +84,7 @@ func (w *workOptions) run(ctx context.Context, at *Place, c *remote.Client, argv
 		return exit.Misuse("see duly work --help", "the program %s", wrong.Reason)
 	}
 	w.Server, w.Handler, w.OnEvent = remote.Lending{Client: c}, h.Run, logEvents(ctx, &dulyfile.File{}, w.Logger)
-	w.Name = cmp.Or(w.o.ProcessName, strings.TrimSpace(os.Getenv(EnvName)), hostAndPID())
+	w.Name = cmp.Or(w.o.ProcessName, strings.TrimSpace(os.Getenv(command.EnvName)), hostAndPID())
 	w.Logger.LogAttrs(ctx, slog.LevelInfo, "duly is working", slog.String("server", at.Address()), slog.String("kinds", strings.Join(w.Kinds, ", ")), slog.String("name", w.Name))
 	called := tellsGrace(ctx, w.Grace, w.Logger)
 	defer called()

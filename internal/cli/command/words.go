@@ -1,4 +1,4 @@
-package cli
+package command
 
 // The words for the status of tasks, runs and jobs, and their colours.
 

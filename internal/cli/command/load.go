@@ -1,4 +1,4 @@
-package cli
+package command
 
 // The settings of a process: the file, then the environment, then flags.
 

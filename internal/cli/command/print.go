@@ -1,4 +1,4 @@
-package cli
+package command
 
 // Answers: JSON for programs, pages for people.
 

@@ -1,4 +1,4 @@
-package cli
+package command
 
 // What commands ask and order: of the store by themselves, or of a server.
 

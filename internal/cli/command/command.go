@@ -1,4 +1,5 @@
-package cli
+// Package command is what all commands of duly share: the flags that they have in common, where they work, how they answer and how they fail.
+package command
 
 // Commands, and what none of them accepts.
 

@@ -1,4 +1,4 @@
-package cli
+package command
 
 // --watch, which repeats a command until it is interrupted.
 

@@ -1,4 +1,4 @@
-package cli
+package command
 
 // What a command asks: a server, or the store.
 

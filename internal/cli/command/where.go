@@ -1,4 +1,4 @@
-package cli
+package command
 
 // Where a command works: on a server, or on a Redis, as flags, the environment, the file and contexts say.
 

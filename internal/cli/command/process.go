@@ -1,4 +1,4 @@
-package cli
+package command
 
 // The process: what it reads and writes, and signals.
 

@@ -1,4 +1,4 @@
-package cli
+package command
 
 // Completion: the names of agents, tasks, kinds, states and contexts, as the store or the server has them now.
 

@@ -1,4 +1,4 @@
-package cli
+package command
 
 // What went wrong, by the code of its error.
 

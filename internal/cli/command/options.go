@@ -1,4 +1,4 @@
-package cli
+package command
 
 // The flags that several commands have.
 
