@@ -15,20 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
-	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
-
-// approvalsOf makes the addresses of a file; nil if it has none.
-func approvalsOf(c *dulyfile.File) (*httpadapter.Approvals, error) {
-	if c.Approvals == nil {
-		return nil, nil //nolint:nilnil // none are wanted
-	}
-	a, err := httpadapter.NewApprovals(c.Approvals.URL, []byte(c.Approvals.Secret))
-	if err != nil {
-		return nil, exit.Misuse("see docs/signals.md", "%w", err)
-	}
-	return a, nil
-}
 
 // approvalsIn are those of the file, which has to have some.
 func approvalsIn(ctx context.Context, o *command.Options) (*httpadapter.Approvals, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/command"
+	"github.com/seed-6f6f2c11/duly/internal/cli/events"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
 	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
@@ -114,7 +115,7 @@ func serve(ctx context.Context, c *dulyfile.File, o *daemonOptions, logger *slog
 	if err := c.Check(); err != nil {
 		return exit.Misuse("see duly daemon --help", "%w", err)
 	}
-	sends, err := newTelemetry(ctx, versionOr(o.Version), logger)
+	sends, err := newTelemetry(ctx, command.VersionOr(o.Version), logger)
 	if err != nil {
 		return err
 	}
@@ -123,13 +124,13 @@ func serve(ctx context.Context, c *dulyfile.File, o *daemonOptions, logger *slog
 		return err
 	}
 	defer closeIntake(streams)
-	api, err := listen(ctx, c, versionOr(o.Version), logger)
+	api, err := listen(ctx, c, command.VersionOr(o.Version), logger)
 	if err != nil {
 		return err
 	}
 	// In the opposite order at the end: the store closes after everything that uses it has ended.
 	defer api.close()
-	store, api, err := openBeside(ctx, c, api, versionOr(o.Version), logger)
+	store, api, err := openBeside(ctx, c, api, command.VersionOr(o.Version), logger)
 	if err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func servicesOf(ctx context.Context, s *core.Scheduler, store *storage.Store, d 
 // connected returns the settings of the scheduler with its outside connections other than the store and the API: the streams that it
 // reads, if any, and the alarm.
 func connected(ctx context.Context, c *dulyfile.File, onRequest bool, logger *slog.Logger) (core.Config, *memosstream.Intake, error) {
-	settings := logged(ctx, c, logger)
+	settings := events.Logged(ctx, c, logger)
 	var err error
 	if settings.Alarm, err = bookedBy(ctx, c, onRequest, logger); err != nil {
 		return settings, nil, err

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/command"
+	"github.com/seed-6f6f2c11/duly/internal/cli/events"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/cli/top"
@@ -272,22 +273,16 @@ func countRuns(ctx context.Context, o *command.Options) *top.Counter {
 		return nil // the command fails for the same reason
 	}
 	counter := &top.Counter{Now: time.Now}
-	f := &follower{o: o, at: at, ended: func(agent string) {
+	following := events.Ends(ctx, o, at, func(agent string) {
 		if agent == "" {
 			counter.Begin()
 			return
 		}
 		counter.Add(agent)
-	}}
-	if at.Server.URL != "" {
-		go func() { _ = f.follow(ctx) }()
-		return counter
-	}
-	c, err := command.LoadFile(ctx, o)
-	if err != nil || c.Redis.URL == "" { // what is in a folder without a daemon does not run
+	})
+	if !following {
 		return nil
 	}
-	go func() { _ = f.listen(ctx, c) }()
 	return counter
 }
 

@@ -30,12 +30,12 @@ func Main(ctx context.Context, version string, args []string) int {
 	}
 	ctx, stop := p.Interruptible(ctx)
 	defer stop()
-	return run(ctx, p, args)
+	return execute(ctx, p, args)
 }
 
-// run executes a command line and returns its exit code.
+// execute runs a command line and returns its exit code.
 // It never exits the process itself.
-func run(ctx context.Context, p *command.Process, args []string) int {
+func execute(ctx context.Context, p *command.Process, args []string) int {
 	root := root(p) //nolint:contextcheck // commands get theirs from ExecuteContextC
 	root.SetArgs(command.JoinWatch(args))
 	root.SetIn(p.Stdin)

@@ -49,7 +49,7 @@ func manCommand(o *command.Options) *cobra.Command {
 
 // manPages writes the page of a command, and those of the commands below it.
 func manPages(o *command.Options, cmd *cobra.Command, dir string) (written int, err error) {
-	page := manPage(cmd, versionOr(o.Version))
+	page := manPage(cmd, command.VersionOr(o.Version))
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(page), 0o644); err != nil { //nolint:gosec // everybody may read pages
 		return written, err
@@ -142,7 +142,7 @@ func commandsCommand(o *command.Options) *cobra.Command {
 					names = []string{strings.Join(args, " ")}
 				}
 			}
-			some, unknown := catalogue.Of(cmd.Root(), versionOr(o.Version), names)
+			some, unknown := catalogue.Of(cmd.Root(), command.VersionOr(o.Version), names)
 			if len(unknown) > 0 {
 				return noCommand(cmd.Root(), unknown[0])
 			}

@@ -1,6 +1,6 @@
 package cli
 
-// Models: what the API serves them, and the command mcp.
+// The command mcp.
 
 import (
 	"bufio"
@@ -20,37 +20,12 @@ import (
 	httpadapter "github.com/seed-6f6f2c11/duly/adapters/http"
 	"github.com/seed-6f6f2c11/duly/adapters/mcp"
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
-	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
-
-// modelsOf is what models see of a file. Without handlers any kind may be scheduled: other processes have them.
-func modelsOf(c *dulyfile.File, version string) (mcp.Config, error) {
-	var kinds map[string]core.KindConfig
-	for _, h := range c.Handlers {
-		if kinds == nil {
-			kinds = map[string]core.KindConfig{}
-		}
-		kinds[h.Kind] = h.Settings
-	}
-	models := mcp.Config{Kinds: kinds, Agent: c.Defaults.Agent, Zone: c.Defaults.Zone, Version: version, Retention: cmp.Or(c.Redis.Retention, redisstore.DefaultRetention)}
-	if err := models.Check(); err != nil {
-		return models, exit.Misuse("see docs/mcp.md", "%w", err)
-	}
-	return models, nil
-}
-
-// forModels is what answers models on the port.
-func (a *api) forModels(s *core.Scheduler, logger *slog.Logger) *mcp.Server {
-	config := a.models
-	config.Logger, config.Stopping = logger, a.stopping
-	return mcp.New(s, config)
-}
 
 // mcpCommand serves one model on standard input and output, for one agent. What it schedules is run by the daemons of the store.
 func mcpCommand(o *command.Options) *cobra.Command {

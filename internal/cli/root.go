@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/internal/cli/command"
+	"github.com/seed-6f6f2c11/duly/internal/cli/events"
 	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
@@ -38,7 +39,7 @@ an error is an object on standard error: code, field, detail, hint, exit_code.`,
 		SilenceErrors:     true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return o.CheckHere(cmd) },
 	}
-	root.Version = versionOr(o.Version)
+	root.Version = command.VersionOr(o.Version)
 	root.SetVersionTemplate(versionLine(root.Version) + "\n")
 	flags := root.PersistentFlags()
 	flags.StringVarP(&o.File, "config", "c", "", "the file with handlers, tasks and settings")
@@ -89,7 +90,7 @@ func addGroups(root *cobra.Command, o *command.Options) {
 		{"Submit:", []*cobra.Command{submitCommand(o), applyCommand(o), activityCommand(o), signalCommand(o), approvalCommand(o), approvalsCommand(o), presetsCommand(o), nextCommand(o), importCommand(o), mcpCommand(o)}},
 		{"Look:", []*cobra.Command{
 			listCommand(o), statusCommand(o), waitCommand(o), explainCommand(o), runsCommand(o), logsCommand(o), jobsCommand(o), agentsCommand(o), topCommand(o), pausesCommand(o), processesCommand(o),
-			kindsCommand(o), queueCommand(o), statsCommand(o), eventsCommand(o), healthCommand(o), doctorCommand(o), auditCommand(o), upgradeCommand(o),
+			kindsCommand(o), queueCommand(o), statsCommand(o), events.Command(o), healthCommand(o), doctorCommand(o), auditCommand(o), upgradeCommand(o),
 			repartitionCommand(o),
 		}},
 		{"Control:", []*cobra.Command{

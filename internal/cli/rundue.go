@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/internal/cli/command"
+	"github.com/seed-6f6f2c11/duly/internal/cli/events"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
@@ -107,7 +108,7 @@ func runDue(ctx context.Context, o *command.Options, c *dulyfile.File, scope cor
 	}
 	defer store.End(ctx)
 	defer o.Children.Wait()
-	settings := logged(ctx, c, logger)
+	settings := events.Logged(ctx, c, logger)
 	if settings.Alarm, err = alarmOf(c); err != nil {
 		return core.Report{}, err
 	}

@@ -5,7 +5,6 @@ package cli
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -102,7 +101,7 @@ func versionCommand(o *command.Options) *cobra.Command {
 			Version  string `json:"version"`
 			Go       string `json:"go"`
 			Platform string `json:"platform"`
-		}{versionOr(o.Version), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+		}{command.VersionOr(o.Version), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 		return o.Print(v, func(w *table.Page) { w.Line("%s", versionLine(v.Version)) })
 	}))
 }
@@ -110,17 +109,4 @@ func versionCommand(o *command.Options) *cobra.Command {
 // versionLine is the version for people.
 func versionLine(version string) string {
 	return fmt.Sprintf("duly %s (%s, %s/%s)", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
-// versionOr is the version of the build, else the version of the module, as go install knows it.
-// An untagged build of a checkout has neither, and says "devel".
-func versionOr(version string) string {
-	if version != "" {
-		return version
-	}
-	// Go sets "(devel)" where it knows no version.
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "devel"
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/handlers/exec"
 	"github.com/seed-6f6f2c11/duly/internal/cli/command"
+	"github.com/seed-6f6f2c11/duly/internal/cli/events"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/worker"
@@ -83,7 +84,7 @@ func (w *workOptions) run(ctx context.Context, at *command.Place, c *remote.Clie
 	if wrong, is := errors.AsType[*core.ConfigError](err); is {
 		return exit.Misuse("see duly work --help", "the program %s", wrong.Reason)
 	}
-	w.Server, w.Handler, w.OnEvent = remote.Lending{Client: c}, h.Run, logEvents(ctx, &dulyfile.File{}, w.Logger)
+	w.Server, w.Handler, w.OnEvent = remote.Lending{Client: c}, h.Run, events.Log(ctx, &dulyfile.File{}, w.Logger)
 	w.Name = cmp.Or(w.o.ProcessName, strings.TrimSpace(os.Getenv(command.EnvName)), hostAndPID())
 	w.Logger.LogAttrs(ctx, slog.LevelInfo, "duly is working", slog.String("server", at.Address()), slog.String("kinds", strings.Join(w.Kinds, ", ")), slog.String("name", w.Name))
 	called := tellsGrace(ctx, w.Grace, w.Logger)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/seed-6f6f2c11/duly/handlers/exec"
@@ -45,4 +46,17 @@ func (p *Process) Interruptible(ctx context.Context) (context.Context, context.C
 		os.Exit(exit.Failed)
 	}()
 	return ctx, cancel
+}
+
+// VersionOr is a version of the build, else the version of the module, as go install knows it.
+// An untagged build of a checkout has neither, and says "devel".
+func VersionOr(version string) string {
+	if version != "" {
+		return version
+	}
+	// Go sets "(devel)" where it knows no version.
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
 }

@@ -1,4 +1,4 @@
-package cli
+package events
 
 // What a process logs of its runs.
 
@@ -12,18 +12,18 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
-// logged are the settings of the file for a scheduler whose process logs.
+// Logged are the settings of the file for a scheduler whose process logs.
 // Commands that print an answer and end do not use it: what happens is their answer.
-func logged(ctx context.Context, c *dulyfile.File, logger *slog.Logger) core.Config {
+func Logged(ctx context.Context, c *dulyfile.File, logger *slog.Logger) core.Config {
 	settings := c.Settings()
-	settings.Logger, settings.OnEvent = logger, logEvents(ctx, c, logger)
+	settings.Logger, settings.OnEvent = logger, Log(ctx, c, logger)
 	return settings
 }
 
-// logEvents logs the outcomes of runs: each end, except successes of handlers that log their runs themselves, and
+// Log logs the outcomes of runs: each end, except successes of handlers that log their runs themselves, and
 // every failure as a warning.
 // Each process logs its own runs; duly events shows those of the process whose API it follows.
-func logEvents(ctx context.Context, c *dulyfile.File, logger *slog.Logger) func(core.Event) {
+func Log(ctx context.Context, c *dulyfile.File, logger *slog.Logger) func(core.Event) {
 	// quiet are the kinds whose handler is a log: it has written the payload,
 	// and a second line would say less.
 	quiet := map[string]bool{}

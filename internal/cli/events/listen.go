@@ -1,4 +1,4 @@
-package cli
+package events
 
 // The command events without a server: it reads them from the store.
 

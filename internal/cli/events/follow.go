@@ -1,4 +1,5 @@
-package cli
+// Package events shows what happens to tasks: in the log of a process, and as duly events follows a server or a store.
+package events
 
 // The command events, as far as it follows a server.
 
@@ -29,8 +30,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/contract"
 )
 
-// eventsCommand follows the events of all processes of a store: from now on, or after an event that the store still keeps.
-func eventsCommand(o *command.Options) *cobra.Command {
+// Command follows the events of all processes of a store: from now on, or after an event that the store still keeps.
+func Command(o *command.Options) *cobra.Command {
 	f := &follower{o: o}
 	cmd := command.New("events", "Stream the task events of all processes, from the store or from a server",
 		"  duly events --redis redis://127.0.0.1:6379/0\n  duly events --server https://duly.example --agent ada --json     # with its token in $DULY_TOKEN\n"+
@@ -71,6 +72,22 @@ func eventsCommand(o *command.Options) *cobra.Command {
 
 // errEnough ends the stream of a follower that has printed as many events as it is to.
 var errEnough = errors.New("enough events")
+
+// Ends calls ended with the agent of each run that ends, and with an empty one once the stream has begun, until ctx is done. It is false if there is
+// nothing to follow: what is in a folder without a daemon does not run.
+func Ends(ctx context.Context, o *command.Options, at command.Place, ended func(agent string)) bool {
+	f := &follower{o: o, at: at, ended: ended}
+	if at.Server.URL != "" {
+		go func() { _ = f.follow(ctx) }()
+		return true
+	}
+	c, err := command.LoadFile(ctx, o)
+	if err != nil || c.Redis.URL == "" {
+		return false
+	}
+	go func() { _ = f.listen(ctx, c) }()
+	return true
+}
 
 // bounded is the context of a follower, which ends after its time if it has one.
 func (f *follower) bounded(ctx context.Context) (context.Context, context.CancelFunc) {

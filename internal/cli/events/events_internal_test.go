@@ -1,4 +1,4 @@
-package cli
+package events
 
 // Events of commands, as the log of a process and duly events show them.
 
@@ -47,7 +47,7 @@ func TestCommandsAreLoggedAndShown(t *testing.T) {
 		},
 	} {
 		var log, out bytes.Buffer
-		logEvents(t.Context(), &dulyfile.File{}, slog.New(linelog.New(&log)))(c.event)
+		Log(t.Context(), &dulyfile.File{}, slog.New(linelog.New(&log)))(c.event)
 		assert.Contains(t, log.String(), c.logged)
 		assert.Equal(t, c.logged != "", log.Len() > 0)
 		data, err := json.Marshal(c.event)
