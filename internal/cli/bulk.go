@@ -132,7 +132,7 @@ func bulk(ctx context.Context, o *command.Options, s command.Scheduler, b operat
 
 // bulkSteps carries out all steps and sums them up. It returns where the step begins that has failed.
 func bulkSteps(ctx context.Context, o *command.Options, s command.Scheduler, b operate.Bulk) (sum operate.BulkStep, at string, err error) {
-	defer endProgress(o)
+	defer o.EndProgress()
 	for {
 		step, err := s.Bulk(ctx, b)
 		sum.Matched, sum.Changed, sum.Left = sum.Matched+step.Matched, sum.Changed+step.Changed, sum.Left+step.Left

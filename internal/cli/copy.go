@@ -141,7 +141,7 @@ func (p copies) copy(ctx context.Context, source, target *dulyfile.File) error {
 		c.progress = func(agents int) { _, _ = fmt.Fprintf(p.Stderr, "\r%d agents copied", agents) }
 	}
 	err = c.all(ctx)
-	endProgress(p.Options)
+	p.EndProgress()
 	if err != nil {
 		return &exit.Failure{
 			Why: fmt.Errorf("not everything was copied: %w", err), Code: exit.Failed,

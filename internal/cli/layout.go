@@ -36,7 +36,7 @@ func repartitionCommand(o *command.Options) *cobra.Command {
 			}
 			c.Redis.Remember, r.Progress = true, moveProgress(o)
 			moved, err := redisstore.Repartition(cmd.Context(), c.Redis, r)
-			endProgress(o)
+			o.EndProgress()
 			if err != nil {
 				return storage.Failure(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/seed-6f6f2c11/duly/handlers/exec"
@@ -59,4 +60,12 @@ func VersionOr(version string) string {
 		return info.Main.Version
 	}
 	return "devel"
+}
+
+// EndProgress clears the progress line.
+// Forty columns are more than any line of progress has.
+func (p *Process) EndProgress() {
+	if table.Terminal(p.Stderr) {
+		_, _ = fmt.Fprint(p.Stderr, "\r"+strings.Repeat(" ", 40)+"\r")
+	}
 }

@@ -1,4 +1,4 @@
-package cli
+package run
 
 // What the API serves besides tasks: approvals by people, and models.
 
@@ -14,8 +14,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
 )
 
-// approvalsOf makes the addresses of a file; nil if it has none.
-func approvalsOf(c *dulyfile.File) (*httpadapter.Approvals, error) {
+// Approvals makes the addresses of a file; nil if it has none.
+func Approvals(c *dulyfile.File) (*httpadapter.Approvals, error) {
 	if c.Approvals == nil {
 		return nil, nil //nolint:nilnil // none are wanted
 	}
@@ -26,8 +26,8 @@ func approvalsOf(c *dulyfile.File) (*httpadapter.Approvals, error) {
 	return a, nil
 }
 
-// modelsOf is what models see of a file. Without handlers any kind may be scheduled: other processes have them.
-func modelsOf(c *dulyfile.File, version string) (mcp.Config, error) {
+// Models is what models see of a file. Without handlers any kind may be scheduled: other processes have them.
+func Models(c *dulyfile.File, version string) (mcp.Config, error) {
 	var kinds map[string]core.KindConfig
 	for _, h := range c.Handlers {
 		if kinds == nil {

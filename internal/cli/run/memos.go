@@ -1,4 +1,4 @@
-package cli
+package run
 
 // The streams of MemOS that a daemon reads, if the file says so.
 

@@ -1,4 +1,4 @@
-package cli
+package run
 
 // The callers of the file, as the API lets them in.
 

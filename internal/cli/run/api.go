@@ -1,4 +1,4 @@
-package cli
+package run
 
 // The HTTP API of a process: its port, its tokens, its server.
 
@@ -91,11 +91,11 @@ func listen(ctx context.Context, c *dulyfile.File, version string, logger *slog.
 	if err != nil {
 		return nil, err
 	}
-	asks, err := approvalsOf(c)
+	asks, err := Approvals(c)
 	if err != nil {
 		return nil, err
 	}
-	models, err := modelsOf(c, version)
+	models, err := Models(c, version)
 	if err != nil {
 		return nil, err
 	}

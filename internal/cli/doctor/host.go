@@ -1,4 +1,4 @@
-package cli
+package doctor
 
 // The checks of doctor --host: what a provider's Redis is set to, how to set it there, and what it costs.
 

@@ -1,4 +1,4 @@
-package cli
+package run
 
 // The command work.
 
@@ -35,8 +35,8 @@ type workOptions struct {
 	log string
 }
 
-// workCommand runs a program for runs that a server lends.
-func workCommand(o *command.Options) *cobra.Command {
+// Work runs a program for runs that a server lends.
+func Work(o *command.Options) *cobra.Command {
 	w := &workOptions{o: o}
 	cmd := command.New("work --kind KIND -- PROGRAM [ARGUMENT...]", "Run a program for tasks that a server lends, without a Redis",
 		"  duly work --server https://duly.example --kind summarize --concurrency 4 -- python3 summarize.py     # with its token in $DULY_TOKEN",

@@ -1,4 +1,4 @@
-package cli
+package doctor
 
 // The check of doctor that compares the file with the store.
 

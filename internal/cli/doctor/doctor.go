@@ -1,4 +1,5 @@
-package cli
+// Package doctor finds what is wrong with a store and with what is to run its tasks: the commands doctor and audit.
+package doctor
 
 // The command doctor, and its checks.
 
@@ -41,9 +42,9 @@ func found(check string, severity inspect.Severity, message, hint string) findin
 	return finding{Check: check, Severity: severity, Message: message, Hint: hint}
 }
 
-// doctorCommand exits with 1 if a check fails and with 0 for warnings, so
+// Command exits with 1 if a check fails and with 0 for warnings, so
 // that a deployment can use it as a gate.
-func doctorCommand(o *command.Options) *cobra.Command {
+func Command(o *command.Options) *cobra.Command {
 	name := ""
 	cmd := o.WithJSON(command.New("doctor", "Check Redis, and that everything due will run",
 		"  duly doctor -c duly.yaml\n  duly doctor --host elasticache",
@@ -90,7 +91,7 @@ func diagnoseServer(ctx context.Context, o *command.Options, at *command.Place, 
 			return err
 		}
 		report, err := c.Audit(ctx, inspect.AuditOptions{Progress: auditProgress(o)})
-		endProgress(o)
+		o.EndProgress()
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -166,7 +167,7 @@ func diagnose(ctx context.Context, o *command.Options, h *host) ([]finding, *hos
 	}
 	checks = append(append(checks, examine(ctx, s, st, c, h)...), checkFile(ctx, s, o, c)...)
 	report, err := s.Audit(ctx, inspect.AuditOptions{Progress: auditProgress(o)})
-	endProgress(o)
+	o.EndProgress()
 	// A signal stops doctor without a verdict.
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()

@@ -1,4 +1,4 @@
-package cli
+package run
 
 // The socket of a daemon that has its tasks in a folder: the commands of the same user reach it there.
 
@@ -40,7 +40,7 @@ func (a *api) besides(ctx context.Context, c *dulyfile.File, st *storage.Store, 
 		return a, fmt.Errorf("cannot listen for commands: %w", err)
 	}
 	if a == nil {
-		models, err := modelsOf(c, version)
+		models, err := Models(c, version)
 		if err != nil {
 			_ = socket.Close()
 			return a, err

@@ -1,4 +1,4 @@
-package cli
+package doctor
 
 // The check of doctor about the alarm that is booked.
 

@@ -1,11 +1,10 @@
-package cli
+package doctor
 
 // The command audit.
 
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,16 +15,16 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
-// auditCommand walks through all live tasks, a page at a time, and can be
+// Audit walks through all live tasks, a page at a time, and can be
 // stopped at any point: each page is whole.
-func auditCommand(o *command.Options) *cobra.Command {
+func Audit(o *command.Options) *cobra.Command {
 	var repair bool
 	cmd := command.New("audit", "Check that every live task can be reached; --repair requeues lost ones",
 		"  duly audit\n  duly audit --repair",
 		func(cmd *cobra.Command, _ []string) error {
 			return o.OnStore(cmd.Context(), func(s command.Scheduler) error {
 				report, err := s.Audit(cmd.Context(), inspect.AuditOptions{Repair: repair, Progress: auditProgress(o)})
-				endProgress(o)
+				o.EndProgress()
 				if err != nil {
 					return err
 				}
@@ -45,14 +44,6 @@ func auditProgress(o *command.Options) func(inspect.AuditReport) {
 		return nil
 	}
 	return func(r inspect.AuditReport) { _, _ = fmt.Fprintf(o.Stderr, "\r%d tasks, %d faults", r.Tasks, r.Found) }
-}
-
-// endProgress clears the progress line.
-// Forty columns are more than any line of auditProgress has.
-func endProgress(o *command.Options) {
-	if table.Terminal(o.Stderr) {
-		_, _ = fmt.Fprint(o.Stderr, "\r"+strings.Repeat(" ", 40)+"\r")
-	}
 }
 
 // faults say what each fault means.

@@ -1,4 +1,5 @@
-package cli
+// Package run is the commands that run tasks: daemon and serve, with the API, the telemetry and the alarm of their process, and run-due and work.
+package run
 
 // The commands daemon and serve.
 
@@ -39,17 +40,17 @@ type daemonOptions struct {
 	onRequest   bool // tasks run when a request asks for it, and not by themselves
 }
 
-// daemonCommand runs tasks until a signal arrives; see process.serving for
+// Daemon runs tasks until a signal arrives; see process.serving for
 // what both commands have in common.
-func daemonCommand(o *command.Options) *cobra.Command {
+func Daemon(o *command.Options) *cobra.Command {
 	d := &daemonOptions{Options: o}
 	return serving(d, "daemon", "Run due tasks until stopped, optionally with an HTTP API",
 		"  duly daemon -c duly.yaml\n  duly daemon -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080")
 }
 
-// serveCommand is for hosts that scale to zero: nothing runs unless a request says
+// Serve is for hosts that scale to zero: nothing runs unless a request says
 // so, so that it may be frozen in between.
-func serveCommand(o *command.Options) *cobra.Command {
+func Serve(o *command.Options) *cobra.Command {
 	d := &daemonOptions{Options: o, onRequest: true}
 	return serving(d, "serve", "Serve the HTTP API; tasks run only on POST /v1/run-due or GET /v1/cron",
 		"  duly serve -c duly.yaml --redis redis://127.0.0.1:6379/0 --http 127.0.0.1:8080")

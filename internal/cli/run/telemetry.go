@@ -1,4 +1,4 @@
-package cli
+package run
 
 // OpenTelemetry: traces and metrics by OTLP, if the environment names an endpoint.
 

@@ -1,4 +1,4 @@
-package cli
+package run
 
 // The alarm of the file.
 
