@@ -72,6 +72,16 @@ func ofRedis(importer, imported string) bool {
 	return within("core/redisstore", importer) && within("core/redisstore/internal", imported)
 }
 
+// shelves are the rooms of the command line from the ground up. Each may import those below it.
+var shelves = []string{
+	"internal/cli/private", "internal/cli/clouds", "internal/cli/doors", "internal/cli/contexts", "internal/cli/folder", "internal/cli/importer", "internal/cli/top",
+	"internal/cli/remote", "internal/cli/worker", "internal/cli/table", "internal/cli/linelog", "internal/cli/logs", "internal/cli/exit", "internal/cli/catalogue", "internal/cli/help",
+	"internal/cli/storage", "internal/cli/command", "internal/cli/events", "internal/cli/doctor", "internal/cli/run", "internal/cli",
+}
+
+// shelf is that of a room of the command line; -1 for what is none.
+func shelf(path string) int { return slices.Index(shelves, path) }
+
 // words are what adapters know of core besides its door: they have no state.
 var words = is("core", contract, outputs, "core/model", "core/inspect", "core/operate", "steps")
 
@@ -198,6 +208,14 @@ var rules = []rule{
 		about: under("internal/dulyfile"),
 		forbids: func(_, imported string) bool { // but clocks outside, policies, and what reads messages, which are no hosts
 			return under("adapters", "internal/cli", "github.com/spf13")(imported) && !under("adapters/alarm", "adapters/heat", "adapters/hooks")(imported)
+		},
+	},
+	{
+		name:  "the rooms of the command line stand on one another",
+		why:   "what all commands share knows none of them, and a command no other: internal/cli puts them together",
+		about: func(path string) bool { return shelf(path) >= 0 },
+		forbids: func(importer, imported string) bool {
+			return under("internal/cli")(imported) && (shelf(imported) < 0 || shelf(imported) >= shelf(importer))
 		},
 	},
 	{
@@ -454,6 +472,11 @@ func TestRulesFindABreach(t *testing.T) {
 			rule: "the file knows neither the command line nor a host", importer: "internal/dulyfile",
 			breaks: []string{module + "/internal/cli", module + "/adapters/http", "github.com/spf13/cobra"},
 			keeps:  []string{module + "/core/memstore", module + "/handlers/exec", module + "/adapters/alarm/sqs", "go.yaml.in/yaml/v3"},
+		},
+		{
+			rule: "the rooms of the command line stand on one another", importer: "internal/cli/command",
+			breaks: []string{module + "/internal/cli", module + "/internal/cli/run", module + "/internal/cli/events", module + "/internal/cli/reference"},
+			keeps:  []string{module + "/internal/cli/storage", module + "/internal/cli/exit", module + "/internal/dulyfile"},
 		},
 		{
 			rule: "the program is no library", importer: "adapters/daemon",
