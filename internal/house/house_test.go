@@ -45,7 +45,6 @@ var (
 		"core/storetest/spy.Store":         43,
 		"internal/cli/remote.Client":       46,
 		"internal/proof/sim/world.World":   60,
-		"internal/proof/sim/world.auditor": 112,
 		"internal/proof/sim/world.bus":     41,
 		"internal/proof/sim/world.outside": 42,
 	}

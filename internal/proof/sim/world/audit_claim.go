@@ -12,8 +12,11 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// claimAudit is the part of the auditor that looks at looks and claims.
+type claimAudit struct{ *auditor }
+
 // claimed is called with claims that reached the store.
-func (a *auditor) claimed(p *process, requests []store.ClaimRequest, claims []store.Claim) {
+func (a claimAudit) claimed(p *process, requests []store.ClaimRequest, claims []store.Claim) {
 	for i := range requests {
 		r, c := &requests[i], &claims[i]
 		if c.Err != nil {
@@ -40,7 +43,7 @@ func (a *auditor) claimed(p *process, requests []store.ClaimRequest, claims []st
 // Any claim, also one that takes nothing, may put back what it finds expired: from here on the store
 // may show such tasks as waiting.
 // The first claim that finds a lease over gives notice, as its holder may only now be able to extend it.
-func (a *auditor) leasesOver(r *store.ClaimRequest) {
+func (a claimAudit) leasesOver(r *store.ClaimRequest) {
 	now := a.now()
 	for _, t := range a.model.tasks {
 		if t.phase != claimed || t.lease.end > now || a.model.partition(t.agent) != r.Partition {
@@ -63,7 +66,7 @@ func noticeOf(given, lasted time.Duration) time.Duration {
 // It may have fewer tasks than the first answer: those that were settled, deleted or taken back since
 // may be missing. It may never have others, as the process would then run tasks that it holds no
 // lease on.
-func (a *auditor) repeated(old *claimRecord, c *store.Claim) {
+func (a claimAudit) repeated(old *claimRecord, c *store.Claim) {
 	a.must(nonceRepeats, c.Fence == old.fence, "fence %s for a claim that got %s", a.w.fence(c.Fence), a.w.fence(old.fence))
 	got := map[ref]bool{}
 	for i := range c.Tasks {
@@ -88,7 +91,7 @@ func (a *auditor) repeated(old *claimRecord, c *store.Claim) {
 
 // A claim that took nothing has no fence, and its nonce is not remembered: the same request may find
 // something later. The tasks that it left are still compared.
-func (a *auditor) newClaim(p *process, r *store.ClaimRequest, c *store.Claim) {
+func (a claimAudit) newClaim(p *process, r *store.ClaimRequest, c *store.Claim) {
 	if len(c.Tasks) == 0 {
 		a.leftOver(p, r, c, nil)
 		return
@@ -140,7 +143,7 @@ func (a *auditor) newClaim(p *process, r *store.ClaimRequest, c *store.Claim) {
 }
 
 // fits holds what a claimed task has to do with who claims it.
-func (a *auditor) fits(p *process, r *store.ClaimRequest, t *store.Claimed) {
+func (a claimAudit) fits(p *process, r *store.ClaimRequest, t *store.Claimed) {
 	name := ref{t.Agent, t.ID}
 	a.must(ownKinds, slices.Contains(r.Kinds, t.Kind) && p.runs(t.Kind), "%s of the kind %s", name, t.Kind)
 	a.must(ownAgents, r.Agents == nil || slices.Contains(r.Agents, t.Agent), "%s", name)
@@ -159,7 +162,7 @@ func (a *auditor) fits(p *process, r *store.ClaimRequest, t *store.Claimed) {
 // take claims a task in the model, and checks the promises about that.
 // The checks follow the order of causes: a task that does not exist cannot be early, and one
 // that another process holds has no due time to compare. The first one that fails names the breach.
-func (a *auditor) take(p *process, r *store.ClaimRequest, claim *store.Claim, c *store.Claimed) {
+func (a claimAudit) take(p *process, r *store.ClaimRequest, claim *store.Claim, c *store.Claimed) {
 	m, now := a.model, a.now()
 	name := ref{c.Agent, c.ID}
 	t := m.live(name)
@@ -199,7 +202,7 @@ func (a *auditor) take(p *process, r *store.ClaimRequest, claim *store.Claim, c 
 	a.inTime(t)
 	t.phase, t.parked, t.since = claimed, false, true
 	t.lease = lease{fence: c.Fence, index: c.Index, due: c.Due, from: now, end: now.Add(leaseOf(r, claim)), holder: p, serial: r.Serial, crashes: c.Crashes, ends: t.ending, key: t.key}
-	a.started(t)
+	a.limits.started(t)
 	a.model.each(func(w *watcher) {
 		if w.took != nil {
 			w.took(t, c)
@@ -240,7 +243,7 @@ func dueIn(c *store.Claim) (n int) {
 // inTime asserts that no due task waits in a kind world.
 // The time counts from when the last obstacle went: the due time, the end of a run or of a pause, or
 // three leases after the world became kind, by when the claims of dead processes are free.
-func (a *auditor) inTime(t *task) {
+func (a claimAudit) inTime(t *task) {
 	if !a.w.kind || a.w.plan.Settings.Serial == core.SerialAgent || a.model.limited(t) || t.agent == crowdAgent { // then others come first
 		return
 	}
@@ -266,7 +269,7 @@ func rank(level store.Level, due, submitted, now store.Millis) [3]int64 {
 // inOrder checks the order of the tasks that were claimed of each agent.
 // Only tasks of one agent are compared: agents take turns, and their order is no promise of
 // this kind.
-func (a *auditor) inOrder(c *store.Claim) {
+func (a claimAudit) inOrder(c *store.Claim) {
 	last := map[string][3]int64{}
 	for i := range c.Tasks {
 		t := &c.Tasks[i]
@@ -283,7 +286,7 @@ func (a *auditor) inOrder(c *store.Claim) {
 // mayTake reports whether a claim may take a task that waits, as far as the model knows.
 // It is cautious. It excludes a task that may be parked, that is to be ended or whose kind is bounded,
 // as the store may have a good reason to skip it; for the others it has none.
-func (a *auditor) mayTake(r *store.ClaimRequest, t *task) bool {
+func (a claimAudit) mayTake(r *store.ClaimRequest, t *task) bool {
 	_, bounded := r.Most[t.kind]
 	// Suspects are bounded, and tasks that are held for another time come with another claim.
 	bounded = bounded || t.crashes > 0 && r.Suspects != nil || len(r.Leases) > 0
@@ -295,7 +298,7 @@ func (a *auditor) mayTake(r *store.ClaimRequest, t *task) bool {
 }
 
 // overtaken looks for tasks that should have been claimed before others of their agent.
-func (a *auditor) overtaken(r *store.ClaimRequest, c *store.Claim, taken map[ref]bool) {
+func (a claimAudit) overtaken(r *store.ClaimRequest, c *store.Claim, taken map[ref]bool) {
 	for _, t := range a.model.tasks {
 		if !a.mayTake(r, t) || taken[t.ref] {
 			continue
@@ -312,7 +315,7 @@ func (a *auditor) overtaken(r *store.ClaimRequest, c *store.Claim, taken map[ref
 }
 
 // leftOver looks for tasks that a claim has left although it had room, and notes what it may have put aside.
-func (a *auditor) leftOver(_ *process, r *store.ClaimRequest, c *store.Claim, taken map[ref]bool) {
+func (a claimAudit) leftOver(_ *process, r *store.ClaimRequest, c *store.Claim, taken map[ref]bool) {
 	now := a.now()
 	// A picky claim, one that is bounded per agent, and one that had to park or recover tasks may stop
 	// early: that it has room left proves nothing.
@@ -340,7 +343,7 @@ func (a *auditor) leftOver(_ *process, r *store.ClaimRequest, c *store.Claim, ta
 // looked is called with looks that reached the store.
 // An early answer costs a claim in vain and is allowed; a late one would let a task wait, and is not.
 // While everything is paused a look has nothing to say.
-func (a *auditor) looked(requests []store.LookRequest, looks []store.Look) {
+func (a claimAudit) looked(requests []store.LookRequest, looks []store.Look) {
 	now := a.now()
 	for i := range requests {
 		r, next := &requests[i], looks[i].NextDue
@@ -362,7 +365,7 @@ func (a *auditor) looked(requests []store.LookRequest, looks []store.Look) {
 // longestNotice is the longest that a claim gives.
 const longestNotice = 5 * time.Second
 
-func (a *auditor) lookFor(r *store.LookRequest, t *task, next, now store.Millis) {
+func (a claimAudit) lookFor(r *store.LookRequest, t *task, next, now store.Millis) {
 	switch {
 	case t.phase == claimed && !t.lease.over:
 		if r.Agents == nil {
@@ -372,7 +375,7 @@ func (a *auditor) lookFor(r *store.LookRequest, t *task, next, now store.Millis)
 			}
 			a.must(lookSeesLeases, next != 0 && next <= max(end, now), "the lease of %s ends at %s, and the look says %s", t.ref, ms(t.lease.end), ms(next))
 		}
-	case t.phase == waiting && slices.Contains(r.Kinds, t.kind) && !a.model.keeps(t, now) && !a.serialWaits(t) && !a.model.limited(t):
+	case t.phase == waiting && slices.Contains(r.Kinds, t.kind) && !a.model.keeps(t, now) && !a.limits.serialWaits(t) && !a.model.limited(t):
 		a.must(lookIsNotLate, next != 0 && next <= max(t.due, now), "%s is due at %s, and the look says %s", t.ref, ms(t.due), ms(next))
 	}
 }

@@ -13,6 +13,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// balanceAudit is the part of the auditor that looks at what is true of the store when a history is over.
+type balanceAudit struct{ *auditor }
+
 // targetsInForce are the pauses in force, in one order.
 // The model drops no pause when its time is over, as the store need not either: those are left out here.
 func (m *storeModel) targetsInForce(now store.Millis) []store.Target {
@@ -29,7 +32,7 @@ func (m *storeModel) targetsInForce(now store.Millis) []store.Target {
 // balance compares all that the store says of itself with the model.
 // It reads everything through a scheduler of its own, past the bus, so that no fault can come in
 // between.
-func (a *auditor) balance() {
+func (a balanceAudit) balance() {
 	report, err := a.w.reader.Audit(a.w.ctx, inspect.AuditOptions{})
 	live := 0
 	for _, t := range a.model.tasks {
@@ -53,7 +56,7 @@ func (a *auditor) balance() {
 
 // The total of recovered leases is not compared: the store counts them when it finds them,
 // which the model learns only afterwards.
-func (a *auditor) balanceStats(live int) {
+func (a balanceAudit) balanceStats(live int) {
 	st, err := a.w.reader.Stats(a.w.ctx)
 	if err != nil {
 		a.must(statsAreTrue, false, "%v", err)
@@ -97,7 +100,7 @@ func (t *task) shown() string {
 	return t.kind
 }
 
-func (a *auditor) balanceGroups() {
+func (a balanceAudit) balanceGroups() {
 	if a.w.plan.Settings.Retention != 0 {
 		return // those that are over are forgotten
 	}
@@ -124,7 +127,7 @@ func (a *auditor) balanceGroups() {
 
 // balanceList compares the list of an agent's tasks.
 // Pages are small, so that a list takes several, and a task that falls between two pages is missing here.
-func (a *auditor) balanceList(agent string) {
+func (a balanceAudit) balanceList(agent string) {
 	seen := map[string]core.TaskInfo{}
 	for cursor := ""; ; {
 		page, next, err := a.w.reader.Tasks(a.w.ctx, core.List{Agent: agent, Cursor: cursor, Limit: 7})
@@ -183,14 +186,14 @@ func (a *auditor) balanceList(agent string) {
 
 // deletions reports whether a history has requests that take records away in the middle.
 // In such a history fewer records than the cap allows may be left, and only the upper bound is held.
-func (a *auditor) deletions() bool {
+func (a balanceAudit) deletions() bool {
 	return slices.ContainsFunc(a.w.plan.Requests, func(r Request) bool {
 		return r.Kind == AskDelete || r.Kind == AskReplay || r.Kind == AskSubmit && a.w.plan.Settings.Kept > 0
 	})
 }
 
 // Three agents fit into one page.
-func (a *auditor) balanceAgents() {
+func (a balanceAudit) balanceAgents() {
 	page, _, err := a.w.reader.Agents(a.w.ctx, 0, "")
 	got := map[string]int{}
 	for _, agent := range page {
@@ -202,7 +205,7 @@ func (a *auditor) balanceAgents() {
 	}
 }
 
-func (a *auditor) balancePauses() {
+func (a balanceAudit) balancePauses() {
 	var got []store.Target
 	for cursor := ""; ; {
 		page, next, err := a.w.reader.Pauses(a.w.ctx, 0, cursor)
@@ -228,7 +231,7 @@ func (a *auditor) balancePauses() {
 
 // explained compares an explanation with what is known of its task.
 // It is called in the middle of histories too, so that explanations are compared while tasks run.
-func (a *auditor) explained(t *task) {
+func (a balanceAudit) explained(t *task) {
 	e, err := a.w.reader.Explain(a.w.ctx, t.agent, t.id)
 	if err != nil {
 		must, _ := a.known(t.ref)

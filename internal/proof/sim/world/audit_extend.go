@@ -8,10 +8,13 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// heartbeatAudit is the part of the auditor that looks at heartbeats.
+type heartbeatAudit struct{ *auditor }
+
 // extended is called with heartbeats that reached the store.
 // A heartbeat extends a claim as a whole, for as long as one of its tasks is still held under that
 // fence.
-func (a *auditor) extended(p *process, leases []store.Extension, answers []store.Extended) {
+func (a heartbeatAudit) extended(p *process, leases []store.Extension, answers []store.Extended) {
 	now := a.now()
 	for i := range leases {
 		e, held := &leases[i], answers[i].Held
@@ -53,7 +56,7 @@ func (a *auditor) extended(p *process, leases []store.Extension, answers []store
 // kept records that a lease was extended.
 // The run must be notified only if a handler has begun: World.expected then requires its context
 // to be done after the answer. The tasks of a batch share one context, which is not ended for one of them.
-func (a *auditor) kept(e *store.Extension, answer *store.Extended, mine []*task) {
+func (a heartbeatAudit) kept(e *store.Extension, answer *store.Extended, mine []*task) {
 	now := a.now()
 	for _, t := range mine {
 		t.lease.end, t.lease.over, t.lease.noticed = now.Add(e.Lease), false, false
@@ -70,7 +73,7 @@ func (a *auditor) kept(e *store.Extension, answer *store.Extended, mine []*task)
 			if p.Number == 0 || p.Number >= t.lease.number {
 				t.state, t.lease.number = p.State, p.Number
 			}
-			stateInOrder(a, t)
+			stateInOrder(a.auditor, t)
 			a.model.books.charges(a.w, t, p.Used)
 		}
 	}
@@ -84,7 +87,7 @@ func (a *auditor) kept(e *store.Extension, answer *store.Extended, mine []*task)
 
 // back is called when a process has asked for the runs of a lost lease: their crash no longer counts, and the process holds those that it gets
 // under another fence.
-func (a *auditor) back(p *process, e *store.Extension, got []store.Run) {
+func (a heartbeatAudit) back(p *process, e *store.Extension, got []store.Run) {
 	if a.model.nonces[e.Nonce] != nil { // it came twice
 		return
 	}

@@ -9,6 +9,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// limitAudit is the part of the auditor that looks at limits.
+type limitAudit struct{ *auditor }
+
 // counts reports whether a task counts in a limit, and in which of its buckets.
 func counts(l *core.Limit, t *task) (bucket string, is bool) {
 	prefix, open := strings.CutSuffix(l.About.Key, "*")
@@ -47,7 +50,7 @@ type inBucket struct {
 }
 
 // started notes that a task was claimed, and holds that no more of its sort run, or have started, than its limits allow.
-func (a *auditor) started(t *task) {
+func (a limitAudit) started(t *task) {
 	m, now := a.model, a.now()
 	for i := range m.w.plan.Settings.Limits {
 		l := &m.w.plan.Settings.Limits[i]
@@ -74,7 +77,7 @@ func (a *auditor) started(t *task) {
 }
 
 // serialWaits reports whether a task has to wait for another of its agent.
-func (a *auditor) serialWaits(t *task) bool {
+func (a limitAudit) serialWaits(t *task) bool {
 	if a.w.plan.Settings.Serial != core.SerialAgent {
 		return false
 	}

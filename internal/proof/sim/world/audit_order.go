@@ -8,8 +8,11 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// orderAudit is the part of the auditor that looks at what operators do.
+type orderAudit struct{ *auditor }
+
 // settle what is unknown about a task before an order is looked at: the store may have taken it back.
-func (a *auditor) asIs(agent, id string) *task {
+func (a orderAudit) asIs(agent, id string) *task {
 	t := a.model.live(ref{agent, id})
 	if t != nil && t.phase == claimed && a.takenBack(t) {
 		a.model.crash(t)
@@ -19,7 +22,7 @@ func (a *auditor) asIs(agent, id string) *task {
 
 // A waiting task ends at once. A running one ends with its run, and its handler is notified at the next
 // heartbeat; until then it still counts as live.
-func (a *auditor) cancelled(r *store.Cancellation, e *store.Effect) {
+func (a orderAudit) cancelled(r *store.Cancellation, e *store.Effect) {
 	t := a.asIs(r.Agent, r.ID)
 	switch e.Code {
 	case store.EffectDone:
@@ -49,7 +52,7 @@ func (a *auditor) cancelled(r *store.Cancellation, e *store.Effect) {
 
 // Nothing of the task remains in the model, not even its id: a submit of that id may create it again
 // at once. The claim that holds it keeps its record, so that its run is still recognised.
-func (a *auditor) deleted(r *store.Deletion, e *store.Effect) {
+func (a orderAudit) deleted(r *store.Deletion, e *store.Effect) {
 	name := ref{r.Agent, r.ID}
 	t := a.asIs(r.Agent, r.ID)
 	must, may := a.known(name)
@@ -71,7 +74,7 @@ func (a *auditor) deleted(r *store.Deletion, e *store.Effect) {
 
 // A pause of everything, of an agent, a kind or a key may be given ahead of any task; one of a single
 // task needs the task, as it ends with that.
-func (a *auditor) held(h *store.Hold, e *store.Effect) {
+func (a orderAudit) held(h *store.Hold, e *store.Effect) {
 	now := a.now()
 	if h.Target.ID != "" {
 		t := a.asIs(h.Target.Agent, h.Target.ID)
@@ -93,7 +96,7 @@ func (a *auditor) held(h *store.Hold, e *store.Effect) {
 }
 
 // A pause whose time is over may or may not have been tidied away: about it either answer is right.
-func (a *auditor) unheld(target *store.Target, e *store.Effect) {
+func (a orderAudit) unheld(target *store.Target, e *store.Effect) {
 	h, ok := a.model.holds[*target]
 	if ok && h.inForce(a.now()) {
 		a.must(unholdIsReal, e.Code == store.EffectDone, "%s: %d", *target, e.Code)
@@ -109,7 +112,7 @@ func (a *auditor) unheld(target *store.Target, e *store.Effect) {
 
 // A task that waits is due now, also under a pause, unless that is one of everything. One that runs is
 // due once more when its run ends.
-func (a *auditor) ranNow(r *store.RunNow, e *store.Effect) {
+func (a orderAudit) ranNow(r *store.RunNow, e *store.Effect) {
 	t := a.asIs(r.Agent, r.ID)
 	now := a.now()
 	everything, ok := a.model.holds[store.Target{}]
@@ -154,7 +157,7 @@ func (a *auditor) ranNow(r *store.RunNow, e *store.Effect) {
 
 // Only a dead task can be replayed. Refusals are not compared, as the record may have been dropped by
 // then.
-func (a *auditor) replayed(r *store.Replay, e *store.Effect) {
+func (a orderAudit) replayed(r *store.Replay, e *store.Effect) {
 	name := ref{r.Agent, r.ID}
 	t, now := a.model.tasks[name], a.now()
 	if e.Code != store.EffectDone {
@@ -176,19 +179,19 @@ func (a *auditor) replayed(r *store.Replay, e *store.Effect) {
 }
 
 // audited is called with a page of an audit.
-func (a *auditor) audited(_ *store.AuditPage, page *store.Audited) {
+func (a orderAudit) audited(_ *store.AuditPage, page *store.Audited) {
 	a.must(auditIsClean, len(page.Faults) == 0, "%v", page.Faults)
 }
 
 // sound is called with the report of an audit of the whole store.
-func (a *auditor) sound(report *inspect.AuditReport) {
+func (a orderAudit) sound(report *inspect.AuditReport) {
 	a.must(auditIsClean, report.Found == 0, "%v", report.Faults)
 }
 
 // wasCancelled is called with the answer that a client got.
 // The answer may arrive long after the cancel. By then the task may have been submitted again, so that
 // the question is whether it was cancelled at any time.
-func (a *auditor) wasCancelled(agent, id string, status core.Status) {
+func (a orderAudit) wasCancelled(agent, id string, status core.Status) {
 	if status == core.StatusCancelled {
 		a.must(cancelAnswer, a.w.restored || a.model.cancelled[ref{agent, id}], "%s/%s", agent, id)
 	}

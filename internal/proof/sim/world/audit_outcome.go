@@ -12,6 +12,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// outcomeAudit is the part of the auditor that looks at what a handler has said.
+type outcomeAudit struct{ *auditor }
+
 // outcome is a settlement with what is known about it.
 // It has both sides of the settlement: before and after are what the tracker said, s is what the
 // scheduler has decided, and run is what the handler has done.
@@ -28,7 +31,7 @@ type outcome struct {
 // decided holds what is promised of how a run's end is decided.
 // A settlement that the store has taken is compared here with what its handler said; whether the store
 // could take it at all was held before.
-func (a *auditor) decided(p *process, o *outcome) {
+func (a outcomeAudit) decided(p *process, o *outcome) {
 	a.must(runsAtMost, len(o.after.Runs) <= 20, "%s has %d", o.t.ref, len(o.after.Runs))
 	a.must(skipsAreCounted, o.after.SkipCount >= o.before.SkipCount, "%s: %d after %d", o.t.ref, o.after.SkipCount, o.before.SkipCount)
 	a.must(dueIsShown, o.t.phase != waiting || o.t.resting() || o.after.NextRun.Equal(o.due.Time()), "%s: %s", o.t.ref, o.after.NextRun)
@@ -66,7 +69,7 @@ func (o *outcome) cutOff() bool { return o.said() == Fail && errors.Is(o.run.cau
 // tooLong checks the outcome of a task whose run was cut off and that is not released.
 // A run that was cut off is normally released, which released checks. It is settled in another way
 // only if it was the third in a row, and then with a pause, as it will never fit into its pulls.
-func (a *auditor) tooLong(o *outcome) {
+func (a outcomeAudit) tooLong(o *outcome) {
 	o.t.history.last = 0 // it is given back, though it is paused
 	b, c := &o.before, &o.after
 	a.must(releaseUncharged, b.Attempt == c.Attempt && b.RunCount == c.RunCount && b.ErrorCount == c.ErrorCount, "%s was cut off, and charged", o.t.ref)
@@ -80,7 +83,7 @@ func (t *task) resting() bool { return t.activity != nil && t.activity.first == 
 // released holds that a run that is given back costs nothing.
 // Without a handler there was nothing to charge. With one, its context must be done or its process
 // about to end: a run that goes well is never given back.
-func (a *auditor) released(p *process, o *outcome) {
+func (a outcomeAudit) released(p *process, o *outcome) {
 	b, c := &o.before, &o.after
 	a.must(releaseUncharged, b.Attempt == c.Attempt && b.RunCount == c.RunCount && b.ErrorCount == c.ErrorCount && b.ConsecutiveFailures == c.ConsecutiveFailures,
 		"%s: attempt %d, runs %d, errors %d; before: %d, %d, %d", o.t.ref, c.Attempt, c.RunCount, c.ErrorCount, b.Attempt, b.RunCount, b.ErrorCount)
@@ -91,7 +94,7 @@ func (a *auditor) released(p *process, o *outcome) {
 // unstarted checks the outcome of a task that no handler was called for.
 // The scheduler settles without a call, for instance, when a task has crashed too often or when
 // its schedule skips an occurrence.
-func (a *auditor) unstarted(o *outcome) {
+func (a outcomeAudit) unstarted(o *outcome) {
 	switch o.s.Verb {
 	case store.VerbFail:
 		a.must(crashesAtMost, o.lease.crashes > a.w.plan.Settings.MaxCrashes, "%s is dead after %d crashes", o.t.ref, o.lease.crashes)
@@ -117,7 +120,7 @@ func (o *outcome) said() Outcome {
 
 // failed reports whether the attempt has failed.
 // RetryAfter is free until it has been said too often in a row; from then on each counts as a failure.
-func (a *auditor) failedAttempt(o *outcome) bool {
+func (a outcomeAudit) failedAttempt(o *outcome) bool {
 	switch o.said() {
 	case Fail, SkipRetry:
 		return true
@@ -131,7 +134,7 @@ func (a *auditor) failedAttempt(o *outcome) bool {
 // countedRun holds how a run is counted.
 // A crash and a skipped occurrence each leave an entry in the history and count there as runs,
 // although no handler returned: they are taken off, so that exactly this run remains.
-func (a *auditor) countedRun(o *outcome) {
+func (a outcomeAudit) countedRun(o *outcome) {
 	b, c, crashes := &o.before, &o.after, int64(o.lease.crashes)
 	runs := c.RunCount - b.RunCount - (c.SkipCount - b.SkipCount) - crashes
 	a.must(runsAreCounted, runs == 1, "%s: %d runs after %d, with %d skipped and %d crashes", o.t.ref, c.RunCount, b.RunCount, c.SkipCount-b.SkipCount, crashes)
@@ -171,7 +174,7 @@ func matches(said Outcome, failed bool, kept model.Outcome) bool {
 }
 
 // afterRun checks the state of a task after its run.
-func (a *auditor) afterRun(o *outcome) {
+func (a outcomeAudit) afterRun(o *outcome) {
 	t, verb := o.t, o.s.Verb
 	switch said := o.said(); {
 	case a.failedAttempt(o):
@@ -197,7 +200,7 @@ func (a *auditor) afterRun(o *outcome) {
 // putOff checks the outcome of a task whose handler wants to be called later.
 // Snooze and Yield are kept to the millisecond, unless a minimum interval holds the task longer.
 // RetryAfter may wait for a backoff as well, and is held from below only.
-func (a *auditor) putOff(o *outcome, said Outcome) {
+func (a outcomeAudit) putOff(o *outcome, said Outcome) {
 	t := o.t
 	inv := snoozeUncharged
 	if said == RetryAfter {
@@ -218,7 +221,7 @@ func (a *auditor) putOff(o *outcome, said Outcome) {
 // afterFailure checks the outcome of a task whose attempt has failed.
 // With attempts left the same occurrence is repeated. Without, a task ends if it does not recur, and
 // goes to its next occurrence if it does.
-func (a *auditor) afterFailure(o *outcome) {
+func (a outcomeAudit) afterFailure(o *outcome) {
 	t, verb := o.t, o.s.Verb
 	most := a.w.attempts(t)
 	again := o.said() != SkipRetry && o.before.Attempt < most
@@ -246,7 +249,7 @@ func (a *auditor) afterFailure(o *outcome) {
 // afterBackoff holds the pause after a failed attempt.
 // The pause is random, so that only its bound can be held. A millisecond is added for what is rounded
 // up.
-func (a *auditor) afterBackoff(o *outcome) {
+func (a outcomeAudit) afterBackoff(o *outcome) {
 	t := o.t
 	least := a.leastWait(o)
 	if o.said() == RetryAfter {
@@ -263,7 +266,7 @@ func (a *auditor) afterBackoff(o *outcome) {
 
 // leastWait is how long a task has to wait at most because of its minimum interval.
 // A backoff that is shorter than that is stretched to it, which no promise forbids.
-func (*auditor) leastWait(o *outcome) time.Duration {
+func (outcomeAudit) leastWait(o *outcome) time.Duration {
 	if o.t.def == nil {
 		return 0
 	}
@@ -272,7 +275,7 @@ func (*auditor) leastWait(o *outcome) time.Duration {
 
 // A task is paused again at each multiple of PauseAfter: an operator who resumes it allows it as many
 // failures again.
-func (a *auditor) pausedIfHopeless(o *outcome) {
+func (a outcomeAudit) pausedIfHopeless(o *outcome) {
 	most := o.t.def.PauseAfter
 	if most == 0 {
 		most = a.w.plan.Settings.PauseAfter
@@ -285,7 +288,7 @@ func (a *auditor) pausedIfHopeless(o *outcome) {
 // nextOccurrence holds when a recurring task is due next.
 // The due time is given as a pause after the settlement, as a recurring task by default counts from
 // the end of its run; only fixed times come as times.
-func (a *auditor) nextOccurrence(o *outcome, failures int) {
+func (a outcomeAudit) nextOccurrence(o *outcome, failures int) {
 	t := o.t
 	h := &t.history
 	if o.said() == NextIn {
@@ -315,7 +318,7 @@ func (a *auditor) nextOccurrence(o *outcome, failures int) {
 // nextFixed checks the next occurrence of a task with fixed times.
 // It is off for a run that was moved, which has left its grid, and for a minimum interval,
 // which may skip occurrences.
-func (a *auditor) nextFixed(o *outcome, failures int) {
+func (a outcomeAudit) nextFixed(o *outcome, failures int) {
 	t, nominal := o.t, store.MillisOf(o.after.Due)
 	h := &t.history
 	// A run that a restored store has forgotten is what its grid began with.
@@ -345,7 +348,7 @@ func (a *auditor) nextFixed(o *outcome, failures int) {
 // fires reports whether a cron expression fires at a time.
 // The search begins a millisecond earlier, as Next returns only what is later than the time that it is
 // given.
-func (*auditor) fires(def *Definition, at store.Millis) bool {
+func (outcomeAudit) fires(def *Definition, at store.Millis) bool {
 	cron, err := schedule.ParseCron(def.Cron, def.Zone, def.DayMatch, def.Gap)
 	if err != nil {
 		return false

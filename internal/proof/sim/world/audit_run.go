@@ -13,10 +13,13 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// runAudit is the part of the auditor that looks at runs.
+type runAudit struct{ *auditor }
+
 // began is called when a handler was called.
 // A claim may have many tasks, so that both are compared: the record of the claim for the process as a
 // whole, and the lease of the task, which another process may have taken meanwhile.
-func (a *auditor) began(r *run) {
+func (a runAudit) began(r *run) {
 	a.starts++
 	now, i := a.now(), r.info
 	name := ref{i.Agent, i.ID}
@@ -75,7 +78,7 @@ func (a *auditor) began(r *run) {
 
 // beside holds what may run at once in a process.
 // Runs whose context is done do not count: the scheduler may have given their slots to others already.
-func (a *auditor) beside(r *run) {
+func (a runAudit) beside(r *run) {
 	all, same, suspects := 0, 0, [store.SuspectSorts]int{}
 	for _, o := range a.w.runs {
 		if o.p != r.p || o.ctx.Err() != nil {
@@ -102,7 +105,7 @@ func (a *auditor) beside(r *run) {
 // ended is called when a handler returns.
 // It sees what the handler returns before the scheduler does. The cause is noted now because the
 // context of a run may be done later for reasons that had no part in it.
-func (a *auditor) ended(r *run) {
+func (a runAudit) ended(r *run) {
 	r.ended = true
 	if def := a.w.defs[r.number]; r.task != nil && def != nil {
 		r.task.history.tells = r.outcome == Cancel && def.Callback != ""
@@ -118,7 +121,7 @@ func (a *auditor) ended(r *run) {
 
 // inItsTime asserts that a handler's context was cancelled when its time was up.
 // A process that was frozen during the run could not do that, and is not blamed.
-func (a *auditor) inItsTime(r *run) {
+func (a runAudit) inItsTime(r *run) {
 	late := a.w.elapsed() - r.begun - a.w.plan.Settings.Timeout
 	if r.info.Kind == "timed" && r.p.frozen < r.begun {
 		a.must(timeoutIsTold, late <= 0 || r.ctx.Err() != nil, "%s/%s goes on %s after its timeout", r.info.Agent, r.info.ID, late)
@@ -126,15 +129,15 @@ func (a *auditor) inItsTime(r *run) {
 }
 
 // reached asserts that runs were notified of what their heartbeats reported.
-func (a *auditor) reached(runs []*run) {
+func (a runAudit) reached(runs []*run) {
 	for _, r := range runs {
 		a.must(cancelReachesRun, r.ended || r.ctx.Err() != nil, "%s/%s on %s", r.info.Agent, r.info.ID, r.p.name)
 	}
 }
 
 // The model needs neither: what a dead process had claimed is known from its leases.
-func (*auditor) died(*process)    {}
-func (*auditor) stopped(*process) {}
+func (runAudit) died(*process)    {}
+func (runAudit) stopped(*process) {}
 
 // saw is called with each event, from many goroutines.
 // It runs in goroutines of the process, so that its lines of the story are sorted later.
@@ -224,7 +227,7 @@ func (w *World) activityScript(r *run) *Script {
 const mostAtOnce = 20_000
 
 // timePasses asserts that a history comes to an end: however much there is to do, time passes at some point.
-func (a *auditor) timePasses() {
+func (a runAudit) timePasses() {
 	if now := a.w.elapsed(); now != a.since {
 		a.since, a.atOnce = now, 0
 	}

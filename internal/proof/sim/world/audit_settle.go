@@ -11,8 +11,11 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// settlementAudit is the part of the auditor that looks at settlements.
+type settlementAudit struct{ *auditor }
+
 // settled is called with settlements that reached the store.
-func (a *auditor) settled(p *process, runs []store.Settlement, answers []store.Settled) {
+func (a settlementAudit) settled(p *process, runs []store.Settlement, answers []store.Settled) {
 	for i := range runs {
 		a.settledOne(p, &runs[i], &answers[i])
 	}
@@ -20,7 +23,7 @@ func (a *auditor) settled(p *process, runs []store.Settlement, answers []store.S
 
 // The refusals come first: each has to have its cause in the model. A settlement that was not refused
 // must come from the claim that holds the task now, or repeat one that was already applied.
-func (a *auditor) settledOne(p *process, s *store.Settlement, answer *store.Settled) {
+func (a settlementAudit) settledOne(p *process, s *store.Settlement, answer *store.Settled) {
 	r := ref{s.Agent, s.ID}
 	t := a.model.live(r)
 	holds := t != nil && t.phase == claimed && t.lease.fence == s.Fence && t.lease.index == s.Index
@@ -69,7 +72,7 @@ func (t *task) until() store.Millis {
 }
 
 // whoHolds says who holds a task, for people.
-func (a *auditor) whoHolds(r ref) string {
+func (a settlementAudit) whoHolds(r ref) string {
 	t := a.model.tasks[r]
 	switch {
 	case t == nil:
@@ -86,7 +89,7 @@ func (a *auditor) whoHolds(r ref) string {
 // apply carries a settlement out in the model, and holds what it makes of its task.
 // The task is read back past the bus right after the settlement, while nothing else can happen: what
 // the tracker says now is what this settlement has made of it.
-func (a *auditor) apply(p *process, t *task, s *store.Settlement, answer *store.Settled) {
+func (a settlementAudit) apply(p *process, t *task, s *store.Settlement, answer *store.Settled) {
 	m, now, was := a.model, a.now(), t.lease
 	before, ending, renewed := t.history.info, t.ending, t.renewed != nil
 	// A pause for ever that is in force stays as it was; one that would end becomes one for ever, and
@@ -132,7 +135,7 @@ func (a *auditor) apply(p *process, t *task, s *store.Settlement, answer *store.
 		return
 	}
 	o := &outcome{t: t, s: s, run: was.began, lease: was, before: before, after: info, ending: ending, due: answer.Due}
-	a.decided(p, o)
+	a.outcomes.decided(p, o)
 }
 
 // expected is the status of a task.
@@ -150,7 +153,7 @@ func (t *task) expected() store.Status {
 // again puts a task back that is to run again, and holds when it is due.
 // The due time has up to three sources: a replacement that waited for the run comes first, then an
 // order to run once more, then the settlement itself.
-func (a *auditor) again(t *task, s *store.Settlement, answer *store.Settled, was lease) {
+func (a settlementAudit) again(t *task, s *store.Settlement, answer *store.Settled, was lease) {
 	now := a.now()
 	due := s.Due.At
 	if due == 0 {
@@ -204,7 +207,7 @@ func (a *auditor) again(t *task, s *store.Settlement, answer *store.Settled, was
 // A run that is repeated keeps its own due time and takes the activity during it along. A task that
 // rests is due again only if there was activity meanwhile, and no earlier than the floor of the
 // settlement.
-func (a *auditor) rested(t *task, s *store.Settlement, due store.Millis) store.Millis {
+func (a settlementAudit) rested(t *task, s *store.Settlement, due store.Millis) store.Millis {
 	now, u := a.now(), t.activity
 	from, to := u.from, u.to
 	u.from, u.to = 0, 0

@@ -12,10 +12,13 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// submitAudit is the part of the auditor that looks at submits and touches.
+type submitAudit struct{ *auditor }
+
 // submitted is called with a submit that reached the store.
 // A submit is all or nothing: either each task has an answer, or none was stored. A refusal for any
 // reason changes nothing in the model.
-func (a *auditor) submitted(tasks []store.Submission, placed []store.Submitted, err error) {
+func (a submitAudit) submitted(tasks []store.Submission, placed []store.Submitted, err error) {
 	if err != nil {
 		a.submitRefused(tasks, err)
 		return
@@ -36,24 +39,9 @@ func (a *auditor) submitted(tasks []store.Submission, placed []store.Submitted, 
 	}
 }
 
-// known reports whether the store must, and whether it may, know an id: of a task that exists or has ended lately.
-// Between the two ages the answer is the store's: it may have dropped the record already, and with it
-// the id.
-func (a *auditor) known(r ref) (must, may bool) {
-	t := a.model.tasks[r]
-	switch {
-	case t == nil:
-		return false, false
-	case t.phase != ended:
-		return true, true
-	}
-	age := a.now() - t.at
-	return age < a.model.knownFor(), age < a.model.retention()
-}
-
 // It goes by what the store answered, not by what the model expects, so that a first difference is
 // reported under the invariant that it breaks and does not spread.
-func (a *auditor) placed(sub *store.Submission, p *store.Submitted) {
+func (a submitAudit) placed(sub *store.Submission, p *store.Submitted) {
 	m, now := a.model, a.now()
 	r := ref{sub.Agent, sub.ID}
 	must, may := a.known(r)
@@ -101,7 +89,7 @@ func (a *auditor) placed(sub *store.Submission, p *store.Submitted) {
 // An occurrence is booked while its parent is claimed, so that the parent, its definition and the time
 // for which it was due name the occurrence, in any process and however often it is booked. define
 // recognises an occurrence by the number in the body.
-func (a *auditor) spawned(t *task) {
+func (a submitAudit) spawned(t *task) {
 	parent := a.model.live(ref{t.agent, t.parent})
 	if parent == nil || parent.phase != claimed {
 		return
@@ -113,7 +101,7 @@ func (a *auditor) spawned(t *task) {
 }
 
 // replaced gives a task another definition, at once or when its run ends.
-func (a *auditor) replaced(t *task, sub *store.Submission, due store.Millis) {
+func (a submitAudit) replaced(t *task, sub *store.Submission, due store.Millis) {
 	m := a.model
 	m.stored[numberOf(sub.Body)] = true
 	// The group changes at once, also if the rest of the definition has to wait for a run to end: a
@@ -146,7 +134,7 @@ func (a *auditor) replaced(t *task, sub *store.Submission, due store.Millis) {
 // keptHistory holds that a task which was replaced keeps what it has been through.
 // It is off after a restore, as the scheduler may have read the task before the store lost its last
 // writes, and for a record that was dropped, of which little is left to compare.
-func (a *auditor) keptHistory(t *task, before *core.TaskInfo) {
+func (a submitAudit) keptHistory(t *task, before *core.TaskInfo) {
 	after := &t.history.info
 	// Crashes are shown among its runs, and forgotten with the definition that crashed.
 	runs := len(before.Runs) - (before.Crashes - after.Crashes)
@@ -154,20 +142,8 @@ func (a *auditor) keptHistory(t *task, before *core.TaskInfo) {
 	a.must(replaceKeeps, a.w.restored || same || before.Dropped || t.activity != nil, "%s: %d runs, result %s; before: %d, %s", t.ref, after.RunCount, after.Result, before.RunCount, before.Result)
 }
 
-// takenBack reports whether the store has taken a task back whose lease is over: the store sends no notice, so it is looked up.
-// A store takes leases back when a claim finds them, and a claim may stop before it has looked at all.
-// The model cannot know how far it came, so that it looks once lease.over says that it matters.
-// Reading the store here goes past the bus and changes nothing.
-func (a *auditor) takenBack(t *task) bool {
-	if !t.lease.over {
-		return false
-	}
-	found, err := a.w.store.Get(a.w.ctx, store.Get{Agent: t.agent, IDs: []string{t.id}})
-	return err == nil && found.Tasks[0].Status != store.StatusInProgress
-}
-
 // Any other error is one of the connection or of a full store, and promises nothing.
-func (a *auditor) submitRefused(tasks []store.Submission, err error) {
+func (a submitAudit) submitRefused(tasks []store.Submission, err error) {
 	var limit *store.LimitError
 	var conflict *store.ConflictError
 	switch {
@@ -197,7 +173,7 @@ func (a *auditor) submitRefused(tasks []store.Submission, err error) {
 // The answer arrives later than the store stored the task: by then it may have ended or been
 // replaced. What remains true is that its number was stored at some time, unless the store has lost
 // its last writes.
-func (a *auditor) accepted(r *Request, out []core.Submitted) {
+func (a submitAudit) accepted(r *Request, out []core.Submitted) {
 	for i := range out {
 		of := r.Tasks[i]
 		a.must(answerIsTrue, out[i].Agent == of.Agent && out[i].ID == of.ID && out[i].Kind == of.Kind, "%s was answered with %+v", of, out[i])
@@ -206,10 +182,10 @@ func (a *auditor) accepted(r *Request, out []core.Submitted) {
 }
 
 // refused is called when a client's submit was refused.
-func (*auditor) refused(*Request, error) {}
+func (submitAudit) refused(*Request, error) {}
 
 // touched is called with activity that reached the store.
-func (a *auditor) touched(touches []store.Touch, out []store.Touched, err error) {
+func (a submitAudit) touched(touches []store.Touch, out []store.Touched, err error) {
 	if err != nil {
 		return
 	}
@@ -246,7 +222,7 @@ func (a *auditor) touched(touches []store.Touch, out []store.Touched, err error)
 	}
 }
 
-func (a *auditor) firstTouch(in *store.Touch, out *store.Touched) {
+func (a submitAudit) firstTouch(in *store.Touch, out *store.Touched) {
 	now := a.now()
 	a.must(touchIsDue, out.Booked && out.Due == now.Add(in.Pulse.Delay), "%s/%s: due at %s, not %s after %s", in.Agent, in.ID, ms(out.Due), in.Pulse.Delay, ms(now))
 	t := &task{ref: ref{in.Agent, in.ID}, submitted: now}
@@ -261,7 +237,7 @@ func (a *auditor) firstTouch(in *store.Touch, out *store.Touched) {
 
 // The first touch of a booked run bounds how far later ones may put it off, so that steady activity
 // cannot keep a subject waiting for ever.
-func (a *auditor) againTouched(t *task, in *store.Touch, out *store.Touched) {
+func (a submitAudit) againTouched(t *task, in *store.Touch, out *store.Touched) {
 	now, u := a.now(), t.activity
 	if !in.Pulse.Debounce {
 		a.must(touchThrottles, out.Due == t.due && !out.Booked, "%s: due at %s, and before at %s", t.ref, ms(out.Due), ms(t.due))
@@ -273,4 +249,4 @@ func (a *auditor) againTouched(t *task, in *store.Touch, out *store.Touched) {
 }
 
 // noticed is called with the answer that a client got for recording activity.
-func (*auditor) noticed(*model.Noticed) {}
+func (submitAudit) noticed(*model.Noticed) {}

@@ -23,12 +23,32 @@ type auditor struct {
 	since  time.Duration // when time last passed, and how many steps there were from then on
 	atOnce int
 
+	// Its parts, each for one sort of what happens.
+	claims      claimAudit
+	balances    balanceAudit
+	beats       heartbeatAudit
+	limits      limitAudit
+	orders      orderAudit
+	outcomes    outcomeAudit
+	runs        runAudit
+	settlements settlementAudit
+	submits     submitAudit
+
 	mu     sync.Mutex
 	breach *Breach
 }
 
 func newAuditor(w *World) *auditor {
 	a := &auditor{w: w, tried: make([]int, len(register))}
+	a.claims = claimAudit{a}
+	a.balances = balanceAudit{a}
+	a.beats = heartbeatAudit{a}
+	a.limits = limitAudit{a}
+	a.orders = orderAudit{a}
+	a.outcomes = outcomeAudit{a}
+	a.runs = runAudit{a}
+	a.settlements = settlementAudit{a}
+	a.submits = submitAudit{a}
 	a.model = a.watch(newModel(w))
 	return a
 }
@@ -60,6 +80,33 @@ func (a *auditor) failed() bool {
 // now is the store's clock as the store has it.
 // Due times are compared with it in whole milliseconds, as the store keeps them.
 func (a *auditor) now() store.Millis { return store.Millis(a.w.clock.Now().UnixMilli()) }
+
+// known reports whether the store must, and whether it may, know an id: of a task that exists or has ended lately.
+// Between the two ages the answer is the store's: it may have dropped the record already, and with it
+// the id.
+func (a *auditor) known(r ref) (must, may bool) {
+	t := a.model.tasks[r]
+	switch {
+	case t == nil:
+		return false, false
+	case t.phase != ended:
+		return true, true
+	}
+	age := a.now() - t.at
+	return age < a.model.knownFor(), age < a.model.retention()
+}
+
+// takenBack reports whether the store has taken a task back whose lease is over: the store sends no notice, so it is looked up.
+// A store takes leases back when a claim finds them, and a claim may stop before it has looked at all.
+// The model cannot know how far it came, so that it looks once lease.over says that it matters.
+// Reading the store here goes past the bus and changes nothing.
+func (a *auditor) takenBack(t *task) bool {
+	if !t.lease.over {
+		return false
+	}
+	found, err := a.w.store.Get(a.w.ctx, store.Get{Agent: t.agent, IDs: []string{t.id}})
+	return err == nil && found.Tasks[0].Status != store.StatusInProgress
+}
 
 // heard is called with the error of each answer to a client.
 // A request may fail because of a fault or a conflict. It may not fail as invalid, since every planned

@@ -15,9 +15,9 @@ import (
 // then with all of them resumed, when nothing may.
 func (w *World) calm() {
 	for _, t := range w.audit.model.sorted() {
-		w.audit.explained(t)
+		w.audit.balances.explained(t)
 	}
-	w.audit.balancePauses()
+	w.audit.balances.balancePauses()
 	w.kind = true
 	now := w.elapsed()
 	w.kindAt, w.fullUntil = now, 0
@@ -63,7 +63,7 @@ func (w *World) calm() {
 			}
 		})
 		w.audit.pullsEnd()
-		w.audit.balance()
+		w.audit.balances.balance()
 	}
 }
 

@@ -130,12 +130,12 @@ func (w *World) make(ctx context.Context, p *process, r *Request) (check func(),
 	case AskTouch:
 		var n model.Noticed
 		if n, err = p.s.Notice(ctx, r.ID, core.Subject{User: r.Agent}); err == nil {
-			check = func() { w.audit.noticed(&n) }
+			check = func() { w.audit.submits.noticed(&n) }
 		}
 	case AskCancel:
 		var status core.Status
 		if status, err = p.s.Cancel(ctx, r.Agent, r.ID, core.Order{By: "op"}); err == nil {
-			check = func() { w.audit.wasCancelled(r.Agent, r.ID, status) }
+			check = func() { w.audit.orders.wasCancelled(r.Agent, r.ID, status) }
 		}
 	case AskDelete:
 		err = p.s.Delete(ctx, r.Agent, r.ID)
@@ -153,14 +153,14 @@ func (w *World) make(ctx context.Context, p *process, r *Request) (check func(),
 		_, _, err = p.s.Tasks(ctx, core.List{Agent: r.Agent})
 		check = func() {
 			for _, t := range w.audit.model.sorted() {
-				w.audit.explained(t)
+				w.audit.balances.explained(t)
 			}
-			w.audit.balancePauses()
+			w.audit.balances.balancePauses()
 		}
 	case AskAudit:
 		var report inspect.AuditReport
 		if report, err = p.s.Audit(ctx, inspect.AuditOptions{}); err == nil {
-			check = func() { w.audit.sound(&report) }
+			check = func() { w.audit.orders.sound(&report) }
 		}
 	default:
 		return w.askRow(ctx, p, r)
@@ -175,9 +175,9 @@ func (w *World) submit(ctx context.Context, p *process, r *Request) (func(), err
 	}
 	out, err := p.s.Submit(ctx, tasks...)
 	if err != nil {
-		return func() { w.audit.refused(r, err) }, err
+		return func() { w.audit.submits.refused(r, err) }, err
 	}
-	return func() { w.audit.accepted(r, out) }, nil
+	return func() { w.audit.submits.accepted(r, out) }, nil
 }
 
 // told records the answer that a handler got.

@@ -49,7 +49,7 @@ func (w *World) play(until time.Duration, done func() bool) {
 		})
 		// The runs whose heartbeat was answered in the last step have had their chance to be notified
 		// by now.
-		w.audit.reached(w.expected)
+		w.audit.runs.reached(w.expected)
 		w.expected = w.expected[:0]
 		if w.audit.failed() || done() {
 			return
@@ -59,7 +59,7 @@ func (w *World) play(until time.Duration, done func() bool) {
 		next := w.candidates()
 		if len(w.line) > 0 {
 			w.steps++
-			w.audit.timePasses()
+			w.audit.runs.timePasses()
 			w.happen(&w.line[w.choices.IntN(len(w.line))])
 			continue
 		}
@@ -247,8 +247,8 @@ func (w *World) start(r *run) {
 	w.trace("%s  runs %s/%s, attempt %d, fence %s", r.p.name, r.info.Agent, r.info.ID, r.info.Attempt, w.fence(r.info.Fence))
 	// A start is no call of the store, but the model knows of it: a restored model has to see it as
 	// well.
-	w.remember(func() { w.audit.began(r) })
-	w.audit.began(r)
+	w.remember(func() { w.audit.runs.began(r) })
+	w.audit.runs.began(r)
 	r.script = w.script(r)
 	r.at = r.begun + r.script.Work
 	// The first step of a script that has one is half way through its work; what it does after that
@@ -308,6 +308,6 @@ func (w *World) goOn(r *run) {
 	w.runs = slices.DeleteFunc(w.runs, func(o *run) bool { return o == r })
 	w.mu.Unlock()
 	w.trace("%s  returns %s from %s/%s, fence %s", r.p.name, r.outcome, r.info.Agent, r.info.ID, w.fence(r.info.Fence))
-	w.audit.ended(r)
+	w.audit.runs.ended(r)
 	r.next <- do
 }

@@ -162,7 +162,7 @@ func watchCallbacks(a *auditor, _ *storeModel) watcher {
 
 // replanned gives a task another due time and state.
 func (a *auditor) replanned(r *store.Replan, effect *store.Effect) {
-	if t := a.asIs(r.Agent, r.ID); t != nil && effect.Code == store.EffectDone {
+	if t := a.orders.asIs(r.Agent, r.ID); t != nil && effect.Code == store.EffectDone {
 		if r.Due == r.Was { // a client runs it by hand, and may die before it reports that, or was refused
 			t.history.hand = len(r.State) > len(t.state)
 		}

@@ -148,7 +148,7 @@ func watchTenants(a *auditor, m *storeModel) watcher {
 		for _, t := range m.sorted() {
 			switch {
 			case t.agent != lonelyAgent:
-			case !others || t.due >= c.Now || !a.mayTake(r, t) || !inAgenda(a, t):
+			case !others || t.due >= c.Now || !a.claims.mayTake(r, t) || !inAgenda(a, t):
 				delete(passed, t.ref)
 			default:
 				passed[t.ref]++

@@ -291,7 +291,7 @@ func (a *auditor) awaits(o *outcome) bool {
 			a.must(awaitIsUncharged, late, "%s waits until %s, not for %s", o.t.ref, ms(h.patience), o.run.script.Signal.Timeout)
 		}
 		return true
-	case said == Yield, said == Succeed, said == NextIn, a.failedAttempt(o) && o.after.Attempt == 1:
+	case said == Yield, said == Succeed, said == NextIn, a.outcomes.failedAttempt(o) && o.after.Attempt == 1:
 		h.awaits = false
 	}
 	return false

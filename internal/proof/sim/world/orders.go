@@ -25,43 +25,43 @@ func operate[R, A any](ctx context.Context, b *bus, verb string, requests []R, d
 // Replay makes dead tasks live again.
 func (b *bus) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effect, error) {
 	w := b.p.w
-	return operate(ctx, b, "Replay", tasks, func(st store.Store) ([]store.Effect, error) { return st.Replay(w.free(), tasks) }, w.audit.replayed)
+	return operate(ctx, b, "Replay", tasks, func(st store.Store) ([]store.Effect, error) { return st.Replay(w.free(), tasks) }, w.audit.orders.replayed)
 }
 
 // RunNow makes waiting tasks due now.
 func (b *bus) RunNow(ctx context.Context, tasks []store.RunNow) ([]store.Effect, error) {
 	w := b.p.w
-	return operate(ctx, b, "RunNow", tasks, func(st store.Store) ([]store.Effect, error) { return st.RunNow(w.free(), tasks) }, w.audit.ranNow)
+	return operate(ctx, b, "RunNow", tasks, func(st store.Store) ([]store.Effect, error) { return st.RunNow(w.free(), tasks) }, w.audit.orders.ranNow)
 }
 
 // Cancel ends tasks as cancelled.
 func (b *bus) Cancel(ctx context.Context, tasks []store.Cancellation) ([]store.Effect, error) {
 	w := b.p.w
-	return operate(ctx, b, "Cancel", tasks, func(st store.Store) ([]store.Effect, error) { return st.Cancel(w.free(), tasks) }, w.audit.cancelled)
+	return operate(ctx, b, "Cancel", tasks, func(st store.Store) ([]store.Effect, error) { return st.Cancel(w.free(), tasks) }, w.audit.orders.cancelled)
 }
 
 // Delete forgets tasks.
 func (b *bus) Delete(ctx context.Context, tasks []store.Deletion) ([]store.Effect, error) {
 	w := b.p.w
-	return operate(ctx, b, "Delete", tasks, func(st store.Store) ([]store.Effect, error) { return st.Delete(w.free(), tasks) }, w.audit.deleted)
+	return operate(ctx, b, "Delete", tasks, func(st store.Store) ([]store.Effect, error) { return st.Delete(w.free(), tasks) }, w.audit.orders.deleted)
 }
 
 // Hold keeps tasks from being claimed.
 func (b *bus) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, error) {
 	w := b.p.w
-	return operate(ctx, b, "Hold", holds, func(st store.Store) ([]store.Effect, error) { return st.Hold(w.free(), holds) }, w.audit.held)
+	return operate(ctx, b, "Hold", holds, func(st store.Store) ([]store.Effect, error) { return st.Hold(w.free(), holds) }, w.audit.orders.held)
 }
 
 // Unhold ends holds.
 func (b *bus) Unhold(ctx context.Context, targets []store.Target) ([]store.Effect, error) {
 	w := b.p.w
-	return operate(ctx, b, "Unhold", targets, func(st store.Store) ([]store.Effect, error) { return st.Unhold(w.free(), targets) }, w.audit.unheld)
+	return operate(ctx, b, "Unhold", targets, func(st store.Store) ([]store.Effect, error) { return st.Unhold(w.free(), targets) }, w.audit.orders.unheld)
 }
 
 // Audit looks at live tasks.
 func (b *bus) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Audited, error) {
 	w := b.p.w
-	return operate(ctx, b, "Audit", pages, func(st store.Store) ([]store.Audited, error) { return st.Audit(w.free(), pages) }, w.audit.audited)
+	return operate(ctx, b, "Audit", pages, func(st store.Store) ([]store.Audited, error) { return st.Audit(w.free(), pages) }, w.audit.orders.audited)
 }
 
 // Get returns tasks.

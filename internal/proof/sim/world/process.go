@@ -214,7 +214,7 @@ func (w *World) kill(p *process, how string) {
 	// Its goroutines are not unwound, as nothing is by a real kill -9: they block where they next need
 	// the driver, and stay so until the end of the history. What the process had claimed is found by
 	// others once its leases run out.
-	w.audit.died(p)
+	w.audit.runs.died(p)
 }
 
 // befall lets a fault happen.
@@ -236,7 +236,7 @@ func (w *World) befall(f *Fault) {
 		if !p.dead && !p.stopping {
 			p.stopping, p.stopped = true, w.steps
 			w.trace("%s  is asked to end", p.name)
-			w.audit.stopped(p)
+			w.audit.runs.stopped(p)
 			p.stop()
 		}
 	case FaultMute:

@@ -48,7 +48,7 @@ func (w *World) restore(back time.Duration) {
 	w.clock.then = &now
 	for _, r := range w.runs { // what was claimed before, and began since, goes on
 		if t := w.audit.model.live(ref{r.info.Agent, r.info.ID}); !r.fresh && t != nil && t.phase == claimed && t.lease.fence == r.info.Fence && t.lease.began == nil {
-			w.audit.began(r)
+			w.audit.runs.began(r)
 		}
 	}
 	// What was forgotten must not come back with a second restore.

@@ -26,7 +26,7 @@ func (b *bus) Submit(ctx context.Context, tasks []store.Submission) ([]store.Sub
 			return nil, store.ErrFull
 		}
 		placed, err := st.Submit(w.free(), tasks)
-		w.audit.submitted(tasks, placed, err)
+		w.audit.submits.submitted(tasks, placed, err)
 		return placed, err
 	})
 }
@@ -40,7 +40,7 @@ func (b *bus) Touch(ctx context.Context, touches []store.Touch) ([]store.Touched
 			return nil, store.ErrFull
 		}
 		touched, err := st.Touch(w.free(), touches)
-		w.audit.touched(touches, touched, err)
+		w.audit.submits.touched(touches, touched, err)
 		return touched, err
 	})
 }
@@ -52,7 +52,7 @@ func (b *bus) Look(ctx context.Context, requests []store.LookRequest) ([]store.L
 	return through(ctx, b, "Look", key, func(st store.Store) ([]store.Look, error) {
 		looks, err := st.Look(w.free(), requests)
 		if err == nil {
-			w.audit.looked(requests, looks)
+			w.audit.claims.looked(requests, looks)
 		}
 		return looks, err
 	})
@@ -67,7 +67,7 @@ func (b *bus) Claim(ctx context.Context, requests []store.ClaimRequest) ([]store
 	return through(ctx, b, "Claim", key, func(st store.Store) ([]store.Claim, error) {
 		claims, err := st.Claim(w.free(), requests)
 		if err == nil {
-			w.audit.claimed(b.p, requests, claims)
+			w.audit.claims.claimed(b.p, requests, claims)
 		}
 		return claims, err
 	})
@@ -86,7 +86,7 @@ func (b *bus) Settle(ctx context.Context, runs []store.Settlement) ([]store.Sett
 		if err != nil {
 			return nil, err
 		}
-		w.audit.settled(b.p, sorted, settled)
+		w.audit.settlements.settled(b.p, sorted, settled)
 		return putBack(settled, order), nil
 	})
 }
@@ -112,7 +112,7 @@ func (b *bus) Extend(ctx context.Context, leases []store.Extension) ([]store.Ext
 		if err != nil {
 			return nil, err
 		}
-		w.audit.extended(b.p, sorted, extended)
+		w.audit.beats.extended(b.p, sorted, extended)
 		return putBack(extended, order), nil
 	})
 }
