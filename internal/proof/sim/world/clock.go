@@ -8,11 +8,6 @@ import (
 	"time"
 )
 
-// begin is when every history begins, by the store's clock.
-// It differs from when the bubble begins, so that a wall clock that is read by mistake shows as a time
-// that is decades off.
-var begin = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-
 // elapsed is how much of the history has passed.
 func (w *World) elapsed() time.Duration {
 	return time.Since(w.began)

@@ -80,17 +80,17 @@ func Features() []Feature {
 	return out
 }
 
-// planFeatures has each row add to a plan. The numbers of definitions continue.
-func planFeatures(p *Plan, numbers int) {
+// PlanOf is the history of a seed, with what each row adds to it.
+func PlanOf(seed uint64) *Plan {
+	rows := make([]func(g *generator), len(features))
 	for i, f := range features {
-		if f.plan == nil {
-			continue
-		}
-		g := &generator{dice: diceOf(p.Seed, 100+uint64(i)), plan: p, numbers: numbers}
-		f.plan(g)
-		numbers = g.numbers
+		rows[i] = f.plan
 	}
+	return planOf(seed, rows...)
 }
+
+// everybody are the agents of plain tasks, and those that a feature has for itself.
+var everybody = append(slices.Clone(agents), crowdAgent, quietAgent, gateAgent)
 
 // each calls a function of all rows that watch.
 func (m *storeModel) each(do func(w *watcher)) {

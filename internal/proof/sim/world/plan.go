@@ -109,9 +109,6 @@ var (
 	keys   = []string{"", "", "", "key"}
 )
 
-// everybody are these agents and those that a feature has for itself.
-var everybody = append(slices.Clone(agents), crowdAgent, quietAgent, gateAgent)
-
 const (
 	kindAct   = "act"   // activity, throttled
 	kindQuiet = "quiet" // activity, debounced
@@ -138,10 +135,15 @@ func (d dice) span(least, most time.Duration) time.Duration {
 // one is one of several.
 func one[T any](d dice, of ...T) T { return of[d.IntN(len(of))] }
 
-// PlanOf is the history of a seed.
+// begin is when every history begins, by the store's clock.
+// It differs from when the bubble begins, so that a wall clock that is read by mistake shows as a time
+// that is decades off.
+var begin = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// planOf is the history of a seed. The rows add to it, each with dice of its own; one that is nil adds nothing.
 // It draws in a fixed order: a draw that is added anywhere but at the end makes other histories of all
 // seeds.
-func PlanOf(seed uint64) *Plan {
+func planOf(seed uint64, rows ...func(g *generator)) *Plan {
 	d := diceOf(seed, 1)
 	p := &Plan{Seed: seed, Settings: settings(d), Horizon: d.span(5*time.Second, 45*time.Second), MaxCallFaults: 1 << 30}
 	for range 1 + d.IntN(3) {
@@ -166,10 +168,22 @@ func PlanOf(seed uint64) *Plan {
 	if p.Settings.Partitions == 1 && d.in(40) {
 		p.Settings.Limits = limits(d)
 	}
-	planFeatures(p, g.numbers)
+	p.add(rows, g.numbers)
 	slices.SortStableFunc(p.Requests, func(a, b Request) int { return cmp.Compare(a.At, b.At) })
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	return p
+}
+
+// add has each row add to a plan. The numbers of definitions continue.
+func (p *Plan) add(rows []func(g *generator), numbers int) {
+	for i, row := range rows {
+		if row == nil {
+			continue
+		}
+		g := &generator{dice: diceOf(p.Seed, 100+uint64(i)), plan: p, numbers: numbers}
+		row(g)
+		numbers = g.numbers
+	}
 }
 
 // Values are chosen from both sides of many decisions, and small, as a history has less than a minute
@@ -255,4 +269,19 @@ func faultPlan(d dice, horizon time.Duration) Fault {
 		f.Plan = &p
 	}
 	return f
+}
+
+// clone is a copy of which the parts can be taken away.
+func (p *Plan) clone() *Plan {
+	c := *p
+	c.Processes, c.Requests, c.Faults = slices.Clone(p.Processes), slices.Clone(p.Requests), slices.Clone(p.Faults)
+	for i := range c.Requests {
+		c.Requests[i].Tasks = slices.Clone(c.Requests[i].Tasks)
+		for k, def := range c.Requests[i].Tasks {
+			own := *def
+			own.Scripts = slices.Clone(def.Scripts)
+			c.Requests[i].Tasks[k] = &own
+		}
+	}
+	return &c
 }

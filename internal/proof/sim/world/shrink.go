@@ -70,21 +70,6 @@ func (s *shrinking) try(change func(p *Plan)) bool {
 	return true
 }
 
-// clone is a copy of which the parts can be taken away.
-func (p *Plan) clone() *Plan {
-	c := *p
-	c.Processes, c.Requests, c.Faults = slices.Clone(p.Processes), slices.Clone(p.Requests), slices.Clone(p.Faults)
-	for i := range c.Requests {
-		c.Requests[i].Tasks = slices.Clone(c.Requests[i].Tasks)
-		for k, def := range c.Requests[i].Tasks {
-			own := *def
-			own.Scripts = slices.Clone(def.Scripts)
-			c.Requests[i].Tasks[k] = &own
-		}
-	}
-	return &c
-}
-
 // calls leaves out what befalls calls: all of it, or its last parts.
 func (s *shrinking) calls() {
 	if s.try(func(p *Plan) { p.CallFaults, p.MaxCallFaults = 0, 0 }) {
