@@ -105,7 +105,7 @@ func (a balanceAudit) balanceGroups() {
 		return // those that are over are forgotten
 	}
 	for _, agent := range everybody {
-		for _, name := range groups[2:] {
+		for _, name := range Groups[2:] {
 			want := a.model.group(agent, name)
 			got, _ := a.w.reader.Group(a.w.ctx, agent, name) // an error: there is none, and so are the counts
 			a.must(groupIsTrue, store.GroupCounts(got) == *want, "%s of %s: %+v, not %+v", name, agent, got, *want)

@@ -215,7 +215,7 @@ func (w *World) reported(p *process, r *core.Report, err error) {
 // Activity tasks have no definition of their own to hold a script.
 func (w *World) activityScript(r *run) *Script {
 	w.begunRuns[0]++
-	s := &Script{Heed: true, Then: Succeed, Work: w.pauses.span(0, w.plan.Settings.Lease)}
+	s := &Script{Heed: true, Then: Succeed, Work: w.pauses.Span(0, w.plan.Settings.Lease)}
 	if w.begunRuns[0]%3 == 0 {
 		s.Then = Fail
 	}

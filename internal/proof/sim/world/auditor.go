@@ -126,7 +126,7 @@ func (m ms) String() string {
 	if m == 0 {
 		return "never"
 	}
-	return fmt.Sprintf("%.3fs", float64(int64(m)-begin.UnixMilli())/1000)
+	return fmt.Sprintf("%.3fs", float64(int64(m)-Begin.UnixMilli())/1000)
 }
 
 // Breach is a promise that was not kept.

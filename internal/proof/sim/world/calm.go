@@ -31,7 +31,7 @@ func (w *World) calm() {
 	}
 	w.mu.Unlock()
 	w.trace("the world is kind from now on")
-	plan := &ProcessPlan{Concurrency: 5, Kinds: allKinds(), Tick: 2 * time.Second, Pulls: []Pull{{}}}
+	plan := &Process{Concurrency: 5, Kinds: AllKinds(), Tick: 2 * time.Second, Pulls: []Pull{{}}}
 	if w.plan.Settings.Alarm { // a pull waits for what falls due within a moment: it would never end where much recurs
 		plan.Pulls[0].MaxDuration = 20 * time.Second
 	}
@@ -102,7 +102,7 @@ func (a *auditor) quiet() bool {
 func lastDelivery(a *auditor) (last time.Duration) {
 	for _, t := range a.model.tasks {
 		if (t.kind == model.KindCallback || t.kind == tellKind) && (t.phase == waiting || t.phase == claimed) {
-			last = max(last, t.due.Time().Sub(begin))
+			last = max(last, t.due.Time().Sub(Begin))
 		}
 	}
 	return last

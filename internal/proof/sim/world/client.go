@@ -102,7 +102,7 @@ func (d *Definition) String() string {
 		}
 	}
 	if !d.At.IsZero() {
-		add("at", d.At.Sub(begin))
+		add("at", d.At.Sub(Begin))
 	}
 	add("delay", d.Delay)
 	add("every", d.Every)

@@ -15,7 +15,7 @@ func (w *World) elapsed() time.Duration {
 
 // storeTime is the store's clock.
 // No skew changes it.
-func (w *World) storeTime() time.Time { return begin.Add(w.elapsed()) }
+func (w *World) storeTime() time.Time { return Begin.Add(w.elapsed()) }
 
 // storeClock is the store's clock, as a store in memory asks for it. A store that is given its past again sees the times of then.
 type storeClock struct {

@@ -39,35 +39,35 @@ func (w *World) decide(c *call) {
 	if w.kind || w.faults >= p.MaxCallFaults {
 		return
 	}
-	if c.verb == "Claim" && p.Settings.Ahead > 0 && w.fates.in(8) { // its first answer is lost, with when its tasks are due
+	if c.verb == "Claim" && p.Settings.Ahead > 0 && w.fates.In(8) { // its first answer is lost, with when its tasks are due
 		w.faults++
 		c.fate = fateTwice
 		w.trace("%s  %s: %s", c.p.name, c.label(), c.fate)
 		return
 	}
-	if c.verb == "Extend" && p.Settings.Saves && w.fates.in(10) { // a heartbeat that a save overtakes
+	if c.verb == "Extend" && p.Settings.Saves && w.fates.In(10) { // a heartbeat that a save overtakes
 		w.faults++
 		c.fate = fateSlow
 		w.trace("%s  %s: %s", c.p.name, c.label(), c.fate)
 		return
 	}
-	if !w.fates.in(p.CallFaults) {
+	if !w.fates.In(p.CallFaults) {
 		return
 	}
 	// The count is the bound that a smaller history lowers: Shrink cuts the last faults of calls off
 	// by MaxCallFaults, and leaves the draws before them as they were.
 	w.faults++
-	if c.verb == "Claim" && w.fates.in(50) { // what is claimed late is the most of a nuisance
-		c.fate = one(w.fates, fateSlow, fateLate)
+	if c.verb == "Claim" && w.fates.In(50) { // what is claimed late is the most of a nuisance
+		c.fate = One(w.fates, fateSlow, fateLate)
 		w.trace("%s  %s: %s", c.p.name, c.label(), c.fate)
 		return
 	}
-	c.fate = one(w.fates, fateSlow, fateSlow, fateLate, fateLate, fateTwice, fateTwice, fateTwice, fateDeaf, fateCutAfter, fateCutAfter,
+	c.fate = One(w.fates, fateSlow, fateSlow, fateLate, fateLate, fateTwice, fateTwice, fateTwice, fateDeaf, fateCutAfter, fateCutAfter,
 		fateLost, fateCutBefore, fateCutBefore, fateKillBefore, fateKillAfter)
 	if _, ends := c.ctx.Deadline(); !ends && (c.fate == fateDeaf || c.fate == fateLost) {
 		c.fate = fateCutAfter // nothing would ever end it
 	}
-	if (c.fate == fateKillBefore || c.fate == fateKillAfter) && w.fates.in(60) {
+	if (c.fate == fateKillBefore || c.fate == fateKillAfter) && w.fates.In(60) {
 		c.fate = fateTwice // deaths end much that could happen
 	}
 	w.trace("%s  %s: %s", c.p.name, c.label(), c.fate)
@@ -92,7 +92,7 @@ func (w *World) meet(c *call) {
 	if !c.decided {
 		w.decide(c)
 		if c.fate == fateSlow {
-			c.at = w.elapsed() + w.fates.span(time.Millisecond, 4*time.Second)
+			c.at = w.elapsed() + w.fates.Span(time.Millisecond, 4*time.Second)
 			return
 		}
 	}
@@ -139,7 +139,7 @@ func (w *World) late(c *call) {
 		return
 	}
 	c.make()
-	c.at = w.elapsed() + w.fates.span(time.Millisecond, 4*time.Second)
+	c.at = w.elapsed() + w.fates.Span(time.Millisecond, 4*time.Second)
 }
 
 // answer gives a call's caller its answer.

@@ -18,7 +18,7 @@ type feature struct {
 	verbs  []string // of the store that it leads to
 	holds  []held
 	// plan adds to a plan what the feature needs. Its dice are its own, so that a row changes no draw of another.
-	plan func(g *generator)
+	plan func(g *Generator)
 	// config changes the configuration of a process, and ready what its scheduler handles.
 	config func(w *World, p *process, c *core.Config)
 	ready  func(p *process)
@@ -82,15 +82,15 @@ func Features() []Feature {
 
 // PlanOf is the history of a seed, with what each row adds to it.
 func PlanOf(seed uint64) *Plan {
-	rows := make([]func(g *generator), len(features))
+	rows := make([]func(g *Generator), len(features))
 	for i, f := range features {
 		rows[i] = f.plan
 	}
-	return planOf(seed, rows...)
+	return Of(seed, rows...)
 }
 
 // everybody are the agents of plain tasks, and those that a feature has for itself.
-var everybody = append(slices.Clone(agents), crowdAgent, quietAgent, gateAgent)
+var everybody = append(slices.Clone(Agents), crowdAgent, quietAgent, gateAgent)
 
 // each calls a function of all rows that watch.
 func (m *storeModel) each(do func(w *watcher)) {

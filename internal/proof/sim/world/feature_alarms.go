@@ -33,30 +33,30 @@ var alarms = &feature{
 }
 
 // planAlarms lets no process look on its own, and nothing fail but clocks: the watchdog covers the cost of a lost alarm.
-func planAlarms(g *generator) {
-	p := g.plan
-	if g.in(88) {
+func planAlarms(g *Generator) {
+	p := g.Plan
+	if g.In(88) {
 		return
 	}
 	p.Settings.Alarm, p.CallFaults, p.Faults = true, 0, nil
 	p.Requests = slices.DeleteFunc(p.Requests, func(r Request) bool { return r.Agent == crowdAgent }) // it takes hosts that wait
 	for i := range p.Processes {
 		of := &p.Processes[i]
-		of.Kinds, of.Deaf, of.Tick = allKinds(), true, 24*time.Hour
+		of.Kinds, of.Deaf, of.Tick = AllKinds(), true, 24*time.Hour
 		for k := range of.Pulls {
 			of.Pulls[k].Agents, of.Pulls[k].MaxDuration = nil, 20*time.Second
 		}
 	}
 	for range 1 + g.IntN(4) { // pauses that end by themselves
-		r := Request{At: g.span(0, p.Horizon), Process: g.IntN(4), Kind: AskPause, Agent: g.agent(), ID: g.id(), For: g.span(time.Second, 20*time.Second)}
-		r.Target = g.target(r.Agent, r.ID)
+		r := Request{At: g.Span(0, p.Horizon), Process: g.IntN(4), Kind: AskPause, Agent: g.Agent(), ID: g.ID(), For: g.Span(time.Second, 20*time.Second)}
+		r.Target = g.Target(r.Agent, r.ID)
 		p.Requests = append(p.Requests, r)
 	}
-	if p.Settings.Partitions == 1 && g.in(50) {
-		p.Settings.Limits = append(p.Settings.Limits, core.Limit{About: core.LimitTarget{Key: "slow"}, Rate: 1, Per: g.span(2*time.Second, 6*time.Second), Burst: 1})
+	if p.Settings.Partitions == 1 && g.In(50) {
+		p.Settings.Limits = append(p.Settings.Limits, core.Limit{About: core.LimitTarget{Key: "slow"}, Rate: 1, Per: g.Span(2*time.Second, 6*time.Second), Burst: 1})
 		for range 2 + g.IntN(3) { // they wait in its line, and nothing that recurs does
-			r := Request{At: g.span(0, p.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: g.agent()}
-			def := g.definition(r.Agent, g.id(), false)
+			r := Request{At: g.Span(0, p.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: g.Agent()}
+			def := g.Definition(r.Agent, g.ID(), false)
 			def.NewTask = core.NewTask{Agent: def.Agent, ID: def.ID, Kind: "plain", Payload: def.Payload, LimitKey: "slow", OnConflict: def.OnConflict}
 			def.Scripts, r.Tasks = nil, []*Definition{def}
 			p.Requests = append(p.Requests, r)
@@ -102,7 +102,7 @@ func (a *auditor) alarmed() {
 	if !asleep || w.befallen > 0 || w.faults > 0 || w.restored {
 		return
 	}
-	ring := store.Millis(begin.UnixMilli()).Add(min(called, 1000*time.Hour))
+	ring := store.Millis(Begin.UnixMilli()).Add(min(called, 1000*time.Hour))
 	for _, t := range a.model.sorted() {
 		if at := a.startsAt(t, now); at != 0 {
 			a.must(alarmNoLater, ring <= at.Add(2100*time.Millisecond), "%s may start at %s, and nobody is called before %s", t.ref, ms(at), ms(ring))
@@ -149,7 +149,7 @@ func (a *auditor) startsAt(t *task, now store.Millis) store.Millis {
 		if a.w.period() > 0 { // until the next hour
 			return 0
 		}
-		at = max(at, store.Millis(begin.Add(a.w.plan.Settings.Period).UnixMilli()))
+		at = max(at, store.Millis(Begin.Add(a.w.plan.Settings.Period).UnixMilli()))
 	}
 	for i := range a.w.plan.Settings.Limits {
 		l := &a.w.plan.Settings.Limits[i]

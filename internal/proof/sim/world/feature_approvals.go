@@ -41,35 +41,35 @@ var approvals = &feature{
 }
 
 // planApprovals draws tasks that ask more than once, answers to them, and signals of a sender who may not approve.
-func planApprovals(g *generator) {
-	if g.in(75) {
+func planApprovals(g *Generator) {
+	if g.In(75) {
 		return
 	}
 	script := func() Script {
-		s := g.script(false)
+		s := g.Script(false)
 		s.Then, s.Submits = Await, nil
-		s.Signal = core.Signal{Key: approvalKey, OnTimeout: one(g.dice, "", core.TimeoutRun, core.TimeoutCancel), From: one(g.dice, core.FromApproval, core.FromApproval, "")}
-		if g.in(60) {
-			s.Signal.Timeout = g.span(time.Second, 10*time.Second)
+		s.Signal = core.Signal{Key: approvalKey, OnTimeout: One(g.Dice, "", core.TimeoutRun, core.TimeoutCancel), From: One(g.Dice, core.FromApproval, core.FromApproval, "")}
+		if g.In(60) {
+			s.Signal.Timeout = g.Span(time.Second, 10*time.Second)
 		}
 		return s
 	}
 	for range 1 + g.IntN(3) {
-		r := Request{At: g.span(0, g.plan.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: g.agent(), ID: g.id()}
-		def := g.definition(r.Agent, r.ID, false)
+		r := Request{At: g.Span(0, g.Plan.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: g.Agent(), ID: g.ID()}
+		def := g.Definition(r.Agent, r.ID, false)
 		if def.Kind == "batch" {
 			def.Kind = "plain"
 		}
 		def.Scripts = append([]Script{script()}, def.Scripts...)
-		if g.in(60) {
-			def.Scripts = append(def.Scripts, script(), g.script(false))
+		if g.In(60) {
+			def.Scripts = append(def.Scripts, script(), g.Script(false))
 		}
 		r.Tasks = []*Definition{def}
-		g.plan.Requests = append(g.plan.Requests, r)
+		g.Plan.Requests = append(g.Plan.Requests, r)
 		for range 1 + g.IntN(4) {
-			at := r.At + g.span(0, g.plan.Horizon/2)
-			g.plan.Requests = append(g.plan.Requests, Request{
-				At: at, Process: g.IntN(4), Kind: one(g.dice, AskAnswer, AskAnswer, AskRemark), Agent: r.Agent, ID: r.ID, Target: core.Target{Kind: one(g.dice, "first", "last")},
+			at := r.At + g.Span(0, g.Plan.Horizon/2)
+			g.Plan.Requests = append(g.Plan.Requests, Request{
+				At: at, Process: g.IntN(4), Kind: One(g.Dice, AskAnswer, AskAnswer, AskRemark), Agent: r.Agent, ID: r.ID, Target: core.Target{Kind: One(g.Dice, "first", "last")},
 			})
 		}
 	}

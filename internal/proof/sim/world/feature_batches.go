@@ -34,21 +34,21 @@ var batches = &feature{
 const batchLabel = "part"
 
 // planBatches draws many tasks of the kind of batches, of several agents at once.
-func planBatches(g *generator) {
-	p := g.plan
-	if g.in(80) {
+func planBatches(g *Generator) {
+	p := g.Plan
+	if g.In(80) {
 		return
 	}
-	p.Settings.Batch, p.Settings.BatchWait = 1+g.IntN(3), one(g.dice, 0, 50*time.Millisecond, 500*time.Millisecond)
+	p.Settings.Batch, p.Settings.BatchWait = 1+g.IntN(3), One(g.Dice, 0, 50*time.Millisecond, 500*time.Millisecond)
 	for range 2 + g.IntN(3) {
-		at := g.span(0, p.Horizon)
+		at := g.Span(0, p.Horizon)
 		for range 1 + g.IntN(3) {
-			r := Request{At: at, Process: g.IntN(4), Kind: AskSubmit, Agent: g.agent()}
+			r := Request{At: at, Process: g.IntN(4), Kind: AskSubmit, Agent: g.Agent()}
 			for i := range 1 + g.IntN(4) {
-				def := g.definition(r.Agent, "t"+string(rune('0'+i)), false)
+				def := g.Definition(r.Agent, "t"+string(rune('0'+i)), false)
 				def.Kind = "batch"
-				if g.in(60) {
-					def.Labels = map[string]string{batchLabel: one(g.dice, "", "x", "y")}
+				if g.In(60) {
+					def.Labels = map[string]string{batchLabel: One(g.Dice, "", "x", "y")}
 				}
 				r.Tasks = append(r.Tasks, def)
 			}

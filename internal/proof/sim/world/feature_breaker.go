@@ -28,32 +28,32 @@ var breaker = &feature{
 }
 
 // planBreaker draws a task whose runs submit tasks, down to more than is allowed.
-func planBreaker(g *generator) {
-	p := g.plan
-	if g.in(80) {
+func planBreaker(g *Generator) {
+	p := g.Plan
+	if g.In(80) {
 		return
 	}
 	p.Settings.Depth, p.Settings.Spawned = 1+g.IntN(2), 1+g.IntN(4)
 	for range 1 + g.IntN(2) {
-		r := Request{At: g.span(0, p.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: g.agent()}
+		r := Request{At: g.Span(0, p.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: g.Agent()}
 		r.Tasks = []*Definition{g.family(r.Agent, 3)}
 		p.Requests = append(p.Requests, r)
 	}
 }
 
 // family is a task whose first runs submit one each, with families of their own. Those of one agent count in one partition.
-func (g *generator) family(agent string, generations int) *Definition {
-	def := g.definition(agent, g.id()+string(rune('a'+generations)), false)
+func (g *Generator) family(agent string, generations int) *Definition {
+	def := g.Definition(agent, g.ID()+string(rune('a'+generations)), false)
 	def.Scripts = nil
 	if generations == 0 {
 		return def
 	}
 	for range 1 + g.IntN(3) {
 		of := agent
-		if g.in(30) {
-			of = g.agent()
+		if g.In(30) {
+			of = g.Agent()
 		}
-		def.Scripts = append(def.Scripts, Script{Work: g.span(0, time.Second), Heed: true, Then: one(g.dice, Fail, Snooze, Yield), Submits: g.family(of, generations-1)})
+		def.Scripts = append(def.Scripts, Script{Work: g.Span(0, time.Second), Heed: true, Then: One(g.Dice, Fail, Snooze, Yield), Submits: g.family(of, generations-1)})
 	}
 	return def
 }

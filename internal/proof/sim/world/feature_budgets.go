@@ -39,20 +39,20 @@ var budgets = &feature{
 }
 
 // planBudgets draws tasks that have a budget, whose first period ends in the middle of the history.
-func planBudgets(g *generator) {
-	p := g.plan
-	if p.Settings.Partitions != 1 || g.in(60) {
+func planBudgets(g *Generator) {
+	p := g.Plan
+	if p.Settings.Partitions != 1 || g.In(60) {
 		return
 	}
-	p.Settings.Budget, p.Settings.Period = 2+g.IntN(5), g.span(5*time.Second, 30*time.Second).Truncate(time.Second)
+	p.Settings.Budget, p.Settings.Period = 2+g.IntN(5), g.Span(5*time.Second, 30*time.Second).Truncate(time.Second)
 	for range 4 + g.IntN(6) {
-		r := Request{At: g.span(0, p.Horizon*2/3), Process: g.IntN(4), Kind: AskSubmit, Agent: g.agent(), ID: g.id()}
-		def := g.definition(r.Agent, r.ID, false)
+		r := Request{At: g.Span(0, p.Horizon*2/3), Process: g.IntN(4), Kind: AskSubmit, Agent: g.Agent(), ID: g.ID()}
+		def := g.Definition(r.Agent, r.ID, false)
 		def.LimitKey = spendKey
 		for range 3 {
-			s := g.script(false)
+			s := g.Script(false)
 			s.Tokens = float64(g.IntN(40)) / 10
-			if g.in(40) { // what it has used is charged as it saves, and the rest at its end
+			if g.In(40) { // what it has used is charged as it saves, and the rest at its end
 				s.Saves = 1 + g.IntN(2)
 			}
 			def.Scripts = append(def.Scripts, s)
@@ -72,7 +72,7 @@ func (w *World) ahead(changes []store.BudgetChange) []store.BudgetChange {
 
 // period is which period of the budgets it is by the store's clock: the first, or that which follows.
 func (w *World) period() int {
-	if w.clock.Now().Sub(begin) < w.plan.Settings.Period {
+	if w.clock.Now().Sub(Begin) < w.plan.Settings.Period {
 		return 0
 	}
 	return 1

@@ -55,26 +55,26 @@ var callbacks = &feature{
 }
 
 // planCallbacks gives some of the tasks that are planned a callback, and lets settlements be slow.
-func planCallbacks(g *generator) {
-	if g.in(75) {
+func planCallbacks(g *Generator) {
+	if g.In(75) {
 		return
 	}
-	g.plan.Settings.Callbacks = true
-	for i := range g.plan.Requests {
-		for _, def := range g.plan.Requests[i].Tasks {
-			if g.in(60) && def.Agent != crowdAgent {
+	g.Plan.Settings.Callbacks = true
+	for i := range g.Plan.Requests {
+		for _, def := range g.Plan.Requests[i].Tasks {
+			if g.In(60) && def.Agent != crowdAgent {
 				def.Callback = callbackURL + strconv.Itoa(def.Number)
 			}
 		}
 	}
 	// A settlement has to be on its way for longer than a lease and the time that a delivery waits behind it.
-	g.plan.Horizon = max(g.plan.Horizon, 35*time.Second)
+	g.Plan.Horizon = max(g.Plan.Horizon, 35*time.Second)
 	for range 4 + g.IntN(8) {
-		g.plan.Requests = append(g.plan.Requests, Request{At: g.span(0, g.plan.Horizon*2/3), Process: g.IntN(4), Kind: AskHurry})
+		g.Plan.Requests = append(g.Plan.Requests, Request{At: g.Span(0, g.Plan.Horizon*2/3), Process: g.IntN(4), Kind: AskHurry})
 	}
 	for i := range 1 + g.IntN(2) {
-		f := Fault{At: g.span(0, g.plan.Horizon/3), Kind: FaultMute, Process: i + g.IntN(2), For: g.span(time.Second, 30*time.Second)}
-		g.plan.Faults = append(g.plan.Faults, f)
+		f := Fault{At: g.Span(0, g.Plan.Horizon/3), Kind: FaultMute, Process: i + g.IntN(2), For: g.Span(time.Second, 30*time.Second)}
+		g.Plan.Faults = append(g.Plan.Faults, f)
 	}
 }
 

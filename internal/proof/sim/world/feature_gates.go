@@ -25,19 +25,19 @@ const (
 var gates = &feature{
 	name:  "gates",
 	holds: []held{{gateIsAsked, "gate-not-heeded"}, {gateBacks, "gate-never-tires"}},
-	plan: func(g *generator) {
-		if g.in(80) {
+	plan: func(g *Generator) {
+		if g.In(80) {
 			return
 		}
-		g.plan.Settings.Gates = true
+		g.Plan.Settings.Gates = true
 		for range 1 + g.IntN(4) {
-			r := Request{At: g.span(0, g.plan.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: gateAgent}
-			def := g.definition(gateAgent, g.id(), false)
+			r := Request{At: g.Span(0, g.Plan.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: gateAgent}
+			def := g.Definition(gateAgent, g.ID(), false)
 			def.NewTask = core.NewTask{
-				Agent: gateAgent, ID: def.ID, Kind: gateKind, Payload: def.Payload, Every: g.span(time.Second, 6*time.Second), OnConflict: def.OnConflict, Misfire: core.MisfireAll,
+				Agent: gateAgent, ID: def.ID, Kind: gateKind, Payload: def.Payload, Every: g.Span(time.Second, 6*time.Second), OnConflict: def.OnConflict, Misfire: core.MisfireAll,
 			}
 			def.Closed, r.Tasks = g.Uint64(), []*Definition{def}
-			g.plan.Requests = append(g.plan.Requests, r)
+			g.Plan.Requests = append(g.Plan.Requests, r)
 		}
 	},
 	config: func(w *World, _ *process, c *core.Config) {

@@ -24,28 +24,28 @@ var lent = &feature{
 		{startUnderLease, "lent-behind-its-lease"},
 		{everyTaskEnds, "lent-lingers-on"},
 	},
-	plan: func(g *generator) {
-		if g.in(60) {
+	plan: func(g *Generator) {
+		if g.In(60) {
 			return
 		}
 		for range 1 + g.IntN(2) {
-			p := processPlan(g.dice)
+			p := NewProcess(g.Dice)
 			p.Worker, p.Kinds, p.Pulls = true, []string{"plain"}, []Pull{{}}
 			for _, kind := range []string{"timed", "batch", "rare"} {
-				if g.in(60) {
+				if g.In(60) {
 					p.Kinds = append(p.Kinds, kind)
 				}
 			}
-			if g.plan.Settings.Alarm { // it is there from the begin, and sleeps until the clock outside calls it
+			if g.Plan.Settings.Alarm { // it is there from the begin, and sleeps until the clock outside calls it
 				p.Deaf, p.Tick = true, 24*time.Hour
-				g.plan.Processes = append(g.plan.Processes, p)
+				g.Plan.Processes = append(g.Plan.Processes, p)
 				return
 			}
-			g.plan.Faults = append(g.plan.Faults, Fault{At: g.span(0, g.plan.Horizon/2), Kind: FaultStart, Plan: &p})
+			g.Plan.Faults = append(g.Plan.Faults, Fault{At: g.Span(0, g.Plan.Horizon/2), Kind: FaultStart, Plan: &p})
 		}
 		for range g.IntN(3) { // it goes on behind its lease
-			lease := g.plan.Settings.Lease
-			g.plan.Faults = append(g.plan.Faults, Fault{At: g.span(time.Second, g.plan.Horizon), Kind: FaultCut, Process: len(g.plan.Processes) + g.IntN(2), For: lease + g.span(lease/2, 3*lease)})
+			lease := g.Plan.Settings.Lease
+			g.Plan.Faults = append(g.Plan.Faults, Fault{At: g.Span(time.Second, g.Plan.Horizon), Kind: FaultCut, Process: len(g.Plan.Processes) + g.IntN(2), For: lease + g.Span(lease/2, 3*lease)})
 		}
 	},
 	watch: func(*auditor, *storeModel) watcher {

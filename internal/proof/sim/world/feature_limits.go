@@ -87,11 +87,11 @@ var tenants = &feature{
 }
 
 // planTenants draws floods of many agents of one tenant, and tasks of the only agent of another among them.
-func planTenants(g *generator) {
-	if g.in(70) {
+func planTenants(g *Generator) {
+	if g.In(70) {
 		return
 	}
-	p := g.plan
+	p := g.Plan
 	profile := func(agent, tenant string) {
 		p.Requests = append(p.Requests, Request{Process: g.IntN(4), Kind: AskProfile, Agent: agent, Profile: &core.Profile{
 			Agent: agent, Zone: "UTC", Tenant: tenant, Labels: map[string]string{profileLabel: strconv.Itoa(len(p.Requests))},
@@ -100,25 +100,25 @@ func planTenants(g *generator) {
 	submits := func(at time.Duration, agent string, n int) {
 		r := Request{At: at, Process: g.IntN(4), Kind: AskSubmit, Agent: agent}
 		for range n {
-			g.numbers++
-			def := &Definition{Number: g.numbers}
-			def.NewTask = core.NewTask{Agent: agent, ID: fmt.Sprintf("t%d", g.numbers), Kind: "plain", Payload: payload{g.numbers}}
-			if g.in(50) {
-				def.Scripts = []Script{{Work: g.span(0, 200*time.Millisecond), Then: Succeed}}
+			g.Numbers++
+			def := &Definition{Number: g.Numbers}
+			def.NewTask = core.NewTask{Agent: agent, ID: fmt.Sprintf("t%d", g.Numbers), Kind: "plain", Payload: Payload{g.Numbers}}
+			if g.In(50) {
+				def.Scripts = []Script{{Work: g.Span(0, 200*time.Millisecond), Then: Succeed}}
 			}
 			r.Tasks = append(r.Tasks, def)
 		}
 		p.Requests = append(p.Requests, r)
 	}
 	profile(lonelyAgent, "small")
-	at := g.span(time.Second, p.Horizon/2)
+	at := g.Span(time.Second, p.Horizon/2)
 	for i := range bigTenant {
 		agent := fmt.Sprintf("tim%d", i)
 		profile(agent, "big")
 		submits(at, agent, 1+g.IntN(8))
 	}
 	for range 4 {
-		submits(at+g.span(time.Millisecond, time.Second), lonelyAgent, 1+g.IntN(2))
+		submits(at+g.Span(time.Millisecond, time.Second), lonelyAgent, 1+g.IntN(2))
 	}
 }
 

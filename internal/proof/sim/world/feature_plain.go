@@ -34,9 +34,9 @@ var plainFeatures = []*feature{
 	},
 	{
 		name: "readers", verbs: []string{"Get", "List", "Find", "Agents", "Limits", "Holds", "Stats"},
-		plan: func(g *generator) {
+		plan: func(g *Generator) {
 			for range g.IntN(3) {
-				g.plan.Requests = append(g.plan.Requests, Request{At: g.span(0, g.plan.Horizon), Process: g.IntN(4), Kind: AskWatch})
+				g.Plan.Requests = append(g.Plan.Requests, Request{At: g.Span(0, g.Plan.Horizon), Process: g.IntN(4), Kind: AskWatch})
 			}
 		},
 		asks: map[RequestKind]asking{AskWatch: askWatch},
@@ -53,27 +53,27 @@ var (
 var ahead = &feature{
 	name:  "claims ahead",
 	holds: []held{{aheadInTime, "ahead-at-once"}, {aheadIsPlain, "ahead-of-urgent"}, {aheadIsGiven, "ahead-not-withdrawn"}},
-	plan: func(g *generator) {
-		if g.in(30) {
+	plan: func(g *Generator) {
+		if g.In(30) {
 			return
 		}
-		g.plan.Settings.Ahead = g.span(10*time.Millisecond, 250*time.Millisecond)
+		g.Plan.Settings.Ahead = g.Span(10*time.Millisecond, 250*time.Millisecond)
 		for range g.IntN(2) * (2 + g.IntN(6)) { // close to one another
-			agent := one(g.dice, "hal", "ike", "jan")
-			r := Request{At: g.span(0, g.plan.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: agent}
-			def := g.definition(agent, g.id(), false)
+			agent := One(g.Dice, "hal", "ike", "jan")
+			r := Request{At: g.Span(0, g.Plan.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: agent}
+			def := g.Definition(agent, g.ID(), false)
 			def.NewTask = core.NewTask{
-				Agent: agent, ID: def.ID, Kind: "plain", Payload: def.Payload, Every: g.span(time.Second, 2*time.Second),
-				Level: one(g.dice, 0, 0, core.LevelHigh), OnConflict: def.OnConflict,
+				Agent: agent, ID: def.ID, Kind: "plain", Payload: def.Payload, Every: g.Span(time.Second, 2*time.Second),
+				Level: One(g.Dice, 0, 0, core.LevelHigh), OnConflict: def.OnConflict,
 			}
 			r.Tasks = []*Definition{def}
-			g.plan.Requests = append(g.plan.Requests, r)
+			g.Plan.Requests = append(g.Plan.Requests, r)
 		}
 		for range g.IntN(2) * g.IntN(60) { // each asks for what was claimed ahead, and most are about nothing else
-			r := Request{At: g.span(0, g.plan.Horizon), Process: g.IntN(4), Kind: AskPause, For: g.span(50*time.Millisecond, 500*time.Millisecond)}
-			r.Target = core.Target{Agent: one(g.dice, "hal", "none", "none", "none")}
+			r := Request{At: g.Span(0, g.Plan.Horizon), Process: g.IntN(4), Kind: AskPause, For: g.Span(50*time.Millisecond, 500*time.Millisecond)}
+			r.Target = core.Target{Agent: One(g.Dice, "hal", "none", "none", "none")}
 			r.Agent = r.Target.Agent
-			g.plan.Requests = append(g.plan.Requests, r)
+			g.Plan.Requests = append(g.Plan.Requests, r)
 		}
 	},
 	config: func(w *World, _ *process, c *core.Config) {
@@ -137,13 +137,13 @@ var marks = &feature{
 	name:   "marks",
 	fields: []string{"TraceID", "Traceparent", "SessionID", "UserID", "Info", "Tags"},
 	holds:  []held{{marksArrive, "marks-lost"}},
-	plan: func(g *generator) {
-		if g.in(75) {
+	plan: func(g *Generator) {
+		if g.In(75) {
 			return
 		}
-		for i := range g.plan.Requests {
-			for _, def := range g.plan.Requests[i].Tasks {
-				if n := strconv.Itoa(def.Number); g.in(50) && def.Agent != crowdAgent {
+		for i := range g.Plan.Requests {
+			for _, def := range g.Plan.Requests[i].Tasks {
+				if n := strconv.Itoa(def.Number); g.In(50) && def.Agent != crowdAgent {
 					def.TraceID, def.SessionID, def.UserID, def.Tags = "trace"+n, "session"+n, "user"+n, []string{"tag", n}
 					def.Info = json.RawMessage(`{"n":` + n + `}`)
 					def.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

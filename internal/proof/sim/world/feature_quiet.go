@@ -37,51 +37,51 @@ var quiet = &feature{
 }
 
 // planQuiet draws minutes that are quiet, and tasks around them. The history lasts for some minutes, as quiet hours are of minutes.
-func planQuiet(g *generator) {
-	if g.in(85) {
+func planQuiet(g *Generator) {
+	if g.In(85) {
 		return
 	}
-	p := g.plan
-	p.Horizon = g.span(2*time.Minute, 4*time.Minute)
+	p := g.Plan
+	p.Horizon = g.Span(2*time.Minute, 4*time.Minute)
 	for i := range 1 + g.IntN(4) {
-		r := Request{At: g.span(0, p.Horizon), Process: g.IntN(4), Kind: AskProfile, Agent: quietAgent}
+		r := Request{At: g.Span(0, p.Horizon), Process: g.IntN(4), Kind: AskProfile, Agent: quietAgent}
 		if i == 0 {
 			r.At = 0
 		}
-		if i == 0 || g.in(80) {
+		if i == 0 || g.In(80) {
 			r.Profile = g.profile(len(p.Requests))
 		}
 		p.Requests = append(p.Requests, r)
 	}
 	for range 3 + g.IntN(5) {
-		r := Request{At: g.span(0, p.Horizon), Process: g.IntN(4), Kind: AskSubmit, Agent: quietAgent, ID: g.id()}
-		def := g.definition(quietAgent, r.ID, false)
+		r := Request{At: g.Span(0, p.Horizon), Process: g.IntN(4), Kind: AskSubmit, Agent: quietAgent, ID: g.ID()}
+		def := g.Definition(quietAgent, r.ID, false)
 		if def.Kind == "batch" {
 			def.Kind = "plain"
 		}
 		if def.Overlap == core.OverlapAllow || def.Overlap == core.OverlapCancelRunning {
 			def.Overlap = ""
 		}
-		def.Urgent = g.in(15)
+		def.Urgent = g.In(15)
 		r.Tasks = []*Definition{def}
 		p.Requests = append(p.Requests, r)
-		if g.in(15) {
-			p.Requests = append(p.Requests, Request{At: g.span(r.At, p.Horizon), Process: g.IntN(4), Kind: AskRunNow, Agent: quietAgent, ID: r.ID})
+		if g.In(15) {
+			p.Requests = append(p.Requests, Request{At: g.Span(r.At, p.Horizon), Process: g.IntN(4), Kind: AskRunNow, Agent: quietAgent, ID: r.ID})
 		}
 	}
 }
 
 // profile draws quiet minutes by the clock on the wall of a zone. Its number is in a label: what a store is given of it is opaque.
-func (g *generator) profile(number int) *core.Profile {
-	zone := one(g.dice, "UTC", "Asia/Kathmandu")
-	local := begin
+func (g *Generator) profile(number int) *core.Profile {
+	zone := One(g.Dice, "UTC", "Asia/Kathmandu")
+	local := Begin
 	if loc, err := time.LoadLocation(zone); err == nil {
-		local = begin.In(loc)
+		local = Begin.In(loc)
 	}
 	from := local.Add(time.Duration(g.IntN(4)) * time.Minute)
 	to := from.Add(time.Duration(1+g.IntN(2)) * time.Minute)
 	return &core.Profile{
-		Agent: quietAgent, Zone: zone, Urgent: g.in(50), Labels: map[string]string{profileLabel: strconv.Itoa(number)},
+		Agent: quietAgent, Zone: zone, Urgent: g.In(50), Labels: map[string]string{profileLabel: strconv.Itoa(number)},
 		Quiet: []core.QuietHours{{From: from.Format("15:04"), To: to.Format("15:04")}},
 	}
 }

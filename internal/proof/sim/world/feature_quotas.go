@@ -37,13 +37,13 @@ var quotas = &feature{
 }
 
 // planQuotas draws quotas with little room, and tasks of callers for the agent and for all.
-func planQuotas(g *generator) {
-	if g.in(85) {
+func planQuotas(g *Generator) {
+	if g.In(85) {
 		return
 	}
-	p := g.plan
+	p := g.Plan
 	for i := range 1 + g.IntN(3) {
-		r := Request{At: g.span(0, p.Horizon/2), Process: g.IntN(4), Kind: AskProfile, Agent: quotaAgent}
+		r := Request{At: g.Span(0, p.Horizon/2), Process: g.IntN(4), Kind: AskProfile, Agent: quotaAgent}
 		if i == 0 {
 			r.At = 0
 		}
@@ -53,28 +53,28 @@ func planQuotas(g *generator) {
 	}
 	var ids []string
 	for range 6 + g.IntN(10) {
-		id := g.id()
-		if len(ids) > 0 && g.in(30) {
-			id = one(g.dice, ids...)
+		id := g.ID()
+		if len(ids) > 0 && g.In(30) {
+			id = One(g.Dice, ids...)
 		}
 		ids = append(ids, id)
-		r := Request{At: g.span(0, p.Horizon*2/3), Process: g.IntN(4), Kind: AskBound, Agent: quotaAgent, ID: id}
-		if g.in(25) {
+		r := Request{At: g.Span(0, p.Horizon*2/3), Process: g.IntN(4), Kind: AskBound, Agent: quotaAgent, ID: id}
+		if g.In(25) {
 			r.Kind = AskSubmit
 		}
-		def := g.definition(quotaAgent, id, false)
+		def := g.Definition(quotaAgent, id, false)
 		def.Group = ""
-		if g.in(50) {
-			def.Every, def.Cron, def.Zone, def.At, def.Delay, def.Overlap, def.From = g.span(2*time.Second, 20*time.Second), "", "", time.Time{}, 0, "", ""
+		if g.In(50) {
+			def.Every, def.Cron, def.Zone, def.At, def.Delay, def.Overlap, def.From = g.Span(2*time.Second, 20*time.Second), "", "", time.Time{}, 0, "", ""
 		}
 		if def.Overlap == core.OverlapAllow || def.Overlap == core.OverlapCancelRunning { // occurrences that are tasks of their own may find no room
 			def.Overlap = ""
 		}
 		r.Tasks = []*Definition{def}
 		p.Requests = append(p.Requests, r)
-		if g.in(40) {
+		if g.In(40) {
 			p.Requests = append(p.Requests, Request{
-				At: g.span(r.At, p.Horizon), Process: g.IntN(4), Kind: one(g.dice, AskCancel, AskDelete, AskReplay), Agent: quotaAgent, ID: id,
+				At: g.Span(r.At, p.Horizon), Process: g.IntN(4), Kind: One(g.Dice, AskCancel, AskDelete, AskReplay), Agent: quotaAgent, ID: id,
 			})
 		}
 	}

@@ -23,29 +23,29 @@ var (
 var saves = &feature{
 	name:  "saves",
 	holds: []held{{saveIsKept, "save-without-lease"}, {stateIsLast, "save-overtaken"}},
-	plan: func(g *generator) {
-		if g.in(70) {
+	plan: func(g *Generator) {
+		if g.In(70) {
 			return
 		}
-		g.plan.Settings.Saves = true
+		g.Plan.Settings.Saves = true
 		for i := range 1 + g.IntN(3) { // a run goes on without its lease, and comes back to save
-			lease := g.plan.Settings.Lease
-			g.plan.Faults = append(g.plan.Faults, Fault{At: g.span(time.Second, g.plan.Horizon*2/3), Kind: FaultCut, Process: i + g.IntN(2), For: lease + g.span(lease/2, 3*lease)})
+			lease := g.Plan.Settings.Lease
+			g.Plan.Faults = append(g.Plan.Faults, Fault{At: g.Span(time.Second, g.Plan.Horizon*2/3), Kind: FaultCut, Process: i + g.IntN(2), For: lease + g.Span(lease/2, 3*lease)})
 		}
 		for range 1 + g.IntN(4) {
-			agent := one(g.dice, "kim", "lou") // of this row alone, so that no operator replays a task
-			def := g.definition(agent, g.id(), false)
+			agent := One(g.Dice, "kim", "lou") // of this row alone, so that no operator replays a task
+			def := g.Definition(agent, g.ID(), false)
 			def.NewTask = core.NewTask{
 				Agent: agent, ID: fmt.Sprintf("saves%d", def.Number), Kind: "plain", Payload: def.Payload, Level: def.Level, MaxAttempts: 5, Backoff: -1,
 			}
 			def.Scripts = nil
 			for range 5 {
-				s := Script{Saves: 1 + g.IntN(4), Progress: g.in(50), Heed: g.in(50), Work: g.span(time.Second, 13*time.Second)}
-				s.Then = one(g.dice, Succeed, Fail, Fail, Fail, Panic, Goexit)
+				s := Script{Saves: 1 + g.IntN(4), Progress: g.In(50), Heed: g.In(50), Work: g.Span(time.Second, 13*time.Second)}
+				s.Then = One(g.Dice, Succeed, Fail, Fail, Fail, Panic, Goexit)
 				def.Scripts = append(def.Scripts, s)
 			}
-			r := Request{At: g.span(0, g.plan.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: agent, ID: def.ID, Tasks: []*Definition{def}}
-			g.plan.Requests = append(g.plan.Requests, r)
+			r := Request{At: g.Span(0, g.Plan.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: agent, ID: def.ID, Tasks: []*Definition{def}}
+			g.Plan.Requests = append(g.Plan.Requests, r)
 		}
 	},
 	watch: func(a *auditor, _ *storeModel) watcher {
@@ -63,7 +63,7 @@ var saves = &feature{
 
 // save stores a checkpoint, and has the auditor know of it if it is stored. Progress that is reported before goes with a heartbeat, if that is
 // sooner.
-func (r *run) save(t *core.Task[payload], number int) {
+func (r *run) save(t *core.Task[Payload], number int) {
 	r.uses(t)
 	_ = t.SetProgress(number) // it is small
 	err := t.Save(r.ctx, number)
@@ -109,14 +109,14 @@ var outputs = &feature{
 	name:  "outputs",
 	verbs: []string{"Print", "Printed"},
 	holds: []held{{outputIsOwn, "output-of-another"}, {outputIsLast, "output-taken-over"}, {outputIsWhole, "output-without-end"}, {outputOfLent, "lent-output-without-end"}},
-	plan: func(g *generator) {
-		if g.in(70) {
+	plan: func(g *Generator) {
+		if g.In(70) {
 			return
 		}
-		g.plan.Settings.Prints = true
-		for _, r := range g.plan.Requests {
-			if len(r.Tasks) > 0 && g.in(20) {
-				g.plan.Requests = append(g.plan.Requests, Request{At: r.At + g.span(0, g.plan.Horizon/4), Process: g.IntN(4), Kind: AskOutput, Agent: r.Tasks[0].Agent, ID: r.Tasks[0].ID})
+		g.Plan.Settings.Prints = true
+		for _, r := range g.Plan.Requests {
+			if len(r.Tasks) > 0 && g.In(20) {
+				g.Plan.Requests = append(g.Plan.Requests, Request{At: r.At + g.Span(0, g.Plan.Horizon/4), Process: g.IntN(4), Kind: AskOutput, Agent: r.Tasks[0].Agent, ID: r.Tasks[0].ID})
 			}
 		}
 	},
@@ -138,7 +138,7 @@ type printedEnd struct {
 const sentBy = 5 * time.Second
 
 // line is what a run prints: whose it is, and what it is about to do.
-func (r *run) line(t *core.Task[payload], does string) {
+func (r *run) line(t *core.Task[Payload], does string) {
 	w := r.p.w
 	if !w.plan.Settings.Prints {
 		return

@@ -52,54 +52,54 @@ var signals = &feature{
 }
 
 // planSignals draws tasks that wait, and signals, some of which come first.
-func planSignals(g *generator) {
-	if g.in(70) {
+func planSignals(g *Generator) {
+	if g.In(70) {
 		return
 	}
-	key := func() string { return one(g.dice, "yes", "yes", "no") }
+	key := func() string { return One(g.Dice, "yes", "yes", "no") }
 	script := func() Script {
-		s := g.script(false)
+		s := g.Script(false)
 		s.Then, s.Submits = Await, nil
-		s.Signal = core.Signal{Key: key(), OnTimeout: one(g.dice, "", core.TimeoutRun, core.TimeoutFail, core.TimeoutCancel)}
-		if g.in(60) {
-			s.Signal.Timeout = g.span(100*time.Millisecond, 15*time.Second)
+		s.Signal = core.Signal{Key: key(), OnTimeout: One(g.Dice, "", core.TimeoutRun, core.TimeoutFail, core.TimeoutCancel)}
+		if g.In(60) {
+			s.Signal.Timeout = g.Span(100*time.Millisecond, 15*time.Second)
 		}
 		return s
 	}
 	for range 1 + g.IntN(4) {
-		r := Request{At: g.span(0, g.plan.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: g.agent(), ID: g.id()}
-		def := g.definition(r.Agent, r.ID, false)
+		r := Request{At: g.Span(0, g.Plan.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: g.Agent(), ID: g.ID()}
+		def := g.Definition(r.Agent, r.ID, false)
 		if def.Kind == "batch" {
 			def.Kind = "plain"
 		}
 		def.Scripts = append([]Script{script()}, def.Scripts...)
-		if g.in(50) { // another occurrence, or attempt, waits too
-			def.Scripts = append(def.Scripts, script(), g.script(false))
+		if g.In(50) { // another occurrence, or attempt, waits too
+			def.Scripts = append(def.Scripts, script(), g.Script(false))
 		}
 		r.Tasks = []*Definition{def}
-		g.plan.Requests = append(g.plan.Requests, r)
+		g.Plan.Requests = append(g.Plan.Requests, r)
 	}
 	for range 2 + g.IntN(6) {
-		g.plan.Requests = append(g.plan.Requests, Request{At: g.span(0, g.plan.Horizon), Process: g.IntN(4), Kind: AskSignal, Agent: g.agent(), Key: key()})
+		g.Plan.Requests = append(g.Plan.Requests, Request{At: g.Span(0, g.Plan.Horizon), Process: g.IntN(4), Kind: AskSignal, Agent: g.Agent(), Key: key()})
 	}
-	if g.plan.Settings.MaxTasks == 0 && g.in(15) {
+	if g.Plan.Settings.MaxTasks == 0 && g.In(15) {
 		g.crowd()
 	}
 }
 
 // crowd draws tasks of one agent that wait for the same signal, without a timeout.
-func (g *generator) crowd() {
+func (g *Generator) crowd() {
 	for at := 0; at < crowdSize; at += 35 {
 		r := Request{At: 0, Process: g.IntN(4), Kind: AskSubmit, Agent: crowdAgent}
 		for i := at; i < at+35; i++ {
-			g.numbers++
-			def := &Definition{Number: g.numbers, Scripts: []Script{{Then: Await, Signal: core.Signal{Key: crowdKey}}}}
-			def.NewTask = core.NewTask{Agent: r.Agent, ID: fmt.Sprintf("w%03d", i), Kind: "plain", Payload: payload{def.Number}}
+			g.Numbers++
+			def := &Definition{Number: g.Numbers, Scripts: []Script{{Then: Await, Signal: core.Signal{Key: crowdKey}}}}
+			def.NewTask = core.NewTask{Agent: r.Agent, ID: fmt.Sprintf("w%03d", i), Kind: "plain", Payload: Payload{def.Number}}
 			r.Tasks = append(r.Tasks, def)
 		}
-		g.plan.Requests = append(g.plan.Requests, r)
+		g.Plan.Requests = append(g.Plan.Requests, r)
 	}
-	g.plan.Requests = append(g.plan.Requests, Request{At: g.plan.Horizon - time.Second, Process: g.IntN(4), Kind: AskSignal, Agent: crowdAgent, Key: crowdKey})
+	g.Plan.Requests = append(g.Plan.Requests, Request{At: g.Plan.Horizon - time.Second, Process: g.IntN(4), Kind: AskSignal, Agent: crowdAgent, Key: crowdKey})
 }
 
 // A signal contains the number of its request, so that its receiver can be matched with it.

@@ -19,12 +19,12 @@ var tallies = &feature{
 	name:  "tallies",
 	verbs: []string{"Tally", "Window", "Slots"},
 	holds: []held{{tallyOnce, "tally-twice"}},
-	plan: func(g *generator) {
-		if g.in(70) {
+	plan: func(g *Generator) {
+		if g.In(70) {
 			return
 		}
-		g.plan.Settings.Tallies = true
-		g.plan.Requests = append(g.plan.Requests, Request{At: g.span(0, g.plan.Horizon), Process: g.IntN(4), Kind: AskWindow})
+		g.Plan.Settings.Tallies = true
+		g.Plan.Requests = append(g.Plan.Requests, Request{At: g.Span(0, g.Plan.Horizon), Process: g.IntN(4), Kind: AskWindow})
 	},
 	config: func(w *World, p *process, c *core.Config) {
 		if w.plan.Settings.Tallies {

@@ -30,30 +30,30 @@ const (
 var tells = &feature{
 	name:  "announced ends",
 	holds: []held{{groupIsTold, "tell-lost"}, {groupHasEnded, "tell-early"}},
-	plan: func(g *generator) {
-		if g.in(75) {
+	plan: func(g *Generator) {
+		if g.In(75) {
 			return
 		}
 		for n := range 1 + g.IntN(3) {
-			agent := one(g.dice, "mia", "ned") // of this row alone
-			at := g.span(0, g.plan.Horizon/3)
+			agent := One(g.Dice, "mia", "ned") // of this row alone
+			at := g.Span(0, g.Plan.Horizon/3)
 			plain := func(id string, task core.NewTask, scripts ...Script) *Definition {
-				g.numbers++
-				def := &Definition{Number: g.numbers, Scripts: scripts, NewTask: task}
-				def.Agent, def.ID, def.Kind, def.Payload = agent, id, "plain", payload{def.Number}
+				g.Numbers++
+				def := &Definition{Number: g.Numbers, Scripts: scripts, NewTask: task}
+				def.Agent, def.ID, def.Kind, def.Payload = agent, id, "plain", Payload{def.Number}
 				return def
 			}
 			group := fmt.Sprintf("kids%d", n)
 			r := Request{At: at, Process: g.IntN(4), Kind: AskSubmit, Agent: agent, ID: group}
 			for i := range 2 + g.IntN(3) {
-				s := Script{Work: g.span(0, 3*time.Second), Heed: true, Then: one(g.dice, Succeed, Succeed, Fail, SkipRetry, Cancel)}
-				task := core.NewTask{Group: group, Callback: "signal-group:" + overKey + group, MaxAttempts: 1 + g.IntN(2), Delay: g.span(0, 2*time.Second)}
+				s := Script{Work: g.Span(0, 3*time.Second), Heed: true, Then: One(g.Dice, Succeed, Succeed, Fail, SkipRetry, Cancel)}
+				task := core.NewTask{Group: group, Callback: "signal-group:" + overKey + group, MaxAttempts: 1 + g.IntN(2), Delay: g.Span(0, 2*time.Second)}
 				r.Tasks = append(r.Tasks, plain(fmt.Sprintf("%s.%d", group, i), task, s, s))
 			}
 			parent := r
-			parent.At, parent.ID = at+g.span(0, 4*time.Second), group+".parent" // some may have ended by then
+			parent.At, parent.ID = at+g.Span(0, 4*time.Second), group+".parent" // some may have ended by then
 			parent.Tasks = []*Definition{plain(parent.ID, core.NewTask{}, Script{Then: Await, Signal: core.Signal{Key: overKey + group}})}
-			g.plan.Requests = append(g.plan.Requests, r, parent)
+			g.Plan.Requests = append(g.Plan.Requests, r, parent)
 		}
 	},
 	config: func(_ *World, _ *process, c *core.Config) {
@@ -95,15 +95,15 @@ var hooked = &feature{
 	name:  "hooks",
 	verbs: []string{"Receive"},
 	holds: []held{{messageOnce, "message-again"}, {messageCounts, "message-refused-counts"}},
-	plan: func(g *generator) {
-		if g.in(70) {
+	plan: func(g *Generator) {
+		if g.In(70) {
 			return
 		}
 		for i := range 1 + g.IntN(3) {
-			r := Request{Kind: AskHook, ID: "m" + strconv.Itoa(i), Agent: g.agent(), Key: one(g.dice, "yes", "no")}
+			r := Request{Kind: AskHook, ID: "m" + strconv.Itoa(i), Agent: g.Agent(), Key: One(g.Dice, "yes", "no")}
 			for range 2 + g.IntN(4) {
-				r.At, r.Process = g.span(0, g.plan.Horizon), g.IntN(4)
-				g.plan.Requests = append(g.plan.Requests, r)
+				r.At, r.Process = g.Span(0, g.Plan.Horizon), g.IntN(4)
+				g.Plan.Requests = append(g.Plan.Requests, r)
 			}
 		}
 	},
@@ -113,7 +113,7 @@ var hooked = &feature{
 
 // askHook is a delivery, as a server that receives it carries it out.
 func askHook(ctx context.Context, w *World, p *process, r *Request) (func(), error) {
-	what, receipt, err := p.s.Receive(ctx, core.Message{Sender: "hook", ID: r.ID, Until: begin.Add(time.Hour), Within: time.Second})
+	what, receipt, err := p.s.Receive(ctx, core.Message{Sender: "hook", ID: r.ID, Until: Begin.Add(time.Hour), Within: time.Second})
 	if err != nil || what != core.ReceptionNew {
 		return func() {}, err
 	}
@@ -171,26 +171,26 @@ var lateness = &feature{
 	name:   "lateness",
 	fields: []string{"ExpectSuccess", "OnLate"},
 	holds:  []held{{lateIsKnown, "late-never"}, {lateIsTrue, "late-in-spite-of-success"}},
-	plan: func(g *generator) {
-		if g.in(75) {
+	plan: func(g *Generator) {
+		if g.In(75) {
 			return
 		}
 		for range 1 + g.IntN(3) {
-			id, at := g.id(), g.span(0, g.plan.Horizon/3)
+			id, at := g.ID(), g.Span(0, g.Plan.Horizon/3)
 			for range 1 + g.IntN(2) {
-				g.numbers++
-				def := &Definition{Number: g.numbers}
-				def.Agent, def.ID, def.Kind, def.Payload, def.OnConflict = lateAgent, id, "plain", payload{def.Number}, core.OnConflictReplace
-				def.Every, def.ExpectSuccess = g.span(time.Second, 4*time.Second), g.span(6*time.Second, 12*time.Second)
-				def.OnLate = one(g.dice, "", "", "signal:late")
+				g.Numbers++
+				def := &Definition{Number: g.Numbers}
+				def.Agent, def.ID, def.Kind, def.Payload, def.OnConflict = lateAgent, id, "plain", Payload{def.Number}, core.OnConflictReplace
+				def.Every, def.ExpectSuccess = g.Span(time.Second, 4*time.Second), g.Span(6*time.Second, 12*time.Second)
+				def.OnLate = One(g.Dice, "", "", "signal:late")
 				for range 1 + g.IntN(4) {
-					def.Scripts = append(def.Scripts, Script{Work: g.span(0, time.Second), Heed: true, Then: one(g.dice, Succeed, Succeed, Succeed, Fail, Snooze), For: g.span(0, 3*time.Second)})
+					def.Scripts = append(def.Scripts, Script{Work: g.Span(0, time.Second), Heed: true, Then: One(g.Dice, Succeed, Succeed, Succeed, Fail, Snooze), For: g.Span(0, 3*time.Second)})
 				}
-				if g.in(60) {
+				if g.In(60) {
 					def.Scripts = append(def.Scripts, Script{Then: Await, Signal: core.Signal{Key: neverKey}})
 				}
-				g.plan.Requests = append(g.plan.Requests, Request{At: at, Process: g.IntN(4), Kind: AskSubmit, Agent: lateAgent, ID: id, Tasks: []*Definition{def}})
-				at += g.span(0, 15*time.Second)
+				g.Plan.Requests = append(g.Plan.Requests, Request{At: at, Process: g.IntN(4), Kind: AskSubmit, Agent: lateAgent, ID: id, Tasks: []*Definition{def}})
+				at += g.Span(0, 15*time.Second)
 			}
 		}
 	},

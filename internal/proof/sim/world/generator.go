@@ -82,17 +82,17 @@ type Script struct {
 	Tokens   float64       // that it reports
 }
 
-// generator draws requests.
-type generator struct {
-	dice
+// Generator draws requests.
+type Generator struct {
+	Dice
 
-	plan    *Plan
-	numbers int
+	Plan    *Plan
+	Numbers int
 }
 
-func (g *generator) request() Request {
-	r := Request{At: g.span(0, g.plan.Horizon), Process: g.IntN(4), Agent: g.agent(), ID: g.id()}
-	if g.in(40) { // much happens at the beginning
+func (g *Generator) request() Request {
+	r := Request{At: g.Span(0, g.Plan.Horizon), Process: g.IntN(4), Agent: g.Agent(), ID: g.ID()}
+	if g.In(40) { // much happens at the beginning
 		r.At /= 8
 	}
 	switch n := g.IntN(100); {
@@ -101,18 +101,18 @@ func (g *generator) request() Request {
 		r.Tasks = g.batch(r.Agent)
 	case n < 60:
 		r.Kind = AskTouch
-		r.ID = one(g.dice, kindAct, kindQuiet)
+		r.ID = One(g.Dice, KindAct, KindQuiet)
 	case n < 68:
 		r.Kind = AskCancel
 	case n < 71:
 		r.Kind = AskDelete
 	case n < 79:
-		r.Kind, r.Target = AskPause, g.target(r.Agent, r.ID)
-		if g.in(60) {
-			r.For = g.span(100*time.Millisecond, 10*time.Second)
+		r.Kind, r.Target = AskPause, g.Target(r.Agent, r.ID)
+		if g.In(60) {
+			r.For = g.Span(100*time.Millisecond, 10*time.Second)
 		}
 	case n < 84:
-		r.Kind, r.Target = AskResume, g.target(r.Agent, r.ID)
+		r.Kind, r.Target = AskResume, g.Target(r.Agent, r.ID)
 	case n < 90:
 		r.Kind = AskRunNow
 	case n < 94:
@@ -128,29 +128,29 @@ func (g *generator) request() Request {
 // sequel is a client's next request for a task that was just submitted: it is cancelled or replaced while it is claimed, or runs.
 // A task without a time has the zero time, which lies so far back that the time of the request is the
 // later one.
-func (g *generator) sequel(r *Request) Request {
-	of := one(g.dice, r.Tasks...)
-	next := Request{At: max(r.At, of.At.Sub(begin)) + of.Delay + g.span(0, time.Second), Kind: AskCancel, Process: g.IntN(4), Agent: of.Agent, ID: of.ID}
-	if g.in(60) {
+func (g *Generator) sequel(r *Request) Request {
+	of := One(g.Dice, r.Tasks...)
+	next := Request{At: max(r.At, of.At.Sub(Begin)) + of.Delay + g.Span(0, time.Second), Kind: AskCancel, Process: g.IntN(4), Agent: of.Agent, ID: of.ID}
+	if g.In(60) {
 		next.Kind = AskSubmit
-		next.Tasks = []*Definition{g.definition(of.Agent, of.ID, false)}
+		next.Tasks = []*Definition{g.Definition(of.Agent, of.ID, false)}
 		next.Tasks[0].OnConflict = core.OnConflictReplace
 	}
 	return next
 }
 
-func (g *generator) agent() string { return one(g.dice, agents...) }
+func (g *Generator) Agent() string { return One(g.Dice, Agents...) }
 
-// id is one of few, so that requests meet each other.
-func (g *generator) id() string { return fmt.Sprintf("t%d", g.IntN(6)) }
+// ID is one of few, so that requests meet each other.
+func (g *Generator) ID() string { return fmt.Sprintf("t%d", g.IntN(6)) }
 
 // Single tasks are the most frequent, as a pause of everything leaves little to happen.
-func (g *generator) target(agent, id string) core.Target {
+func (g *Generator) Target(agent, id string) core.Target {
 	switch g.IntN(8) {
 	case 0:
 		return core.Target{}
 	case 1:
-		return core.Target{Kind: one(g.dice, kinds...)}
+		return core.Target{Kind: One(g.Dice, kinds...)}
 	case 2, 3:
 		return core.Target{Agent: agent}
 	case 4:
@@ -161,102 +161,102 @@ func (g *generator) target(agent, id string) core.Target {
 }
 
 // batch are tasks of one agent with different ids.
-func (g *generator) batch(agent string) []*Definition {
+func (g *Generator) batch(agent string) []*Definition {
 	n := 1
-	if g.in(25) {
+	if g.In(25) {
 		n += g.IntN(4)
 	}
 	var tasks []*Definition
 	first := g.IntN(6)
 	for i := range n {
-		tasks = append(tasks, g.definition(agent, fmt.Sprintf("t%d", (first+i)%6), true))
+		tasks = append(tasks, g.Definition(agent, fmt.Sprintf("t%d", (first+i)%6), true))
 	}
 	return tasks
 }
 
 // Its handlers submit only if it is not submitted by one itself, so that no chain of tasks is endless.
-func (g *generator) definition(agent, id string, submits bool) *Definition {
-	g.numbers++
-	t := &Definition{Number: g.numbers}
+func (g *Generator) Definition(agent, id string, submits bool) *Definition {
+	g.Numbers++
+	t := &Definition{Number: g.Numbers}
 	t.NewTask = core.NewTask{
-		Agent: agent, ID: id, Kind: one(g.dice, "plain", "plain", "plain", "tight", "batch", "timed", "rare"),
-		Payload: payload{g.numbers}, Level: one(g.dice, 0, core.LevelHigh, core.LevelMedium),
-		Group: one(g.dice, groups...), LimitKey: one(g.dice, keys...), OnConflict: one(g.dice, "", "", core.OnConflictReplace, core.OnConflictFail),
+		Agent: agent, ID: id, Kind: One(g.Dice, "plain", "plain", "plain", "tight", "batch", "timed", "rare"),
+		Payload: Payload{g.Numbers}, Level: One(g.Dice, 0, core.LevelHigh, core.LevelMedium),
+		Group: One(g.Dice, Groups...), LimitKey: One(g.Dice, keys...), OnConflict: One(g.Dice, "", "", core.OnConflictReplace, core.OnConflictFail),
 	}
 	g.schedule(&t.NewTask)
-	if g.in(30) {
+	if g.In(30) {
 		t.MaxAttempts = 1 + g.IntN(3)
 	}
-	if g.in(10) {
+	if g.In(10) {
 		t.Backoff = -1
 	}
-	if g.in(12) { // it never gets anywhere
+	if g.In(12) { // it never gets anywhere
 		for range 6 {
-			t.Scripts = append(t.Scripts, Script{Work: g.span(0, time.Second), Heed: true, Then: Fail})
+			t.Scripts = append(t.Scripts, Script{Work: g.Span(0, time.Second), Heed: true, Then: Fail})
 		}
 	}
 	for range g.IntN(4) {
-		t.Scripts = append(t.Scripts, g.script(submits))
+		t.Scripts = append(t.Scripts, g.Script(submits))
 	}
 	return t
 }
 
-// payload is what a task carries.
-type payload struct {
+// Payload is what a task carries.
+type Payload struct {
 	Number int `json:"number"`
 }
 
 // schedule draws when a task is due.
 // Times are drawn to the microsecond where a user gives one, as the store rounds them to milliseconds.
-func (g *generator) schedule(t *core.NewTask) {
+func (g *Generator) schedule(t *core.NewTask) {
 	switch g.IntN(10) {
 	case 0, 1, 2:
 	case 3:
-		t.At = begin.Add(g.span(0, g.plan.Horizon) + time.Duration(g.IntN(1000))*time.Microsecond)
+		t.At = Begin.Add(g.Span(0, g.Plan.Horizon) + time.Duration(g.IntN(1000))*time.Microsecond)
 	case 4, 5:
-		t.Delay = g.span(time.Millisecond, 20*time.Second)
+		t.Delay = g.Span(time.Millisecond, 20*time.Second)
 	case 6, 7:
-		t.Every = g.span(2*time.Second, 20*time.Second)
-		if g.in(30) {
-			t.Delay = g.span(time.Millisecond, 5*time.Second)
+		t.Every = g.Span(2*time.Second, 20*time.Second)
+		if g.In(30) {
+			t.Delay = g.Span(time.Millisecond, 5*time.Second)
 		}
 	case 8:
-		t.Every, t.From = g.span(2*time.Second, 20*time.Second), core.FromStart
-		t.Overlap = one(g.dice, "", core.OverlapSkip, core.OverlapQueueOne, core.OverlapAllow, core.OverlapCancelRunning)
+		t.Every, t.From = g.Span(2*time.Second, 20*time.Second), core.FromStart
+		t.Overlap = One(g.Dice, "", core.OverlapSkip, core.OverlapQueueOne, core.OverlapAllow, core.OverlapCancelRunning)
 	default:
-		t.Cron = one(g.dice, "*/10 * * * * *", "5,20,50 * * * * *", "* * * * *", "30 */1 * * * *")
-		t.Overlap = one(g.dice, "", core.OverlapSkip, core.OverlapQueueOne, core.OverlapAllow, core.OverlapCancelRunning)
+		t.Cron = One(g.Dice, "*/10 * * * * *", "5,20,50 * * * * *", "* * * * *", "30 */1 * * * *")
+		t.Overlap = One(g.Dice, "", core.OverlapSkip, core.OverlapQueueOne, core.OverlapAllow, core.OverlapCancelRunning)
 	}
 	if t.Every == 0 && t.Cron == "" {
 		return
 	}
-	t.Misfire = one(g.dice, "", core.MisfireOnce, core.MisfireSkip, core.MisfireAll)
-	if g.in(20) {
-		t.Jitter = g.span(time.Millisecond, 3*time.Second)
+	t.Misfire = One(g.Dice, "", core.MisfireOnce, core.MisfireSkip, core.MisfireAll)
+	if g.In(20) {
+		t.Jitter = g.Span(time.Millisecond, 3*time.Second)
 	}
-	if g.in(15) {
-		t.MinInterval = g.span(time.Second, 15*time.Second)
+	if g.In(15) {
+		t.MinInterval = g.Span(time.Second, 15*time.Second)
 	}
-	if g.in(20) {
-		t.PauseAfter = one(g.dice, -1, 1, 2)
+	if g.In(20) {
+		t.PauseAfter = One(g.Dice, -1, 1, 2)
 	}
 }
 
 // The longest work is about twice the longest lease, so that runs need heartbeats, and lose their
 // leases without them.
-func (g *generator) script(submits bool) Script {
-	s := Script{Heed: g.in(75), Result: g.in(30), Progress: g.in(20), For: g.span(0, 6*time.Second)}
-	s.Then = one(g.dice, Succeed, Succeed, Fail, Fail, Fail, SkipRetry, Cancel, Snooze, RetryAfter, NextIn, Yield, Panic, Goexit)
+func (g *Generator) Script(submits bool) Script {
+	s := Script{Heed: g.In(75), Result: g.In(30), Progress: g.In(20), For: g.Span(0, 6*time.Second)}
+	s.Then = One(g.Dice, Succeed, Succeed, Fail, Fail, Fail, SkipRetry, Cancel, Snooze, RetryAfter, NextIn, Yield, Panic, Goexit)
 	switch g.IntN(10) {
 	case 0, 1, 2, 3, 4:
-		s.Work = g.span(0, 300*time.Millisecond)
+		s.Work = g.Span(0, 300*time.Millisecond)
 	case 5, 6, 7:
-		s.Work = g.span(0, 3*time.Second)
+		s.Work = g.Span(0, 3*time.Second)
 	default:
-		s.Work = g.span(3*time.Second, 13*time.Second)
+		s.Work = g.Span(3*time.Second, 13*time.Second)
 	}
-	if submits && g.in(10) {
-		s.Submits = g.definition(g.agent(), g.id(), false)
+	if submits && g.In(10) {
+		s.Submits = g.Definition(g.Agent(), g.ID(), false)
 	}
 	return s
 }

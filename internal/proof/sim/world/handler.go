@@ -60,7 +60,7 @@ const (
 // have not begun return its error without a run of their own.
 func (p *process) handle(kind string) {
 	if kind == "batch" {
-		core.HandleBatch(p.s, kind, func(ctx context.Context, tasks []*core.Task[payload]) []error {
+		core.HandleBatch(p.s, kind, func(ctx context.Context, tasks []*core.Task[Payload]) []error {
 			p.w.mu.Lock()
 			call := callOf{p: p}
 			for _, t := range tasks {
@@ -78,13 +78,13 @@ func (p *process) handle(kind string) {
 		})
 		return
 	}
-	core.Handle(p.s, kind, func(ctx context.Context, t *core.Task[payload]) error { return p.run(ctx, t, false, false) })
+	core.Handle(p.s, kind, func(ctx context.Context, t *core.Task[Payload]) error { return p.run(ctx, t, false, false) })
 }
 
 // run is a handler.
 // It does nothing by itself: each step comes from the driver, which knows from the script when it is
 // due. A closed channel means that the history is over.
-func (p *process) run(ctx context.Context, t *core.Task[payload], batch, later bool) error {
+func (p *process) run(ctx context.Context, t *core.Task[Payload], batch, later bool) error {
 	w := p.w
 	r := &run{p: p, ctx: ctx, info: t.RunInfo, number: t.Payload.Number, next: make(chan step), fresh: true, batch: batch, later: later}
 	w.mu.Lock()
@@ -112,14 +112,14 @@ func (p *process) run(ctx context.Context, t *core.Task[payload], batch, later b
 }
 
 // uses reports what the script says that the run has used.
-func (r *run) uses(t *core.Task[payload]) {
+func (r *run) uses(t *core.Task[Payload]) {
 	if r.script.Tokens > 0 && t.Use(core.Usage{tokens: r.script.Tokens}) == nil {
 		r.spent += r.script.Tokens
 	}
 }
 
 // end returns as the script says.
-func (r *run) end(t *core.Task[payload]) error {
+func (r *run) end(t *core.Task[Payload]) error {
 	r.line(t, "ends")
 	if r.script.Result {
 		_ = t.SetResult(json.RawMessage(r.result)) // it is small

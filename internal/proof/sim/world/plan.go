@@ -17,7 +17,7 @@ import (
 type Plan struct {
 	Seed      uint64
 	Settings  Settings
-	Processes []ProcessPlan
+	Processes []Process
 	Requests  []Request
 	Faults    []Fault
 	// CallFaults is the chance of each call of the store to go wrong, in percent, and MaxCallFaults how many may.
@@ -56,8 +56,8 @@ type Settings struct {
 	Period          time.Duration // when the first period of budgets ends
 }
 
-// ProcessPlan is one process.
-type ProcessPlan struct {
+// Process is one process.
+type Process struct {
 	Concurrency int
 	Kinds       []string
 	Skew        time.Duration // of its clock
@@ -97,182 +97,182 @@ type Fault struct {
 	Kind    FaultKind
 	Process int           // of those planned, modulo how many there are
 	For     time.Duration // how long, or how far back
-	Plan    *ProcessPlan  // of FaultStart
+	Plan    *Process      // of FaultStart
 }
 
 // The names of a world.
 // Few names are used, so that requests meet each other; few processes have a handler for "rare".
 var (
-	agents = []string{"ann", "bob", "cy"}
+	Agents = []string{"ann", "bob", "cy"}
 	kinds  = []string{"plain", "tight", "batch", "timed", "rare"}
-	groups = []string{"", "", "g", "h"}
+	Groups = []string{"", "", "g", "h"}
 	keys   = []string{"", "", "", "key"}
 )
 
 const (
-	kindAct   = "act"   // activity, throttled
-	kindQuiet = "quiet" // activity, debounced
+	KindAct   = "act"   // activity, throttled
+	KindQuiet = "quiet" // activity, debounced
 )
 
-// allKinds are the kinds of a process that can do everything.
-func allKinds() []string { return append(slices.Clone(kinds), kindAct, kindQuiet) }
+// AllKinds are the kinds of a process that can do everything.
+func AllKinds() []string { return append(slices.Clone(kinds), KindAct, KindQuiet) }
 
-// dice are choices from a seed.
-type dice struct{ *rand.Rand }
+// Dice are choices from a seed.
+type Dice struct{ *rand.Rand }
 
-func diceOf(seed, stream uint64) dice {
-	return dice{rand.New(rand.NewPCG(seed, stream))}
+func DiceOf(seed, stream uint64) Dice {
+	return Dice{rand.New(rand.NewPCG(seed, stream))}
 }
 
-// in is true in so many percent.
-func (d dice) in(percent int) bool { return d.IntN(100) < percent }
+// In is true in so many percent.
+func (d Dice) In(percent int) bool { return d.IntN(100) < percent }
 
-// span is a duration between two, in steps of a millisecond.
-func (d dice) span(least, most time.Duration) time.Duration {
+// Span is a duration between two, in steps of a millisecond.
+func (d Dice) Span(least, most time.Duration) time.Duration {
 	return least + time.Duration(d.Int64N(int64((most-least)/time.Millisecond)+1))*time.Millisecond
 }
 
-// one is one of several.
-func one[T any](d dice, of ...T) T { return of[d.IntN(len(of))] }
+// One is one of several.
+func One[T any](d Dice, of ...T) T { return of[d.IntN(len(of))] }
 
-// begin is when every history begins, by the store's clock.
+// Begin is when every history begins, by the store's clock.
 // It differs from when the bubble begins, so that a wall clock that is read by mistake shows as a time
 // that is decades off.
-var begin = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+var Begin = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// planOf is the history of a seed. The rows add to it, each with dice of its own; one that is nil adds nothing.
+// Of is the history of a seed. The rows add to it, each with dice of its own; one that is nil adds nothing.
 // It draws in a fixed order: a draw that is added anywhere but at the end makes other histories of all
 // seeds.
-func planOf(seed uint64, rows ...func(g *generator)) *Plan {
-	d := diceOf(seed, 1)
-	p := &Plan{Seed: seed, Settings: settings(d), Horizon: d.span(5*time.Second, 45*time.Second), MaxCallFaults: 1 << 30}
+func Of(seed uint64, rows ...func(g *Generator)) *Plan {
+	d := DiceOf(seed, 1)
+	p := &Plan{Seed: seed, Settings: settings(d), Horizon: d.Span(5*time.Second, 45*time.Second), MaxCallFaults: 1 << 30}
 	for range 1 + d.IntN(3) {
-		p.Processes = append(p.Processes, processPlan(d))
+		p.Processes = append(p.Processes, NewProcess(d))
 	}
-	p.CallFaults = one(d, 0, 0, 3, 10, 25, 40)
-	g := &generator{dice: d, plan: p}
+	p.CallFaults = One(d, 0, 0, 3, 10, 25, 40)
+	g := &Generator{Dice: d, Plan: p}
 	for range 3 + d.IntN(22) {
 		p.Requests = append(p.Requests, g.request())
-		if last := p.Requests[len(p.Requests)-1]; last.Kind == AskSubmit && d.in(25) {
+		if last := p.Requests[len(p.Requests)-1]; last.Kind == AskSubmit && d.In(25) {
 			p.Requests = append(p.Requests, g.sequel(&last))
 		}
 	}
-	if d.in(70) {
+	if d.In(70) {
 		for range 1 + d.IntN(4) {
 			p.Faults = append(p.Faults, faultPlan(d, p.Horizon))
 		}
 	}
-	if d.in(8) {
-		p.Faults = append(p.Faults, Fault{At: d.span(p.Horizon/4, p.Horizon), Kind: FaultRestore, For: d.span(time.Millisecond, 5*time.Second)})
+	if d.In(8) {
+		p.Faults = append(p.Faults, Fault{At: d.Span(p.Horizon/4, p.Horizon), Kind: FaultRestore, For: d.Span(time.Millisecond, 5*time.Second)})
 	}
-	if p.Settings.Partitions == 1 && d.in(40) {
+	if p.Settings.Partitions == 1 && d.In(40) {
 		p.Settings.Limits = limits(d)
 	}
-	p.add(rows, g.numbers)
+	p.add(rows, g.Numbers)
 	slices.SortStableFunc(p.Requests, func(a, b Request) int { return cmp.Compare(a.At, b.At) })
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	return p
 }
 
 // add has each row add to a plan. The numbers of definitions continue.
-func (p *Plan) add(rows []func(g *generator), numbers int) {
+func (p *Plan) add(rows []func(g *Generator), numbers int) {
 	for i, row := range rows {
 		if row == nil {
 			continue
 		}
-		g := &generator{dice: diceOf(p.Seed, 100+uint64(i)), plan: p, numbers: numbers}
+		g := &Generator{Dice: DiceOf(p.Seed, 100+uint64(i)), Plan: p, Numbers: numbers}
 		row(g)
-		numbers = g.numbers
+		numbers = g.Numbers
 	}
 }
 
 // Values are chosen from both sides of many decisions, and small, as a history has less than a minute
 // before the world becomes kind.
-func settings(d dice) Settings {
+func settings(d Dice) Settings {
 	s := Settings{
-		Partitions: one(d, 1, 1, 2, 4), Retention: one(d, 0, 0, time.Minute), Kept: one(d, 0, 0, 2), MaxTasks: one(d, 0, 0, 0, 6),
-		Lease: one(d, time.Second, time.Second, 3*time.Second, 6*time.Second), Timeout: d.span(500*time.Millisecond, 4*time.Second),
-		Backoff: one(d, 200*time.Millisecond, time.Second), MaxAttempts: 1 + d.IntN(4), PauseAfter: one(d, -1, 2, 3),
-		Grace: one(d, time.Second, 10*time.Second), Spread: one(d, -1, 2*time.Second, 5*time.Second), CatchUp: one(d, -1, 3),
-		MaxRetryAfters: one(d, -1, 2), MaxCrashes: 1 + d.IntN(3), Serial: one(d, core.SerialTask, core.SerialTask, core.SerialAgent),
-		Activity: core.Activity{Delay: d.span(0, 3*time.Second), MinInterval: one(d, 0, 4*time.Second), MaxFailures: one(d, 0, 1, 2)},
-		Quiet:    core.Activity{Quiet: d.span(200*time.Millisecond, 2*time.Second), MinInterval: one(d, 0, 4*time.Second), Dimensions: 1},
+		Partitions: One(d, 1, 1, 2, 4), Retention: One(d, 0, 0, time.Minute), Kept: One(d, 0, 0, 2), MaxTasks: One(d, 0, 0, 0, 6),
+		Lease: One(d, time.Second, time.Second, 3*time.Second, 6*time.Second), Timeout: d.Span(500*time.Millisecond, 4*time.Second),
+		Backoff: One(d, 200*time.Millisecond, time.Second), MaxAttempts: 1 + d.IntN(4), PauseAfter: One(d, -1, 2, 3),
+		Grace: One(d, time.Second, 10*time.Second), Spread: One(d, -1, 2*time.Second, 5*time.Second), CatchUp: One(d, -1, 3),
+		MaxRetryAfters: One(d, -1, 2), MaxCrashes: 1 + d.IntN(3), Serial: One(d, core.SerialTask, core.SerialTask, core.SerialAgent),
+		Activity: core.Activity{Delay: d.Span(0, 3*time.Second), MinInterval: One(d, 0, 4*time.Second), MaxFailures: One(d, 0, 1, 2)},
+		Quiet:    core.Activity{Quiet: d.Span(200*time.Millisecond, 2*time.Second), MinInterval: One(d, 0, 4*time.Second), Dimensions: 1},
 	}
 	return s
 }
 
 // limits are one or two, narrow enough to be met.
-func limits(d dice) []core.Limit {
+func limits(d Dice) []core.Limit {
 	var all []core.Limit
-	about := []core.LimitTarget{{Kind: "plain"}, {Key: "k*"}, {Each: core.EachAgent}, {Kind: kindAct, Each: core.EachAgent}, {}}
+	about := []core.LimitTarget{{Kind: "plain"}, {Key: "k*"}, {Each: core.EachAgent}, {Kind: KindAct, Each: core.EachAgent}, {}}
 	d.Shuffle(len(about), func(i, k int) { about[i], about[k] = about[k], about[i] })
 	for i := range 1 + d.IntN(2) {
 		l := core.Limit{About: about[i]}
-		if d.in(70) {
+		if d.In(70) {
 			l.Concurrency = 1 + d.IntN(3)
 		}
-		if l.Concurrency == 0 || d.in(30) {
-			l.Rate, l.Per, l.Burst = 5+d.IntN(8), d.span(200*time.Millisecond, time.Second), 1+d.IntN(3) // more than what recurs needs
+		if l.Concurrency == 0 || d.In(30) {
+			l.Rate, l.Per, l.Burst = 5+d.IntN(8), d.Span(200*time.Millisecond, time.Second), 1+d.IntN(3) // more than what recurs needs
 		}
 		all = append(all, l)
 	}
 	return all
 }
 
-func processPlan(d dice) ProcessPlan {
-	p := ProcessPlan{Concurrency: 1 + d.IntN(4), Tick: one(d, time.Second, 4*time.Second, 8*time.Second)}
+func NewProcess(d Dice) Process {
+	p := Process{Concurrency: 1 + d.IntN(4), Tick: One(d, time.Second, 4*time.Second, 8*time.Second)}
 	for _, kind := range kinds[:len(kinds)-1] {
-		if d.in(85) {
+		if d.In(85) {
 			p.Kinds = append(p.Kinds, kind)
 		}
 	}
-	if d.in(30) {
+	if d.In(30) {
 		p.Kinds = append(p.Kinds, "rare")
 	}
-	p.Kinds = append(p.Kinds, kindAct, kindQuiet)
-	if d.in(40) {
-		p.Skew = d.span(-72*time.Hour, 72*time.Hour)
+	p.Kinds = append(p.Kinds, KindAct, KindQuiet)
+	if d.In(40) {
+		p.Skew = d.Span(-72*time.Hour, 72*time.Hour)
 	}
-	p.Deaf = d.in(20)
+	p.Deaf = d.In(20)
 	for range 1 + d.IntN(3) {
 		p.Pulls = append(p.Pulls, pullPlan(d))
 	}
 	return p
 }
 
-func pullPlan(d dice) Pull {
+func pullPlan(d Dice) Pull {
 	var p Pull
-	if d.in(20) {
-		p.Agents = agents[:1+d.IntN(len(agents))]
+	if d.In(20) {
+		p.Agents = Agents[:1+d.IntN(len(Agents))]
 	}
-	if d.in(15) {
+	if d.In(15) {
 		p.MaxTasks = 1 + d.IntN(4)
 	}
-	if d.in(15) {
+	if d.In(15) {
 		p.PerAgent = 1 + d.IntN(2)
 	}
-	if d.in(50) {
-		p.MaxDuration = d.span(100*time.Millisecond, 3*time.Second)
+	if d.In(50) {
+		p.MaxDuration = d.Span(100*time.Millisecond, 3*time.Second)
 	}
-	if d.in(30) {
-		p.Grace = d.span(0, 2*time.Second)
+	if d.In(30) {
+		p.Grace = d.Span(0, 2*time.Second)
 	}
-	p.Shared = d.in(10)
+	p.Shared = d.In(10)
 	return p
 }
 
-func faultPlan(d dice, horizon time.Duration) Fault {
-	f := Fault{At: d.span(0, horizon), Process: d.IntN(4), For: d.span(50*time.Millisecond, 15*time.Second)}
-	f.Kind = one(d, FaultKill, FaultKill, FaultFreeze, FaultFreeze, FaultCut, FaultStop, FaultFull, FaultStart, FaultStart)
+func faultPlan(d Dice, horizon time.Duration) Fault {
+	f := Fault{At: d.Span(0, horizon), Process: d.IntN(4), For: d.Span(50*time.Millisecond, 15*time.Second)}
+	f.Kind = One(d, FaultKill, FaultKill, FaultFreeze, FaultFreeze, FaultCut, FaultStop, FaultFull, FaultStart, FaultStart)
 	if f.Kind == FaultStart {
-		p := processPlan(d)
+		p := NewProcess(d)
 		f.Plan = &p
 	}
 	return f
 }
 
-// clone is a copy of which the parts can be taken away.
-func (p *Plan) clone() *Plan {
+// Clone is a copy of which the parts can be taken away.
+func (p *Plan) Clone() *Plan {
 	c := *p
 	c.Processes, c.Requests, c.Faults = slices.Clone(p.Processes), slices.Clone(p.Requests), slices.Clone(p.Faults)
 	for i := range c.Requests {

@@ -20,7 +20,7 @@ type process struct {
 	w      *World
 	name   string
 	index  int
-	plan   *ProcessPlan
+	plan   *Process
 	s      *core.Scheduler
 	series *core.Series // of its pulls for all agents; nil for one that looks before each
 	worker *worker      // nil for one that runs handlers
@@ -54,7 +54,7 @@ type nap struct {
 // newProcess makes a process.
 // Its index is its place among all processes of the history, dead ones included, and sorts what it
 // does.
-func (w *World) newProcess(plan *ProcessPlan, name string) *process {
+func (w *World) newProcess(plan *Process, name string) *process {
 	p := &process{w: w, name: name, index: len(w.processes), plan: plan, deaf: plan.Deaf, completed: map[string]bool{}}
 	p.ctx, p.stop = context.WithCancel(w.ctx)
 	config := w.config(p)
@@ -101,7 +101,7 @@ func (w *World) config(p *process) core.Config {
 			Grace: o.Grace, Spread: o.Spread, CatchUp: o.CatchUp, MaxRetryAfters: o.MaxRetryAfters,
 		},
 		Kinds: map[string]core.KindConfig{
-			"tight": {Slots: 1}, "timed": {Timeout: o.Timeout}, kindAct: {Activity: &act}, kindQuiet: {Activity: &quiet},
+			"tight": {Slots: 1}, "timed": {Timeout: o.Timeout}, KindAct: {Activity: &act}, KindQuiet: {Activity: &quiet},
 		},
 	}
 }
@@ -113,7 +113,7 @@ func (p *process) random(most time.Duration) time.Duration {
 	if most < time.Millisecond {
 		return most
 	}
-	return p.w.pauses.span(time.Millisecond, most)
+	return p.w.pauses.Span(time.Millisecond, most)
 }
 
 // loop pulls and sleeps until the process has ended.

@@ -40,11 +40,11 @@ func (w *World) restore(back time.Duration) {
 	w.audit.model, w.reader = w.audit.watch(newModel(w)), w.newReader()
 	n := 0
 	for ; n < len(w.deeds) && w.deeds[n].at <= until; n++ {
-		then := begin.Add(w.deeds[n].at)
+		then := Begin.Add(w.deeds[n].at)
 		w.clock.then, w.full = &then, w.deeds[n].full
 		w.deeds[n].do()
 	}
-	now := begin.Add(until)
+	now := Begin.Add(until)
 	w.clock.then = &now
 	for _, r := range w.runs { // what was claimed before, and began since, goes on
 		if t := w.audit.model.live(ref{r.info.Agent, r.info.ID}); !r.fresh && t != nil && t.phase == claimed && t.lease.fence == r.info.Fence && t.lease.began == nil {

@@ -60,7 +60,7 @@ func (s *shrinking) try(change func(p *Plan)) bool {
 	if s.tries++; s.tries > mostTries {
 		return false
 	}
-	smaller := s.best.Plan.clone()
+	smaller := s.best.Plan.Clone()
 	change(smaller)
 	r := Play(s.t, smaller, s.open, true)
 	if r.Breach == nil || r.Breach.Invariant != s.best.Breach.Invariant {
@@ -99,7 +99,7 @@ func less[T any](s *shrinking, list func(p *Plan) *[]T, least int) {
 
 func (s *shrinking) faults()    { less(s, func(p *Plan) *[]Fault { return &p.Faults }, 0) }
 func (s *shrinking) requests()  { less(s, func(p *Plan) *[]Request { return &p.Requests }, 0) }
-func (s *shrinking) processes() { less(s, func(p *Plan) *[]ProcessPlan { return &p.Processes }, 1) }
+func (s *shrinking) processes() { less(s, func(p *Plan) *[]Process { return &p.Processes }, 1) }
 
 // tasks leaves out tasks of submits.
 func (s *shrinking) tasks() {

@@ -63,7 +63,7 @@ func (k *worker) server() *core.Lender {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i := w.pauses.IntN(len(k.servers))
-	if w.pauses.in(5) {
+	if w.pauses.In(5) {
 		k.servers[i] = k.newServer()
 	}
 	return k.servers[i]
@@ -77,7 +77,7 @@ func (k *worker) loop() {
 		wait := p.plan.Tick
 		if free := p.plan.Concurrency - len(k.held()); free > 0 {
 			ctx, cancel := context.WithCancel(p.ctx)
-			hangsUp := clock{p}.AfterFunc(p.w.pauses.span(time.Millisecond, 20*time.Second), cancel) // its caller, in the middle of a call
+			hangsUp := clock{p}.AfterFunc(p.w.pauses.Span(time.Millisecond, 20*time.Second), cancel) // its caller, in the middle of a call
 			server := k.server()
 			p.pullFrom(true)
 			lent, err := server.Lend(ctx, k.loan(free))
@@ -117,7 +117,7 @@ func (k *worker) begin(lent []core.LentRun) {
 	w := k.p.w
 	for i := range lent {
 		l := &lent[i]
-		body := payload{}
+		body := Payload{}
 		_ = json.Unmarshal(l.Payload, &body) // the world has made it
 		ctx, cancel := context.WithCancelCause(w.ctx)
 		r := &lentRun{
@@ -292,7 +292,7 @@ func (k *worker) end(r *lentRun) {
 		lost := r.isLost()
 		var as []core.ReturnedAs
 		var lent core.Lent
-		if k.p.ctx.Err() == nil && w.pauses.in(50) {
+		if k.p.ctx.Err() == nil && w.pauses.In(50) {
 			as, lent, _ = k.server().Turn(k.p.ctx, []core.Returned{end}, k.loan(1))
 		} else {
 			as, _ = k.server().Return(w.ctx, end)
@@ -305,7 +305,7 @@ func (k *worker) end(r *lentRun) {
 				return
 			}
 		}
-		k.nap(w.pauses.span(100*time.Millisecond, 2*time.Second))
+		k.nap(w.pauses.Span(100*time.Millisecond, 2*time.Second))
 	}
 }
 

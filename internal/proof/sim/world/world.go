@@ -32,9 +32,9 @@ type World struct {
 	story    *bytes.Buffer
 	fences   map[store.Fence]int
 	reader   *core.Scheduler // asks the store without the bus
-	choices  dice            // what happens next
-	fates    dice            // of calls
-	pauses   dice
+	choices  Dice            // what happens next
+	fates    Dice            // of calls
+	pauses   Dice
 
 	processes []*process
 	line      []candidate
@@ -107,7 +107,7 @@ func Play(t *testing.T, plan *Plan, open Open, story bool) *Result {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // what one thing sets off runs in one order
 	result := &Result{Plan: plan}
 	defer func(old io.Reader) { rand.Reader = old }(rand.Reader)
-	rand.Reader = &madeUp{from: diceOf(plan.Seed, 5)} // ids that are made up are in the order of calls, and in the story
+	rand.Reader = &madeUp{from: DiceOf(plan.Seed, 5)} // ids that are made up are in the order of calls, and in the story
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t.Context(), plan, open, story)
 		w.history()
@@ -129,7 +129,7 @@ func Play(t *testing.T, plan *Plan, open Open, story bool) *Result {
 func newWorld(ctx context.Context, plan *Plan, open Open, story bool) *World {
 	w := &World{
 		plan: plan, features: features, ctx: context.WithoutCancel(ctx), began: time.Now(), open: open, fences: map[store.Fence]int{},
-		choices: diceOf(plan.Seed, 2), fates: diceOf(plan.Seed, 3), pauses: diceOf(plan.Seed, 4), defs: map[int]*Definition{},
+		choices: DiceOf(plan.Seed, 2), fates: DiceOf(plan.Seed, 3), pauses: DiceOf(plan.Seed, 4), defs: map[int]*Definition{},
 		begunRuns: map[int]int{}, printed: map[ref]printedEnd{}, called: map[string]bool{}, answers: map[asked]bool{}, questions: map[ref]int{}, numbers: map[ref]int{},
 	}
 	if story {
@@ -206,7 +206,7 @@ func (w *World) end() {
 // madeUp generates ids that no client chose: the same ones in each play.
 type madeUp struct {
 	mu   sync.Mutex
-	from dice
+	from Dice
 }
 
 // Read never fails.
