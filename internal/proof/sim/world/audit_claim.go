@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 // claimAudit is the part of the auditor that looks at looks and claims.
@@ -247,7 +248,7 @@ func (a claimAudit) inTime(t *task) {
 	if !a.w.kind || a.w.plan.Settings.Serial == core.SerialAgent || a.model.limited(t) || t.agent == crowdAgent { // then others come first
 		return
 	}
-	now, since := a.now(), max(t.due, t.waits, a.model.freed, store.Millis(Begin.Add(a.w.kindAt).UnixMilli()).Add(3*a.w.plan.Settings.Lease))
+	now, since := a.now(), max(t.due, t.waits, a.model.freed, store.Millis(draw.Begin.Add(a.w.kindAt).UnixMilli()).Add(3*a.w.plan.Settings.Lease))
 	for _, target := range t.targets() {
 		if h, ok := a.model.holds[target]; ok && !h.inForce(now) {
 			since = max(since, h.until)

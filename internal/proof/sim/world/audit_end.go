@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 // balanceAudit is the part of the auditor that looks at what is true of the store when a history is over.
@@ -105,7 +106,7 @@ func (a balanceAudit) balanceGroups() {
 		return // those that are over are forgotten
 	}
 	for _, agent := range everybody {
-		for _, name := range Groups[2:] {
+		for _, name := range draw.Groups[2:] {
 			want := a.model.group(agent, name)
 			got, _ := a.w.reader.Group(a.w.ctx, agent, name) // an error: there is none, and so are the counts
 			a.must(groupIsTrue, store.GroupCounts(got) == *want, "%s of %s: %+v, not %+v", name, agent, got, *want)
@@ -187,8 +188,8 @@ func (a balanceAudit) balanceList(agent string) {
 // deletions reports whether a history has requests that take records away in the middle.
 // In such a history fewer records than the cap allows may be left, and only the upper bound is held.
 func (a balanceAudit) deletions() bool {
-	return slices.ContainsFunc(a.w.plan.Requests, func(r Request) bool {
-		return r.Kind == AskDelete || r.Kind == AskReplay || r.Kind == AskSubmit && a.w.plan.Settings.Kept > 0
+	return slices.ContainsFunc(a.w.plan.Requests, func(r draw.Request) bool {
+		return r.Kind == draw.AskDelete || r.Kind == draw.AskReplay || r.Kind == draw.AskSubmit && a.w.plan.Settings.Kept > 0
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 // outcomeAudit is the part of the auditor that looks at what a handler has said.
@@ -64,7 +65,9 @@ func (a outcomeAudit) decided(p *process, o *outcome) {
 
 // cutOff reports whether a run was ended by the end of its pull, and its handler had nothing else to say.
 // A handler that returns something else than an error has made its decision, also when it was cut off.
-func (o *outcome) cutOff() bool { return o.said() == Fail && errors.Is(o.run.cause, core.ErrStopping) }
+func (o *outcome) cutOff() bool {
+	return o.said() == draw.Fail && errors.Is(o.run.cause, core.ErrStopping)
+}
 
 // tooLong checks the outcome of a task whose run was cut off and that is not released.
 // A run that was cut off is normally released, which released checks. It is settled in another way
@@ -109,10 +112,10 @@ func (a outcomeAudit) unstarted(o *outcome) {
 // said is what a handler has said, with what ended it.
 // A panic, a Goexit and an abandoned handler are failures like any other. What an abandoned handler
 // returns later has no part in it.
-func (o *outcome) said() Outcome {
+func (o *outcome) said() draw.Outcome {
 	switch {
-	case o.run.stuck || o.run.outcome == Fail || o.run.outcome == Panic || o.run.outcome == Goexit:
-		return Fail
+	case o.run.stuck || o.run.outcome == draw.Fail || o.run.outcome == draw.Panic || o.run.outcome == draw.Goexit:
+		return draw.Fail
 	default:
 		return o.run.outcome
 	}
@@ -122,9 +125,9 @@ func (o *outcome) said() Outcome {
 // RetryAfter is free until it has been said too often in a row; from then on each counts as a failure.
 func (a outcomeAudit) failedAttempt(o *outcome) bool {
 	switch o.said() {
-	case Fail, SkipRetry:
+	case draw.Fail, draw.SkipRetry:
 		return true
-	case RetryAfter:
+	case draw.RetryAfter:
 		return o.before.RetryAfters+1 > max(a.w.plan.Settings.MaxRetryAfters, 0)
 	default:
 		return false
@@ -158,15 +161,15 @@ func (a outcomeAudit) countedRun(o *outcome) {
 
 // matches reports whether an outcome in the history belongs to a run.
 // A failed attempt is kept as failed with any outcome of the handler, as RetryAfter may be charged.
-func matches(said Outcome, failed bool, kept model.Outcome) bool {
+func matches(said draw.Outcome, failed bool, kept model.Outcome) bool {
 	switch {
 	case failed:
 		return kept == model.OutcomeFailed
-	case said == Succeed || said == NextIn:
+	case said == draw.Succeed || said == draw.NextIn:
 		return kept == model.OutcomeSuccess
-	case said == Cancel:
+	case said == draw.Cancel:
 		return kept == model.OutcomeCancelled
-	case said == Yield:
+	case said == draw.Yield:
 		return kept == model.OutcomeYielded
 	default:
 		return kept == model.OutcomeSnoozed
@@ -179,9 +182,9 @@ func (a outcomeAudit) afterRun(o *outcome) {
 	switch said := o.said(); {
 	case a.failedAttempt(o):
 		a.afterFailure(o)
-	case said == Cancel:
+	case said == draw.Cancel:
 		a.must(handlerCancels, verb == store.VerbCancel, "%s: %q", t.ref, verb)
-	case said == Succeed || said == NextIn:
+	case said == draw.Succeed || said == draw.NextIn:
 		a.must(failuresInARow, o.after.ConsecutiveFailures == 0, "%s: %d after a success", t.ref, o.after.ConsecutiveFailures)
 		switch {
 		case t.activity != nil:
@@ -200,17 +203,17 @@ func (a outcomeAudit) afterRun(o *outcome) {
 // putOff checks the outcome of a task whose handler wants to be called later.
 // Snooze and Yield are kept to the millisecond, unless a minimum interval holds the task longer.
 // RetryAfter may wait for a backoff as well, and is held from below only.
-func (a outcomeAudit) putOff(o *outcome, said Outcome) {
+func (a outcomeAudit) putOff(o *outcome, said draw.Outcome) {
 	t := o.t
 	inv := snoozeUncharged
-	if said == RetryAfter {
+	if said == draw.RetryAfter {
 		inv = retryAfterWaits
 	}
 	a.must(inv, o.s.Verb == store.VerbAgain && o.after.Attempt == o.before.Attempt && o.after.ConsecutiveFailures == o.before.ConsecutiveFailures,
 		"%s: %q, attempt %d after %d", t.ref, o.s.Verb, o.after.Attempt, o.before.Attempt)
 	if t.activity == nil {
 		wait := o.s.Due.After
-		exact := said != RetryAfter && t.def.MinInterval == 0
+		exact := said != draw.RetryAfter && t.def.MinInterval == 0
 		a.must(inv, wait >= o.run.asked && (!exact || wait == o.run.asked), "%s: waits %s, and asked for %s", t.ref, wait, o.run.asked)
 	}
 	// The handler itself has asked for the next run, so that the minimum interval does not apply to
@@ -224,14 +227,14 @@ func (a outcomeAudit) putOff(o *outcome, said Outcome) {
 func (a outcomeAudit) afterFailure(o *outcome) {
 	t, verb := o.t, o.s.Verb
 	most := a.w.attempts(t)
-	again := o.said() != SkipRetry && o.before.Attempt < most
+	again := o.said() != draw.SkipRetry && o.before.Attempt < most
 	if again {
 		a.must(failureRetries, verb == store.VerbAgain && o.after.Attempt == o.before.Attempt+1, "%s: %q, attempt %d after %d of %d", t.ref, verb, o.after.Attempt, o.before.Attempt, most)
 		a.afterBackoff(o)
 		return
 	}
 	inv := failureEnds
-	if o.said() == SkipRetry {
+	if o.said() == draw.SkipRetry {
 		inv = skipRetryEnds
 	}
 	if !t.recurs() && t.activity == nil {
@@ -252,7 +255,7 @@ func (a outcomeAudit) afterFailure(o *outcome) {
 func (a outcomeAudit) afterBackoff(o *outcome) {
 	t := o.t
 	least := a.leastWait(o)
-	if o.said() == RetryAfter {
+	if o.said() == draw.RetryAfter {
 		a.must(retryAfterWaits, o.s.Due.After >= o.run.asked, "%s: waits %s, and asked for %s", t.ref, o.s.Due.After, o.run.asked)
 		return
 	}
@@ -291,7 +294,7 @@ func (a outcomeAudit) pausedIfHopeless(o *outcome) {
 func (a outcomeAudit) nextOccurrence(o *outcome, failures int) {
 	t := o.t
 	h := &t.history
-	if o.said() == NextIn {
+	if o.said() == draw.NextIn {
 		asked := max(o.run.asked, schedule.MinInterval)
 		a.must(nextInIsKept, o.s.Due.After == asked || t.def.MinInterval > 0 && o.s.Due.After >= asked, "%s: in %s, not %s", t.ref, o.s.Due.After, asked)
 		// A cron task returns to its expression after NextIn. An interval stays as the handler has set
@@ -310,7 +313,7 @@ func (a outcomeAudit) nextOccurrence(o *outcome, failures int) {
 		inv = everyStretches
 	}
 	interval := schedule.Stretch(t.every(), failures)
-	later := o.said() == RetryAfter || o.s.Due.After <= interval+t.def.Jitter || t.def.MinInterval > 0 // or as late as the handler asked for
+	later := o.said() == draw.RetryAfter || o.s.Due.After <= interval+t.def.Jitter || t.def.MinInterval > 0 // or as late as the handler asked for
 	// A restored store has forgotten runs whose handlers have set the interval.
 	a.must(inv, a.w.restored || o.s.Due.After >= interval && later, "%s: in %s, with an interval of %s", t.ref, o.s.Due.After, interval)
 }
@@ -348,7 +351,7 @@ func (a outcomeAudit) nextFixed(o *outcome, failures int) {
 // fires reports whether a cron expression fires at a time.
 // The search begins a millisecond earlier, as Next returns only what is later than the time that it is
 // given.
-func (outcomeAudit) fires(def *Definition, at store.Millis) bool {
+func (outcomeAudit) fires(def *draw.Definition, at store.Millis) bool {
 	cron, err := schedule.ParseCron(def.Cron, def.Zone, def.DayMatch, def.Gap)
 	if err != nil {
 		return false

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 // runAudit is the part of the auditor that looks at runs.
@@ -108,9 +109,9 @@ func (a runAudit) beside(r *run) {
 func (a runAudit) ended(r *run) {
 	r.ended = true
 	if def := a.w.defs[r.number]; r.task != nil && def != nil {
-		r.task.history.tells = r.outcome == Cancel && def.Callback != ""
+		r.task.history.tells = r.outcome == draw.Cancel && def.Callback != ""
 	}
-	if r.outcome != Fail && r.ctx.Err() == nil {
+	if r.outcome != draw.Fail && r.ctx.Err() == nil {
 		r.p.completed[r.info.Kind] = true
 	}
 	a.inItsTime(r)
@@ -213,11 +214,11 @@ func (w *World) reported(p *process, r *core.Report, err error) {
 
 // activityScript is what a run of an activity task does: every third one fails.
 // Activity tasks have no definition of their own to hold a script.
-func (w *World) activityScript(r *run) *Script {
+func (w *World) activityScript(r *run) *draw.Script {
 	w.begunRuns[0]++
-	s := &Script{Heed: true, Then: Succeed, Work: w.pauses.Span(0, w.plan.Settings.Lease)}
+	s := &draw.Script{Heed: true, Then: draw.Succeed, Work: w.pauses.Span(0, w.plan.Settings.Lease)}
 	if w.begunRuns[0]%3 == 0 {
-		s.Then = Fail
+		s.Then = draw.Fail
 	}
 	_ = r
 	return s

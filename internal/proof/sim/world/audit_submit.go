@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 // submitAudit is the part of the auditor that looks at submits and touches.
@@ -173,7 +174,7 @@ func (a submitAudit) submitRefused(tasks []store.Submission, err error) {
 // The answer arrives later than the store stored the task: by then it may have ended or been
 // replaced. What remains true is that its number was stored at some time, unless the store has lost
 // its last writes.
-func (a submitAudit) accepted(r *Request, out []core.Submitted) {
+func (a submitAudit) accepted(r *draw.Request, out []core.Submitted) {
 	for i := range out {
 		of := r.Tasks[i]
 		a.must(answerIsTrue, out[i].Agent == of.Agent && out[i].ID == of.ID && out[i].Kind == of.Kind, "%s was answered with %+v", of, out[i])
@@ -182,7 +183,7 @@ func (a submitAudit) accepted(r *Request, out []core.Submitted) {
 }
 
 // refused is called when a client's submit was refused.
-func (submitAudit) refused(*Request, error) {}
+func (submitAudit) refused(*draw.Request, error) {}
 
 // touched is called with activity that reached the store.
 func (a submitAudit) touched(touches []store.Touch, out []store.Touched, err error) {

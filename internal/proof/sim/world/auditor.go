@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 // Its methods are called by the driver, but for what events and the reports of pulls hold: these come
@@ -126,7 +127,7 @@ func (m ms) String() string {
 	if m == 0 {
 		return "never"
 	}
-	return fmt.Sprintf("%.3fs", float64(int64(m)-Begin.UnixMilli())/1000)
+	return fmt.Sprintf("%.3fs", float64(int64(m)-draw.Begin.UnixMilli())/1000)
 }
 
 // Breach is a promise that was not kept.

@@ -91,7 +91,7 @@ func (c *call) make() {
 	// model from it. The answer of then is dropped: the caller has had its own.
 	w.remember(func() { w.making = c; _, _ = c.do(w.store) })
 	w.making = c
-	if f, mortal := w.store.(*folder); mortal {
+	if f, mortal := w.store.(Mortal); mortal {
 		f.next()
 	}
 	answer, err := c.do(w.store)

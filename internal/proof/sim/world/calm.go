@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 // calm ends all faults, starts a process that can do everything, and waits until all that can end has.
@@ -31,7 +32,7 @@ func (w *World) calm() {
 	}
 	w.mu.Unlock()
 	w.trace("the world is kind from now on")
-	plan := &Process{Concurrency: 5, Kinds: AllKinds(), Tick: 2 * time.Second, Pulls: []Pull{{}}}
+	plan := &draw.Process{Concurrency: 5, Kinds: draw.AllKinds(), Tick: 2 * time.Second, Pulls: []draw.Pull{{}}}
 	if w.plan.Settings.Alarm { // a pull waits for what falls due within a moment: it would never end where much recurs
 		plan.Pulls[0].MaxDuration = 20 * time.Second
 	}
@@ -79,7 +80,7 @@ func (w *World) settleDown(until time.Duration) {
 func (w *World) unpauseAll() {
 	p := w.processes[len(w.processes)-1]
 	for _, target := range w.audit.model.targetsInForce(w.audit.now()) {
-		w.ask(&Request{Kind: AskResume, Agent: target.Agent, ID: target.ID, Target: target, Process: p.index})
+		w.ask(&draw.Request{Kind: draw.AskResume, Agent: target.Agent, ID: target.ID, Target: target, Process: p.index})
 	}
 }
 
@@ -102,7 +103,7 @@ func (a *auditor) quiet() bool {
 func lastDelivery(a *auditor) (last time.Duration) {
 	for _, t := range a.model.tasks {
 		if (t.kind == model.KindCallback || t.kind == tellKind) && (t.phase == waiting || t.phase == claimed) {
-			last = max(last, t.due.Time().Sub(Begin))
+			last = max(last, t.due.Time().Sub(draw.Begin))
 		}
 	}
 	return last

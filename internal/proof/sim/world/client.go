@@ -5,14 +5,13 @@ package world
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 // patience is how long a client waits for an answer.
@@ -38,7 +37,7 @@ func (w *World) arrange() {
 	}
 }
 
-func (w *World) arrangeOne(def *Definition) {
+func (w *World) arrangeOne(def *draw.Definition) {
 	w.defs[def.Number] = def
 	for i := range def.Scripts {
 		if child := def.Scripts[i].Submits; child != nil {
@@ -50,7 +49,7 @@ func (w *World) arrangeOne(def *Definition) {
 // ask makes a request.
 // A request to a dead process is never made, as with a host that is down. A client of one that dies
 // later waits for ever; the end of the history lets it go.
-func (w *World) ask(r *Request) {
+func (w *World) ask(r *draw.Request) {
 	p := w.processes[r.Process%len(w.processes)]
 	if p.dead {
 		return
@@ -72,84 +71,36 @@ func (w *World) ask(r *Request) {
 	}()
 }
 
-// String says what is asked for.
-func (r *Request) String() string {
-	switch r.Kind {
-	case AskSubmit:
-		names := make([]string, len(r.Tasks))
-		for i, def := range r.Tasks {
-			names[i] = def.String()
-		}
-		return "submit " + strings.Join(names, " ")
-	case AskPause, AskResume:
-		if r.For == 0 {
-			return fmt.Sprintf("%s %s", r.Kind, r.Target)
-		}
-		return fmt.Sprintf("%s %s for %s", r.Kind, r.Target, r.For)
-	case AskProfile:
-		return fmt.Sprintf("%s of %s: %s", r.Kind, r.Agent, r.quietText())
-	default:
-		return fmt.Sprintf("%s %s/%s%s", r.Kind, r.Agent, r.ID, r.Key)
-	}
-}
-
-// String names a definition, and what is special about it.
-func (d *Definition) String() string {
-	parts := []string{fmt.Sprintf("%s/%s (number %d", d.Agent, d.ID, d.Number), d.Kind}
-	add := func(name string, value any) {
-		if text := fmt.Sprint(value); text != "" && text != "0" && text != "0s" {
-			parts = append(parts, name+" "+text)
-		}
-	}
-	if !d.At.IsZero() {
-		add("at", d.At.Sub(Begin))
-	}
-	add("delay", d.Delay)
-	add("every", d.Every)
-	add("from", d.From)
-	add("cron", d.Cron)
-	add("overlap", d.Overlap)
-	add("misfire", d.Misfire)
-	add("jitter", d.Jitter)
-	add("min interval", d.MinInterval)
-	add("level", d.Level)
-	add("group", d.Group)
-	add("key", d.LimitKey)
-	add("attempts", d.MaxAttempts)
-	add("on conflict", d.OnConflict)
-	return strings.Join(parts, ", ") + ")"
-}
-
 // make makes a request, and returns what is to be checked of the answer.
 // It runs in the goroutine of the client, and the check in the driver's, while all else waits.
-func (w *World) make(ctx context.Context, p *process, r *Request) (check func(), err error) {
+func (w *World) make(ctx context.Context, p *process, r *draw.Request) (check func(), err error) {
 	check = func() {}
 	switch r.Kind {
-	case AskSubmit:
+	case draw.AskSubmit:
 		return w.submit(ctx, p, r)
-	case AskTouch:
+	case draw.AskTouch:
 		var n model.Noticed
 		if n, err = p.s.Notice(ctx, r.ID, core.Subject{User: r.Agent}); err == nil {
 			check = func() { w.audit.submits.noticed(&n) }
 		}
-	case AskCancel:
+	case draw.AskCancel:
 		var status core.Status
 		if status, err = p.s.Cancel(ctx, r.Agent, r.ID, core.Order{By: "op"}); err == nil {
 			check = func() { w.audit.orders.wasCancelled(r.Agent, r.ID, status) }
 		}
-	case AskDelete:
+	case draw.AskDelete:
 		err = p.s.Delete(ctx, r.Agent, r.ID)
-	case AskPause:
+	case draw.AskPause:
 		err = p.s.Pause(ctx, r.Target, core.Pause{By: "op", For: r.For, Ahead: r.Target.ID == ""})
-	case AskResume:
+	case draw.AskResume:
 		err = p.s.Resume(ctx, r.Target)
-	case AskRunNow:
+	case draw.AskRunNow:
 		_, err = p.s.RunNow(ctx, r.Agent, r.ID)
-	case AskReplay:
+	case draw.AskReplay:
 		_, err = p.s.Replay(ctx, r.Agent, r.ID)
 	// What the list says is compared at the end. Here reading is tried among faults, and the
 	// explanations are compared with the model of this moment.
-	case AskRead:
+	case draw.AskRead:
 		_, _, err = p.s.Tasks(ctx, core.List{Agent: r.Agent})
 		check = func() {
 			for _, t := range w.audit.model.sorted() {
@@ -157,7 +108,7 @@ func (w *World) make(ctx context.Context, p *process, r *Request) (check func(),
 			}
 			w.audit.balances.balancePauses()
 		}
-	case AskAudit:
+	case draw.AskAudit:
 		var report inspect.AuditReport
 		if report, err = p.s.Audit(ctx, inspect.AuditOptions{}); err == nil {
 			check = func() { w.audit.orders.sound(&report) }
@@ -168,7 +119,7 @@ func (w *World) make(ctx context.Context, p *process, r *Request) (check func(),
 	return check, err
 }
 
-func (w *World) submit(ctx context.Context, p *process, r *Request) (func(), error) {
+func (w *World) submit(ctx context.Context, p *process, r *draw.Request) (func(), error) {
 	tasks := make([]core.NewTask, len(r.Tasks))
 	for i, def := range r.Tasks {
 		tasks[i] = def.NewTask

@@ -6,6 +6,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 // elapsed is how much of the history has passed.
@@ -15,7 +17,7 @@ func (w *World) elapsed() time.Duration {
 
 // storeTime is the store's clock.
 // No skew changes it.
-func (w *World) storeTime() time.Time { return Begin.Add(w.elapsed()) }
+func (w *World) storeTime() time.Time { return draw.Begin.Add(w.elapsed()) }
 
 // storeClock is the store's clock, as a store in memory asks for it. A store that is given its past again sees the times of then.
 type storeClock struct {

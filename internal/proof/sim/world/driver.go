@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing/synctest"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 // candidate is something that can happen now.
@@ -261,8 +263,8 @@ func (w *World) start(r *run) {
 // script is what a run does: what its definition says, or, in a kind world, just success.
 // Scripts are used up by run, not by attempt: a run that loses its lease has used its own up too. A
 // run behind the last of them just succeeds, so that every definition can come to an end.
-func (w *World) script(r *run) *Script {
-	kindly := &Script{Heed: true, Then: Succeed, Work: 10 * time.Millisecond}
+func (w *World) script(r *run) *draw.Script {
+	kindly := &draw.Script{Heed: true, Then: draw.Succeed, Work: 10 * time.Millisecond}
 	def := w.defs[r.number]
 	if w.kind {
 		return kindly
@@ -302,7 +304,7 @@ func (w *World) goOn(r *run) {
 	r.outcome, r.asked, r.result = r.script.Then, r.script.For, `"`+r.begun.String()+`"`
 	// A handler that heeds its context returns the context's error instead of its script's outcome.
 	if early {
-		r.outcome = Fail
+		r.outcome = draw.Fail
 	}
 	w.mu.Lock()
 	w.runs = slices.DeleteFunc(w.runs, func(o *run) bool { return o == r })

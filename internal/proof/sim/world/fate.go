@@ -5,6 +5,8 @@ package world
 import (
 	"context"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 // fate is the fate of a call.
@@ -58,11 +60,11 @@ func (w *World) decide(c *call) {
 	// by MaxCallFaults, and leaves the draws before them as they were.
 	w.faults++
 	if c.verb == "Claim" && w.fates.In(50) { // what is claimed late is the most of a nuisance
-		c.fate = One(w.fates, fateSlow, fateLate)
+		c.fate = draw.One(w.fates, fateSlow, fateLate)
 		w.trace("%s  %s: %s", c.p.name, c.label(), c.fate)
 		return
 	}
-	c.fate = One(w.fates, fateSlow, fateSlow, fateLate, fateLate, fateTwice, fateTwice, fateTwice, fateDeaf, fateCutAfter, fateCutAfter,
+	c.fate = draw.One(w.fates, fateSlow, fateSlow, fateLate, fateLate, fateTwice, fateTwice, fateTwice, fateDeaf, fateCutAfter, fateCutAfter,
 		fateLost, fateCutBefore, fateCutBefore, fateKillBefore, fateKillAfter)
 	if _, ends := c.ctx.Deadline(); !ends && (c.fate == fateDeaf || c.fate == fateLost) {
 		c.fate = fateCutAfter // nothing would ever end it

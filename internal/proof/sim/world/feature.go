@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 // feature is a row of the world: how something is generated, what is asserted of it, and the faults that only these assertions find.
@@ -18,13 +19,13 @@ type feature struct {
 	verbs  []string // of the store that it leads to
 	holds  []held
 	// plan adds to a plan what the feature needs. Its dice are its own, so that a row changes no draw of another.
-	plan func(g *Generator)
+	plan func(g *draw.Generator)
 	// config changes the configuration of a process, and ready what its scheduler handles.
 	config func(w *World, p *process, c *core.Config)
 	ready  func(p *process)
 	// asks are the requests that are its own, and returns what its handlers return.
-	asks    map[RequestKind]asking
-	returns map[Outcome]func(r *run) error
+	asks    map[draw.RequestKind]asking
+	returns map[draw.Outcome]func(r *run) error
 	// watch makes what watches it in a model. A world that is restored makes another one.
 	watch func(a *auditor, m *storeModel) watcher
 }
@@ -37,7 +38,7 @@ type held struct {
 }
 
 // asking makes a request, and returns what is to be checked of its answer; see [World.make].
-type asking func(ctx context.Context, w *World, p *process, r *Request) (check func(), err error)
+type asking func(ctx context.Context, w *World, p *process, r *draw.Request) (check func(), err error)
 
 // watcher is what a feature sees of a history: each field is nil or is called by the auditor, in the order of the table.
 type watcher struct {
@@ -81,16 +82,16 @@ func Features() []Feature {
 }
 
 // PlanOf is the history of a seed, with what each row adds to it.
-func PlanOf(seed uint64) *Plan {
-	rows := make([]func(g *Generator), len(features))
+func PlanOf(seed uint64) *draw.Plan {
+	rows := make([]func(g *draw.Generator), len(features))
 	for i, f := range features {
 		rows[i] = f.plan
 	}
-	return Of(seed, rows...)
+	return draw.Of(seed, rows...)
 }
 
 // everybody are the agents of plain tasks, and those that a feature has for itself.
-var everybody = append(slices.Clone(Agents), crowdAgent, quietAgent, gateAgent)
+var everybody = append(slices.Clone(draw.Agents), crowdAgent, quietAgent, gateAgent)
 
 // each calls a function of all rows that watch.
 func (m *storeModel) each(do func(w *watcher)) {
@@ -142,7 +143,7 @@ func (w *World) uses(tasks []store.Submission) {
 }
 
 // askRow makes a request of a row.
-func (w *World) askRow(ctx context.Context, p *process, r *Request) (func(), error) {
+func (w *World) askRow(ctx context.Context, p *process, r *draw.Request) (func(), error) {
 	for _, f := range w.features {
 		if ask := f.asks[r.Kind]; ask != nil {
 			return ask(ctx, w, p, r)

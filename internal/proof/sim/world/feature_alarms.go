@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 var alarmNoLater = invariant("alarm-no-later", "40", "While nothing runs there is an alarm for whatever is due next, no later than that: ends of pauses and of waits in line, too.")
@@ -33,32 +34,32 @@ var alarms = &feature{
 }
 
 // planAlarms lets no process look on its own, and nothing fail but clocks: the watchdog covers the cost of a lost alarm.
-func planAlarms(g *Generator) {
+func planAlarms(g *draw.Generator) {
 	p := g.Plan
 	if g.In(88) {
 		return
 	}
 	p.Settings.Alarm, p.CallFaults, p.Faults = true, 0, nil
-	p.Requests = slices.DeleteFunc(p.Requests, func(r Request) bool { return r.Agent == crowdAgent }) // it takes hosts that wait
+	p.Requests = slices.DeleteFunc(p.Requests, func(r draw.Request) bool { return r.Agent == crowdAgent }) // it takes hosts that wait
 	for i := range p.Processes {
 		of := &p.Processes[i]
-		of.Kinds, of.Deaf, of.Tick = AllKinds(), true, 24*time.Hour
+		of.Kinds, of.Deaf, of.Tick = draw.AllKinds(), true, 24*time.Hour
 		for k := range of.Pulls {
 			of.Pulls[k].Agents, of.Pulls[k].MaxDuration = nil, 20*time.Second
 		}
 	}
 	for range 1 + g.IntN(4) { // pauses that end by themselves
-		r := Request{At: g.Span(0, p.Horizon), Process: g.IntN(4), Kind: AskPause, Agent: g.Agent(), ID: g.ID(), For: g.Span(time.Second, 20*time.Second)}
+		r := draw.Request{At: g.Span(0, p.Horizon), Process: g.IntN(4), Kind: draw.AskPause, Agent: g.Agent(), ID: g.ID(), For: g.Span(time.Second, 20*time.Second)}
 		r.Target = g.Target(r.Agent, r.ID)
 		p.Requests = append(p.Requests, r)
 	}
 	if p.Settings.Partitions == 1 && g.In(50) {
 		p.Settings.Limits = append(p.Settings.Limits, core.Limit{About: core.LimitTarget{Key: "slow"}, Rate: 1, Per: g.Span(2*time.Second, 6*time.Second), Burst: 1})
 		for range 2 + g.IntN(3) { // they wait in its line, and nothing that recurs does
-			r := Request{At: g.Span(0, p.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: g.Agent()}
+			r := draw.Request{At: g.Span(0, p.Horizon/2), Process: g.IntN(4), Kind: draw.AskSubmit, Agent: g.Agent()}
 			def := g.Definition(r.Agent, g.ID(), false)
 			def.NewTask = core.NewTask{Agent: def.Agent, ID: def.ID, Kind: "plain", Payload: def.Payload, LimitKey: "slow", OnConflict: def.OnConflict}
-			def.Scripts, r.Tasks = nil, []*Definition{def}
+			def.Scripts, r.Tasks = nil, []*draw.Definition{def}
 			p.Requests = append(p.Requests, r)
 		}
 	}
@@ -102,7 +103,7 @@ func (a *auditor) alarmed() {
 	if !asleep || w.befallen > 0 || w.faults > 0 || w.restored {
 		return
 	}
-	ring := store.Millis(Begin.UnixMilli()).Add(min(called, 1000*time.Hour))
+	ring := store.Millis(draw.Begin.UnixMilli()).Add(min(called, 1000*time.Hour))
 	for _, t := range a.model.sorted() {
 		if at := a.startsAt(t, now); at != 0 {
 			a.must(alarmNoLater, ring <= at.Add(2100*time.Millisecond), "%s may start at %s, and nobody is called before %s", t.ref, ms(at), ms(ring))
@@ -149,7 +150,7 @@ func (a *auditor) startsAt(t *task, now store.Millis) store.Millis {
 		if a.w.period() > 0 { // until the next hour
 			return 0
 		}
-		at = max(at, store.Millis(Begin.Add(a.w.plan.Settings.Period).UnixMilli()))
+		at = max(at, store.Millis(draw.Begin.Add(a.w.plan.Settings.Period).UnixMilli()))
 	}
 	for i := range a.w.plan.Settings.Limits {
 		l := &a.w.plan.Settings.Limits[i]

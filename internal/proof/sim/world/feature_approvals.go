@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 var (
@@ -22,8 +23,8 @@ var (
 
 // The requests of approvals, and what their tasks wait for.
 const (
-	AskAnswer RequestKind = "answer"
-	AskRemark RequestKind = "remark"
+	AskAnswer draw.RequestKind = "answer"
+	AskRemark draw.RequestKind = "remark"
 
 	approvalKey = "may"
 )
@@ -36,40 +37,40 @@ var approvals = &feature{
 		{answerIsForOne, "answer-to-any-wait"},
 	},
 	plan:  planApprovals,
-	asks:  map[RequestKind]asking{AskAnswer: askAnswer, AskRemark: askRemark},
+	asks:  map[draw.RequestKind]asking{AskAnswer: askAnswer, AskRemark: askRemark},
 	watch: watchApprovals,
 }
 
 // planApprovals draws tasks that ask more than once, answers to them, and signals of a sender who may not approve.
-func planApprovals(g *Generator) {
+func planApprovals(g *draw.Generator) {
 	if g.In(75) {
 		return
 	}
-	script := func() Script {
+	script := func() draw.Script {
 		s := g.Script(false)
 		s.Then, s.Submits = Await, nil
-		s.Signal = core.Signal{Key: approvalKey, OnTimeout: One(g.Dice, "", core.TimeoutRun, core.TimeoutCancel), From: One(g.Dice, core.FromApproval, core.FromApproval, "")}
+		s.Signal = core.Signal{Key: approvalKey, OnTimeout: draw.One(g.Dice, "", core.TimeoutRun, core.TimeoutCancel), From: draw.One(g.Dice, core.FromApproval, core.FromApproval, "")}
 		if g.In(60) {
 			s.Signal.Timeout = g.Span(time.Second, 10*time.Second)
 		}
 		return s
 	}
 	for range 1 + g.IntN(3) {
-		r := Request{At: g.Span(0, g.Plan.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: g.Agent(), ID: g.ID()}
+		r := draw.Request{At: g.Span(0, g.Plan.Horizon/2), Process: g.IntN(4), Kind: draw.AskSubmit, Agent: g.Agent(), ID: g.ID()}
 		def := g.Definition(r.Agent, r.ID, false)
 		if def.Kind == "batch" {
 			def.Kind = "plain"
 		}
-		def.Scripts = append([]Script{script()}, def.Scripts...)
+		def.Scripts = append([]draw.Script{script()}, def.Scripts...)
 		if g.In(60) {
 			def.Scripts = append(def.Scripts, script(), g.Script(false))
 		}
-		r.Tasks = []*Definition{def}
+		r.Tasks = []*draw.Definition{def}
 		g.Plan.Requests = append(g.Plan.Requests, r)
 		for range 1 + g.IntN(4) {
 			at := r.At + g.Span(0, g.Plan.Horizon/2)
-			g.Plan.Requests = append(g.Plan.Requests, Request{
-				At: at, Process: g.IntN(4), Kind: One(g.Dice, AskAnswer, AskAnswer, AskRemark), Agent: r.Agent, ID: r.ID, Target: core.Target{Kind: One(g.Dice, "first", "last")},
+			g.Plan.Requests = append(g.Plan.Requests, draw.Request{
+				At: at, Process: g.IntN(4), Kind: draw.One(g.Dice, AskAnswer, AskAnswer, AskRemark), Agent: r.Agent, ID: r.ID, Target: core.Target{Kind: draw.One(g.Dice, "first", "last")},
 			})
 		}
 	}
@@ -100,7 +101,7 @@ func watchApprovals(a *auditor, _ *storeModel) watcher {
 }
 
 // askAnswer answers the first or the last question of a task, however long ago that was. A task that has asked nothing is answered all the same.
-func askAnswer(ctx context.Context, w *World, p *process, r *Request) (func(), error) {
+func askAnswer(ctx context.Context, w *World, p *process, r *draw.Request) (func(), error) {
 	err := p.s.Answer(ctx, questionOf(w, r).Question, json.RawMessage(strconv.Itoa(w.signalled(r))), core.ByPage)
 	if errors.Is(err, model.ErrClosed) || errors.Is(err, model.ErrNotOpen) {
 		err = nil // the auditor has seen what the store has made of it
@@ -109,7 +110,7 @@ func askAnswer(ctx context.Context, w *World, p *process, r *Request) (func(), e
 }
 
 // questionOf is the first or the last question of a task; one that was never asked if it has asked none.
-func questionOf(w *World, r *Request) question {
+func questionOf(w *World, r *draw.Request) question {
 	all := w.waits[ref{r.Agent, r.ID}]
 	switch {
 	case len(all) == 0:
@@ -122,7 +123,7 @@ func questionOf(w *World, r *Request) question {
 }
 
 // askRemark sends a signal with a credential that approves nothing, or the answer to the last question.
-func askRemark(ctx context.Context, w *World, p *process, r *Request) (func(), error) {
+func askRemark(ctx context.Context, w *World, p *process, r *draw.Request) (func(), error) {
 	ctx = core.WithPrincipal(ctx, core.Principal{Name: "passer-by", Rights: core.AuthorizerFunc(func(_ context.Context, _ core.Principal, what core.Access) error {
 		if what.Action == model.ActionApprove {
 			return errors.New("approves nothing")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 var batchOfOne = invariant("batch-of-one-agent", "design 3", "One call has runs of one agent, with the same labels where these tell batches apart, and no more than its kind says.")
@@ -34,21 +35,21 @@ var batches = &feature{
 const batchLabel = "part"
 
 // planBatches draws many tasks of the kind of batches, of several agents at once.
-func planBatches(g *Generator) {
+func planBatches(g *draw.Generator) {
 	p := g.Plan
 	if g.In(80) {
 		return
 	}
-	p.Settings.Batch, p.Settings.BatchWait = 1+g.IntN(3), One(g.Dice, 0, 50*time.Millisecond, 500*time.Millisecond)
+	p.Settings.Batch, p.Settings.BatchWait = 1+g.IntN(3), draw.One(g.Dice, 0, 50*time.Millisecond, 500*time.Millisecond)
 	for range 2 + g.IntN(3) {
 		at := g.Span(0, p.Horizon)
 		for range 1 + g.IntN(3) {
-			r := Request{At: at, Process: g.IntN(4), Kind: AskSubmit, Agent: g.Agent()}
+			r := draw.Request{At: at, Process: g.IntN(4), Kind: draw.AskSubmit, Agent: g.Agent()}
 			for i := range 1 + g.IntN(4) {
 				def := g.Definition(r.Agent, "t"+string(rune('0'+i)), false)
 				def.Kind = "batch"
 				if g.In(60) {
-					def.Labels = map[string]string{batchLabel: One(g.Dice, "", "x", "y")}
+					def.Labels = map[string]string{batchLabel: draw.One(g.Dice, "", "x", "y")}
 				}
 				r.Tasks = append(r.Tasks, def)
 			}

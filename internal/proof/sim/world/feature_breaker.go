@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 var (
@@ -28,21 +29,21 @@ var breaker = &feature{
 }
 
 // planBreaker draws a task whose runs submit tasks, down to more than is allowed.
-func planBreaker(g *Generator) {
+func planBreaker(g *draw.Generator) {
 	p := g.Plan
 	if g.In(80) {
 		return
 	}
 	p.Settings.Depth, p.Settings.Spawned = 1+g.IntN(2), 1+g.IntN(4)
 	for range 1 + g.IntN(2) {
-		r := Request{At: g.Span(0, p.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: g.Agent()}
-		r.Tasks = []*Definition{g.family(r.Agent, 3)}
+		r := draw.Request{At: g.Span(0, p.Horizon/2), Process: g.IntN(4), Kind: draw.AskSubmit, Agent: g.Agent()}
+		r.Tasks = []*draw.Definition{family(g, r.Agent, 3)}
 		p.Requests = append(p.Requests, r)
 	}
 }
 
 // family is a task whose first runs submit one each, with families of their own. Those of one agent count in one partition.
-func (g *Generator) family(agent string, generations int) *Definition {
+func family(g *draw.Generator, agent string, generations int) *draw.Definition {
 	def := g.Definition(agent, g.ID()+string(rune('a'+generations)), false)
 	def.Scripts = nil
 	if generations == 0 {
@@ -53,7 +54,7 @@ func (g *Generator) family(agent string, generations int) *Definition {
 		if g.In(30) {
 			of = g.Agent()
 		}
-		def.Scripts = append(def.Scripts, Script{Work: g.Span(0, time.Second), Heed: true, Then: One(g.Dice, Fail, Snooze, Yield), Submits: g.family(of, generations-1)})
+		def.Scripts = append(def.Scripts, draw.Script{Work: g.Span(0, time.Second), Heed: true, Then: draw.One(g.Dice, draw.Fail, draw.Snooze, draw.Yield), Submits: family(g, of, generations-1)})
 	}
 	return def
 }
@@ -69,7 +70,7 @@ func watchBreaker(a *auditor, m *storeModel) watcher {
 	depth := map[int]int{}
 	for i := range a.w.plan.Requests {
 		for _, def := range a.w.plan.Requests[i].Tasks {
-			def.depths(depth, 0)
+			depths(def, depth, 0)
 		}
 	}
 	return watcher{submitted: func(sub *store.Submission, placed *store.Submitted) {
@@ -84,11 +85,11 @@ func watchBreaker(a *auditor, m *storeModel) watcher {
 }
 
 // depths records how deep a definition is below the task that a client submits.
-func (d *Definition) depths(all map[int]int, depth int) {
+func depths(d *draw.Definition, all map[int]int, depth int) {
 	all[d.Number] = depth
 	for i := range d.Scripts {
 		if child := d.Scripts[i].Submits; child != nil {
-			child.depths(all, depth+1)
+			depths(child, all, depth+1)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 var (
@@ -39,14 +40,14 @@ var budgets = &feature{
 }
 
 // planBudgets draws tasks that have a budget, whose first period ends in the middle of the history.
-func planBudgets(g *Generator) {
+func planBudgets(g *draw.Generator) {
 	p := g.Plan
 	if p.Settings.Partitions != 1 || g.In(60) {
 		return
 	}
 	p.Settings.Budget, p.Settings.Period = 2+g.IntN(5), g.Span(5*time.Second, 30*time.Second).Truncate(time.Second)
 	for range 4 + g.IntN(6) {
-		r := Request{At: g.Span(0, p.Horizon*2/3), Process: g.IntN(4), Kind: AskSubmit, Agent: g.Agent(), ID: g.ID()}
+		r := draw.Request{At: g.Span(0, p.Horizon*2/3), Process: g.IntN(4), Kind: draw.AskSubmit, Agent: g.Agent(), ID: g.ID()}
 		def := g.Definition(r.Agent, r.ID, false)
 		def.LimitKey = spendKey
 		for range 3 {
@@ -57,7 +58,7 @@ func planBudgets(g *Generator) {
 			}
 			def.Scripts = append(def.Scripts, s)
 		}
-		r.Tasks = []*Definition{def}
+		r.Tasks = []*draw.Definition{def}
 		p.Requests = append(p.Requests, r)
 	}
 }
@@ -72,7 +73,7 @@ func (w *World) ahead(changes []store.BudgetChange) []store.BudgetChange {
 
 // period is which period of the budgets it is by the store's clock: the first, or that which follows.
 func (w *World) period() int {
-	if w.clock.Now().Sub(Begin) < w.plan.Settings.Period {
+	if w.clock.Now().Sub(draw.Begin) < w.plan.Settings.Period {
 		return 0
 	}
 	return 1

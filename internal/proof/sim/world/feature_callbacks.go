@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 var (
@@ -27,9 +28,9 @@ var (
 // The URL of all callbacks; the fault of the calls that end tasks: for a while no settlement of a process gets through; and the request of a
 // client that does not wait until a delivery is due.
 const (
-	callbackURL             = "https://hooks.example.com/"
-	FaultMute   FaultKind   = "mute"
-	AskHurry    RequestKind = "hurry"
+	callbackURL                  = "https://hooks.example.com/"
+	FaultMute   draw.FaultKind   = "mute"
+	AskHurry    draw.RequestKind = "hurry"
 )
 
 var callbacks = &feature{
@@ -50,12 +51,12 @@ var callbacks = &feature{
 			c.Kinds[model.KindCallback] = core.KindConfig{MaxAttempts: 12, Backoff: time.Second, MaxBackoff: 2 * time.Second}
 		}
 	},
-	asks:  map[RequestKind]asking{AskHurry: askHurry},
+	asks:  map[draw.RequestKind]asking{AskHurry: askHurry},
 	watch: watchCallbacks,
 }
 
 // planCallbacks gives some of the tasks that are planned a callback, and lets settlements be slow.
-func planCallbacks(g *Generator) {
+func planCallbacks(g *draw.Generator) {
 	if g.In(75) {
 		return
 	}
@@ -70,16 +71,16 @@ func planCallbacks(g *Generator) {
 	// A settlement has to be on its way for longer than a lease and the time that a delivery waits behind it.
 	g.Plan.Horizon = max(g.Plan.Horizon, 35*time.Second)
 	for range 4 + g.IntN(8) {
-		g.Plan.Requests = append(g.Plan.Requests, Request{At: g.Span(0, g.Plan.Horizon*2/3), Process: g.IntN(4), Kind: AskHurry})
+		g.Plan.Requests = append(g.Plan.Requests, draw.Request{At: g.Span(0, g.Plan.Horizon*2/3), Process: g.IntN(4), Kind: AskHurry})
 	}
 	for i := range 1 + g.IntN(2) {
-		f := Fault{At: g.Span(0, g.Plan.Horizon/3), Kind: FaultMute, Process: i + g.IntN(2), For: g.Span(time.Second, 30*time.Second)}
+		f := draw.Fault{At: g.Span(0, g.Plan.Horizon/3), Kind: FaultMute, Process: i + g.IntN(2), For: g.Span(time.Second, 30*time.Second)}
 		g.Plan.Faults = append(g.Plan.Faults, f)
 	}
 }
 
 // askHurry runs all deliveries by hand that wait.
-func askHurry(ctx context.Context, w *World, p *process, _ *Request) (func(), error) {
+func askHurry(ctx context.Context, w *World, p *process, _ *draw.Request) (func(), error) {
 	var all []ref
 	for _, t := range w.audit.model.sorted() {
 		if t.kind == model.KindCallback && t.phase == waiting {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 var (
@@ -25,18 +26,18 @@ const (
 var gates = &feature{
 	name:  "gates",
 	holds: []held{{gateIsAsked, "gate-not-heeded"}, {gateBacks, "gate-never-tires"}},
-	plan: func(g *Generator) {
+	plan: func(g *draw.Generator) {
 		if g.In(80) {
 			return
 		}
 		g.Plan.Settings.Gates = true
 		for range 1 + g.IntN(4) {
-			r := Request{At: g.Span(0, g.Plan.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: gateAgent}
+			r := draw.Request{At: g.Span(0, g.Plan.Horizon/2), Process: g.IntN(4), Kind: draw.AskSubmit, Agent: gateAgent}
 			def := g.Definition(gateAgent, g.ID(), false)
 			def.NewTask = core.NewTask{
 				Agent: gateAgent, ID: def.ID, Kind: gateKind, Payload: def.Payload, Every: g.Span(time.Second, 6*time.Second), OnConflict: def.OnConflict, Misfire: core.MisfireAll,
 			}
-			def.Closed, r.Tasks = g.Uint64(), []*Definition{def}
+			def.Closed, r.Tasks = g.Uint64(), []*draw.Definition{def}
 			g.Plan.Requests = append(g.Plan.Requests, r)
 		}
 	},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 var (
@@ -24,13 +25,13 @@ var lent = &feature{
 		{startUnderLease, "lent-behind-its-lease"},
 		{everyTaskEnds, "lent-lingers-on"},
 	},
-	plan: func(g *Generator) {
+	plan: func(g *draw.Generator) {
 		if g.In(60) {
 			return
 		}
 		for range 1 + g.IntN(2) {
-			p := NewProcess(g.Dice)
-			p.Worker, p.Kinds, p.Pulls = true, []string{"plain"}, []Pull{{}}
+			p := draw.NewProcess(g.Dice)
+			p.Worker, p.Kinds, p.Pulls = true, []string{"plain"}, []draw.Pull{{}}
 			for _, kind := range []string{"timed", "batch", "rare"} {
 				if g.In(60) {
 					p.Kinds = append(p.Kinds, kind)
@@ -41,11 +42,11 @@ var lent = &feature{
 				g.Plan.Processes = append(g.Plan.Processes, p)
 				return
 			}
-			g.Plan.Faults = append(g.Plan.Faults, Fault{At: g.Span(0, g.Plan.Horizon/2), Kind: FaultStart, Plan: &p})
+			g.Plan.Faults = append(g.Plan.Faults, draw.Fault{At: g.Span(0, g.Plan.Horizon/2), Kind: draw.FaultStart, Plan: &p})
 		}
 		for range g.IntN(3) { // it goes on behind its lease
 			lease := g.Plan.Settings.Lease
-			g.Plan.Faults = append(g.Plan.Faults, Fault{At: g.Span(time.Second, g.Plan.Horizon), Kind: FaultCut, Process: len(g.Plan.Processes) + g.IntN(2), For: lease + g.Span(lease/2, 3*lease)})
+			g.Plan.Faults = append(g.Plan.Faults, draw.Fault{At: g.Span(time.Second, g.Plan.Horizon), Kind: draw.FaultCut, Process: len(g.Plan.Processes) + g.IntN(2), For: lease + g.Span(lease/2, 3*lease)})
 		}
 	},
 	watch: func(*auditor, *storeModel) watcher {

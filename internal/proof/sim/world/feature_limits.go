@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 var lineIsKept = invariant("line-is-kept", "34", "Nothing that a limit counts starts without having waited in its line while somebody waits there.")
@@ -87,24 +88,24 @@ var tenants = &feature{
 }
 
 // planTenants draws floods of many agents of one tenant, and tasks of the only agent of another among them.
-func planTenants(g *Generator) {
+func planTenants(g *draw.Generator) {
 	if g.In(70) {
 		return
 	}
 	p := g.Plan
 	profile := func(agent, tenant string) {
-		p.Requests = append(p.Requests, Request{Process: g.IntN(4), Kind: AskProfile, Agent: agent, Profile: &core.Profile{
+		p.Requests = append(p.Requests, draw.Request{Process: g.IntN(4), Kind: draw.AskProfile, Agent: agent, Profile: &core.Profile{
 			Agent: agent, Zone: "UTC", Tenant: tenant, Labels: map[string]string{profileLabel: strconv.Itoa(len(p.Requests))},
 		}})
 	}
 	submits := func(at time.Duration, agent string, n int) {
-		r := Request{At: at, Process: g.IntN(4), Kind: AskSubmit, Agent: agent}
+		r := draw.Request{At: at, Process: g.IntN(4), Kind: draw.AskSubmit, Agent: agent}
 		for range n {
 			g.Numbers++
-			def := &Definition{Number: g.Numbers}
-			def.NewTask = core.NewTask{Agent: agent, ID: fmt.Sprintf("t%d", g.Numbers), Kind: "plain", Payload: Payload{g.Numbers}}
+			def := &draw.Definition{Number: g.Numbers}
+			def.NewTask = core.NewTask{Agent: agent, ID: fmt.Sprintf("t%d", g.Numbers), Kind: "plain", Payload: draw.Payload{Number: g.Numbers}}
 			if g.In(50) {
-				def.Scripts = []Script{{Work: g.Span(0, 200*time.Millisecond), Then: Succeed}}
+				def.Scripts = []draw.Script{{Work: g.Span(0, 200*time.Millisecond), Then: draw.Succeed}}
 			}
 			r.Tasks = append(r.Tasks, def)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 // The rows of plain tasks: what the generator of requests draws by itself, and the files named audit_ hold.
@@ -34,12 +35,12 @@ var plainFeatures = []*feature{
 	},
 	{
 		name: "readers", verbs: []string{"Get", "List", "Find", "Agents", "Limits", "Holds", "Stats"},
-		plan: func(g *Generator) {
+		plan: func(g *draw.Generator) {
 			for range g.IntN(3) {
-				g.Plan.Requests = append(g.Plan.Requests, Request{At: g.Span(0, g.Plan.Horizon), Process: g.IntN(4), Kind: AskWatch})
+				g.Plan.Requests = append(g.Plan.Requests, draw.Request{At: g.Span(0, g.Plan.Horizon), Process: g.IntN(4), Kind: AskWatch})
 			}
 		},
-		asks: map[RequestKind]asking{AskWatch: askWatch},
+		asks: map[draw.RequestKind]asking{AskWatch: askWatch},
 	},
 }
 
@@ -53,25 +54,25 @@ var (
 var ahead = &feature{
 	name:  "claims ahead",
 	holds: []held{{aheadInTime, "ahead-at-once"}, {aheadIsPlain, "ahead-of-urgent"}, {aheadIsGiven, "ahead-not-withdrawn"}},
-	plan: func(g *Generator) {
+	plan: func(g *draw.Generator) {
 		if g.In(30) {
 			return
 		}
 		g.Plan.Settings.Ahead = g.Span(10*time.Millisecond, 250*time.Millisecond)
 		for range g.IntN(2) * (2 + g.IntN(6)) { // close to one another
-			agent := One(g.Dice, "hal", "ike", "jan")
-			r := Request{At: g.Span(0, g.Plan.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: agent}
+			agent := draw.One(g.Dice, "hal", "ike", "jan")
+			r := draw.Request{At: g.Span(0, g.Plan.Horizon/2), Process: g.IntN(4), Kind: draw.AskSubmit, Agent: agent}
 			def := g.Definition(agent, g.ID(), false)
 			def.NewTask = core.NewTask{
 				Agent: agent, ID: def.ID, Kind: "plain", Payload: def.Payload, Every: g.Span(time.Second, 2*time.Second),
-				Level: One(g.Dice, 0, 0, core.LevelHigh), OnConflict: def.OnConflict,
+				Level: draw.One(g.Dice, 0, 0, core.LevelHigh), OnConflict: def.OnConflict,
 			}
-			r.Tasks = []*Definition{def}
+			r.Tasks = []*draw.Definition{def}
 			g.Plan.Requests = append(g.Plan.Requests, r)
 		}
 		for range g.IntN(2) * g.IntN(60) { // each asks for what was claimed ahead, and most are about nothing else
-			r := Request{At: g.Span(0, g.Plan.Horizon), Process: g.IntN(4), Kind: AskPause, For: g.Span(50*time.Millisecond, 500*time.Millisecond)}
-			r.Target = core.Target{Agent: One(g.Dice, "hal", "none", "none", "none")}
+			r := draw.Request{At: g.Span(0, g.Plan.Horizon), Process: g.IntN(4), Kind: draw.AskPause, For: g.Span(50*time.Millisecond, 500*time.Millisecond)}
+			r.Target = core.Target{Agent: draw.One(g.Dice, "hal", "none", "none", "none")}
 			r.Agent = r.Target.Agent
 			g.Plan.Requests = append(g.Plan.Requests, r)
 		}
@@ -114,9 +115,9 @@ func withdraw(w *World) {
 }
 
 // AskWatch reads what a client sees that watches all agents at once.
-const AskWatch RequestKind = "watch"
+const AskWatch draw.RequestKind = "watch"
 
-func askWatch(ctx context.Context, _ *World, p *process, _ *Request) (func(), error) {
+func askWatch(ctx context.Context, _ *World, p *process, _ *draw.Request) (func(), error) {
 	_, _, err := p.s.Agents(ctx, 0, "")
 	if err == nil {
 		_, _, err = p.s.Tasks(ctx, core.List{Overdue: true})
@@ -137,7 +138,7 @@ var marks = &feature{
 	name:   "marks",
 	fields: []string{"TraceID", "Traceparent", "SessionID", "UserID", "Info", "Tags"},
 	holds:  []held{{marksArrive, "marks-lost"}},
-	plan: func(g *Generator) {
+	plan: func(g *draw.Generator) {
 		if g.In(75) {
 			return
 		}

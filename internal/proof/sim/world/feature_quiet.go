@@ -5,13 +5,12 @@ package world
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 var (
@@ -20,11 +19,8 @@ var (
 	quietEnds     = invariant("quiet-ends", "36", "What is claimed in quiet hours is due when they end.")
 )
 
-// AskProfile sets the profile of the quiet agent, or deletes it.
-const (
-	quietAgent             = "quinn"
-	AskProfile RequestKind = "profile"
-)
+// quietAgent has a profile.
+const quietAgent = "quinn"
 
 var quiet = &feature{
 	name:   "quiet hours",
@@ -32,29 +28,29 @@ var quiet = &feature{
 	verbs:  []string{"Profile", "ProfileOf", "Profiles"},
 	holds:  []held{{quietIsKept, "quiet-not-looked-at"}, {quietIsOneRun, "quiet-runs-each"}, {quietEnds, "quiet-ends-late"}},
 	plan:   planQuiet,
-	asks:   map[RequestKind]asking{AskProfile: askProfile},
+	asks:   map[draw.RequestKind]asking{draw.AskProfile: askProfile},
 	watch:  watchQuiet,
 }
 
 // planQuiet draws minutes that are quiet, and tasks around them. The history lasts for some minutes, as quiet hours are of minutes.
-func planQuiet(g *Generator) {
+func planQuiet(g *draw.Generator) {
 	if g.In(85) {
 		return
 	}
 	p := g.Plan
 	p.Horizon = g.Span(2*time.Minute, 4*time.Minute)
 	for i := range 1 + g.IntN(4) {
-		r := Request{At: g.Span(0, p.Horizon), Process: g.IntN(4), Kind: AskProfile, Agent: quietAgent}
+		r := draw.Request{At: g.Span(0, p.Horizon), Process: g.IntN(4), Kind: draw.AskProfile, Agent: quietAgent}
 		if i == 0 {
 			r.At = 0
 		}
 		if i == 0 || g.In(80) {
-			r.Profile = g.profile(len(p.Requests))
+			r.Profile = drawProfile(g, len(p.Requests))
 		}
 		p.Requests = append(p.Requests, r)
 	}
 	for range 3 + g.IntN(5) {
-		r := Request{At: g.Span(0, p.Horizon), Process: g.IntN(4), Kind: AskSubmit, Agent: quietAgent, ID: g.ID()}
+		r := draw.Request{At: g.Span(0, p.Horizon), Process: g.IntN(4), Kind: draw.AskSubmit, Agent: quietAgent, ID: g.ID()}
 		def := g.Definition(quietAgent, r.ID, false)
 		if def.Kind == "batch" {
 			def.Kind = "plain"
@@ -63,20 +59,20 @@ func planQuiet(g *Generator) {
 			def.Overlap = ""
 		}
 		def.Urgent = g.In(15)
-		r.Tasks = []*Definition{def}
+		r.Tasks = []*draw.Definition{def}
 		p.Requests = append(p.Requests, r)
 		if g.In(15) {
-			p.Requests = append(p.Requests, Request{At: g.Span(r.At, p.Horizon), Process: g.IntN(4), Kind: AskRunNow, Agent: quietAgent, ID: r.ID})
+			p.Requests = append(p.Requests, draw.Request{At: g.Span(r.At, p.Horizon), Process: g.IntN(4), Kind: draw.AskRunNow, Agent: quietAgent, ID: r.ID})
 		}
 	}
 }
 
-// profile draws quiet minutes by the clock on the wall of a zone. Its number is in a label: what a store is given of it is opaque.
-func (g *Generator) profile(number int) *core.Profile {
-	zone := One(g.Dice, "UTC", "Asia/Kathmandu")
-	local := Begin
+// drawProfile draws quiet minutes by the clock on the wall of a zone. Its number is in a label: what a store is given of it is opaque.
+func drawProfile(g *draw.Generator, number int) *core.Profile {
+	zone := draw.One(g.Dice, "UTC", "Asia/Kathmandu")
+	local := draw.Begin
 	if loc, err := time.LoadLocation(zone); err == nil {
-		local = Begin.In(loc)
+		local = draw.Begin.In(loc)
 	}
 	from := local.Add(time.Duration(g.IntN(4)) * time.Minute)
 	to := from.Add(time.Duration(1+g.IntN(2)) * time.Minute)
@@ -88,7 +84,7 @@ func (g *Generator) profile(number int) *core.Profile {
 
 const profileLabel = "number"
 
-func askProfile(ctx context.Context, _ *World, p *process, r *Request) (func(), error) {
+func askProfile(ctx context.Context, _ *World, p *process, r *draw.Request) (func(), error) {
 	var err error
 	if r.Profile == nil {
 		err = p.s.DeleteProfile(ctx, r.Agent)
@@ -211,23 +207,11 @@ func (a *auditor) hushed(o *outcome) bool {
 		// A released run is still requested, and so is one that continues.
 		goesOn := o.after.Attempt > 1
 		switch o.said() {
-		case Yield, Snooze, RetryAfter, Await:
+		case draw.Yield, draw.Snooze, draw.RetryAfter, Await:
 			goesOn = true
 		default:
 		}
 		t.history.cuts, t.history.hand, t.history.again = 0, t.history.hand && (goesOn || t.history.again), false
 	}
 	return true
-}
-
-// quietText says what a request does with the profile.
-func (r *Request) quietText() string {
-	if r.Profile == nil {
-		return "none"
-	}
-	var parts []string
-	for _, h := range r.Profile.Quiet {
-		parts = append(parts, h.From+"-"+h.To)
-	}
-	return fmt.Sprint(strings.Join(parts, " "), " in ", r.Profile.Zone, ", urgent ", r.Profile.Urgent)
 }

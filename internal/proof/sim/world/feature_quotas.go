@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 var (
@@ -21,8 +22,8 @@ var (
 
 // AskBound submits tasks as the agent with the quota.
 const (
-	quotaAgent             = "quentin"
-	AskBound   RequestKind = "submit as the agent"
+	quotaAgent                  = "quentin"
+	AskBound   draw.RequestKind = "submit as the agent"
 )
 
 var quotas = &feature{
@@ -32,18 +33,18 @@ var quotas = &feature{
 		{quotaIsKept, "quota-one-more"}, {quotaOfRecurs, "quota-recurring-one-more"}, {quotaHasRoom, "quota-counts-what-ended"}, {quotaIsChecked, "quota-in-core-only"},
 	},
 	plan:  planQuotas,
-	asks:  map[RequestKind]asking{AskBound: askBound},
+	asks:  map[draw.RequestKind]asking{AskBound: askBound},
 	watch: watchQuotas,
 }
 
 // planQuotas draws quotas with little room, and tasks of callers for the agent and for all.
-func planQuotas(g *Generator) {
+func planQuotas(g *draw.Generator) {
 	if g.In(85) {
 		return
 	}
 	p := g.Plan
 	for i := range 1 + g.IntN(3) {
-		r := Request{At: g.Span(0, p.Horizon/2), Process: g.IntN(4), Kind: AskProfile, Agent: quotaAgent}
+		r := draw.Request{At: g.Span(0, p.Horizon/2), Process: g.IntN(4), Kind: draw.AskProfile, Agent: quotaAgent}
 		if i == 0 {
 			r.At = 0
 		}
@@ -55,12 +56,12 @@ func planQuotas(g *Generator) {
 	for range 6 + g.IntN(10) {
 		id := g.ID()
 		if len(ids) > 0 && g.In(30) {
-			id = One(g.Dice, ids...)
+			id = draw.One(g.Dice, ids...)
 		}
 		ids = append(ids, id)
-		r := Request{At: g.Span(0, p.Horizon*2/3), Process: g.IntN(4), Kind: AskBound, Agent: quotaAgent, ID: id}
+		r := draw.Request{At: g.Span(0, p.Horizon*2/3), Process: g.IntN(4), Kind: AskBound, Agent: quotaAgent, ID: id}
 		if g.In(25) {
-			r.Kind = AskSubmit
+			r.Kind = draw.AskSubmit
 		}
 		def := g.Definition(quotaAgent, id, false)
 		def.Group = ""
@@ -70,18 +71,18 @@ func planQuotas(g *Generator) {
 		if def.Overlap == core.OverlapAllow || def.Overlap == core.OverlapCancelRunning { // occurrences that are tasks of their own may find no room
 			def.Overlap = ""
 		}
-		r.Tasks = []*Definition{def}
+		r.Tasks = []*draw.Definition{def}
 		p.Requests = append(p.Requests, r)
 		if g.In(40) {
-			p.Requests = append(p.Requests, Request{
-				At: g.Span(r.At, p.Horizon), Process: g.IntN(4), Kind: One(g.Dice, AskCancel, AskDelete, AskReplay), Agent: quotaAgent, ID: id,
+			p.Requests = append(p.Requests, draw.Request{
+				At: g.Span(r.At, p.Horizon), Process: g.IntN(4), Kind: draw.One(g.Dice, draw.AskCancel, draw.AskDelete, draw.AskReplay), Agent: quotaAgent, ID: id,
 			})
 		}
 	}
 }
 
 // askBound submits as a caller that may do everything for the agent alone.
-func askBound(ctx context.Context, w *World, p *process, r *Request) (func(), error) {
+func askBound(ctx context.Context, w *World, p *process, r *draw.Request) (func(), error) {
 	only := core.AuthorizerFunc(func(_ context.Context, _ core.Principal, what core.Access) error {
 		if what.Agent != quotaAgent {
 			return errors.New("only for one agent")

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 var (
@@ -23,28 +24,28 @@ var (
 var saves = &feature{
 	name:  "saves",
 	holds: []held{{saveIsKept, "save-without-lease"}, {stateIsLast, "save-overtaken"}},
-	plan: func(g *Generator) {
+	plan: func(g *draw.Generator) {
 		if g.In(70) {
 			return
 		}
 		g.Plan.Settings.Saves = true
 		for i := range 1 + g.IntN(3) { // a run goes on without its lease, and comes back to save
 			lease := g.Plan.Settings.Lease
-			g.Plan.Faults = append(g.Plan.Faults, Fault{At: g.Span(time.Second, g.Plan.Horizon*2/3), Kind: FaultCut, Process: i + g.IntN(2), For: lease + g.Span(lease/2, 3*lease)})
+			g.Plan.Faults = append(g.Plan.Faults, draw.Fault{At: g.Span(time.Second, g.Plan.Horizon*2/3), Kind: draw.FaultCut, Process: i + g.IntN(2), For: lease + g.Span(lease/2, 3*lease)})
 		}
 		for range 1 + g.IntN(4) {
-			agent := One(g.Dice, "kim", "lou") // of this row alone, so that no operator replays a task
+			agent := draw.One(g.Dice, "kim", "lou") // of this row alone, so that no operator replays a task
 			def := g.Definition(agent, g.ID(), false)
 			def.NewTask = core.NewTask{
 				Agent: agent, ID: fmt.Sprintf("saves%d", def.Number), Kind: "plain", Payload: def.Payload, Level: def.Level, MaxAttempts: 5, Backoff: -1,
 			}
 			def.Scripts = nil
 			for range 5 {
-				s := Script{Saves: 1 + g.IntN(4), Progress: g.In(50), Heed: g.In(50), Work: g.Span(time.Second, 13*time.Second)}
-				s.Then = One(g.Dice, Succeed, Fail, Fail, Fail, Panic, Goexit)
+				s := draw.Script{Saves: 1 + g.IntN(4), Progress: g.In(50), Heed: g.In(50), Work: g.Span(time.Second, 13*time.Second)}
+				s.Then = draw.One(g.Dice, draw.Succeed, draw.Fail, draw.Fail, draw.Fail, draw.Panic, draw.Goexit)
 				def.Scripts = append(def.Scripts, s)
 			}
-			r := Request{At: g.Span(0, g.Plan.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: agent, ID: def.ID, Tasks: []*Definition{def}}
+			r := draw.Request{At: g.Span(0, g.Plan.Horizon/2), Process: g.IntN(4), Kind: draw.AskSubmit, Agent: agent, ID: def.ID, Tasks: []*draw.Definition{def}}
 			g.Plan.Requests = append(g.Plan.Requests, r)
 		}
 	},
@@ -63,7 +64,7 @@ var saves = &feature{
 
 // save stores a checkpoint, and has the auditor know of it if it is stored. Progress that is reported before goes with a heartbeat, if that is
 // sooner.
-func (r *run) save(t *core.Task[Payload], number int) {
+func (r *run) save(t *core.Task[draw.Payload], number int) {
 	r.uses(t)
 	_ = t.SetProgress(number) // it is small
 	err := t.Save(r.ctx, number)
@@ -103,24 +104,24 @@ var (
 )
 
 // AskOutput reads what a task has printed.
-const AskOutput RequestKind = "output"
+const AskOutput draw.RequestKind = "output"
 
 var outputs = &feature{
 	name:  "outputs",
 	verbs: []string{"Print", "Printed"},
 	holds: []held{{outputIsOwn, "output-of-another"}, {outputIsLast, "output-taken-over"}, {outputIsWhole, "output-without-end"}, {outputOfLent, "lent-output-without-end"}},
-	plan: func(g *Generator) {
+	plan: func(g *draw.Generator) {
 		if g.In(70) {
 			return
 		}
 		g.Plan.Settings.Prints = true
 		for _, r := range g.Plan.Requests {
 			if len(r.Tasks) > 0 && g.In(20) {
-				g.Plan.Requests = append(g.Plan.Requests, Request{At: r.At + g.Span(0, g.Plan.Horizon/4), Process: g.IntN(4), Kind: AskOutput, Agent: r.Tasks[0].Agent, ID: r.Tasks[0].ID})
+				g.Plan.Requests = append(g.Plan.Requests, draw.Request{At: r.At + g.Span(0, g.Plan.Horizon/4), Process: g.IntN(4), Kind: AskOutput, Agent: r.Tasks[0].Agent, ID: r.Tasks[0].ID})
 			}
 		}
 	},
-	asks: map[RequestKind]asking{AskOutput: func(ctx context.Context, _ *World, p *process, r *Request) (func(), error) {
+	asks: map[draw.RequestKind]asking{AskOutput: func(ctx context.Context, _ *World, p *process, r *draw.Request) (func(), error) {
 		_, err := p.s.Output(ctx, r.Agent, r.ID, inspect.OutputFrom{})
 		return func() {}, err
 	}},
@@ -138,7 +139,7 @@ type printedEnd struct {
 const sentBy = 5 * time.Second
 
 // line is what a run prints: whose it is, and what it is about to do.
-func (r *run) line(t *core.Task[Payload], does string) {
+func (r *run) line(t *core.Task[draw.Payload], does string) {
 	w := r.p.w
 	if !w.plan.Settings.Prints {
 		return

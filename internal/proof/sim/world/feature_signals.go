@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 var (
@@ -24,8 +25,8 @@ var (
 
 // The requests and the outcome of signals.
 const (
-	AskSignal RequestKind = "signal"
-	Await     Outcome     = "await"
+	AskSignal draw.RequestKind = "signal"
+	Await     draw.Outcome     = "await"
 )
 
 // What the tasks of a crowd wait for, whose they are, and how many there are: more than one step of a signal tells.
@@ -46,64 +47,64 @@ var signals = &feature{
 		{awaitIsUncharged, "await-charged"},
 	},
 	plan:    planSignals,
-	asks:    map[RequestKind]asking{AskSignal: askSignal},
-	returns: map[Outcome]func(r *run) error{Await: func(r *run) error { return core.Await(r.script.Signal, r.number) }},
+	asks:    map[draw.RequestKind]asking{AskSignal: askSignal},
+	returns: map[draw.Outcome]func(r *run) error{Await: func(r *run) error { return core.Await(r.script.Signal, r.number) }},
 	watch:   watchSignals,
 }
 
 // planSignals draws tasks that wait, and signals, some of which come first.
-func planSignals(g *Generator) {
+func planSignals(g *draw.Generator) {
 	if g.In(70) {
 		return
 	}
-	key := func() string { return One(g.Dice, "yes", "yes", "no") }
-	script := func() Script {
+	key := func() string { return draw.One(g.Dice, "yes", "yes", "no") }
+	script := func() draw.Script {
 		s := g.Script(false)
 		s.Then, s.Submits = Await, nil
-		s.Signal = core.Signal{Key: key(), OnTimeout: One(g.Dice, "", core.TimeoutRun, core.TimeoutFail, core.TimeoutCancel)}
+		s.Signal = core.Signal{Key: key(), OnTimeout: draw.One(g.Dice, "", core.TimeoutRun, core.TimeoutFail, core.TimeoutCancel)}
 		if g.In(60) {
 			s.Signal.Timeout = g.Span(100*time.Millisecond, 15*time.Second)
 		}
 		return s
 	}
 	for range 1 + g.IntN(4) {
-		r := Request{At: g.Span(0, g.Plan.Horizon/2), Process: g.IntN(4), Kind: AskSubmit, Agent: g.Agent(), ID: g.ID()}
+		r := draw.Request{At: g.Span(0, g.Plan.Horizon/2), Process: g.IntN(4), Kind: draw.AskSubmit, Agent: g.Agent(), ID: g.ID()}
 		def := g.Definition(r.Agent, r.ID, false)
 		if def.Kind == "batch" {
 			def.Kind = "plain"
 		}
-		def.Scripts = append([]Script{script()}, def.Scripts...)
+		def.Scripts = append([]draw.Script{script()}, def.Scripts...)
 		if g.In(50) { // another occurrence, or attempt, waits too
 			def.Scripts = append(def.Scripts, script(), g.Script(false))
 		}
-		r.Tasks = []*Definition{def}
+		r.Tasks = []*draw.Definition{def}
 		g.Plan.Requests = append(g.Plan.Requests, r)
 	}
 	for range 2 + g.IntN(6) {
-		g.Plan.Requests = append(g.Plan.Requests, Request{At: g.Span(0, g.Plan.Horizon), Process: g.IntN(4), Kind: AskSignal, Agent: g.Agent(), Key: key()})
+		g.Plan.Requests = append(g.Plan.Requests, draw.Request{At: g.Span(0, g.Plan.Horizon), Process: g.IntN(4), Kind: AskSignal, Agent: g.Agent(), Key: key()})
 	}
 	if g.Plan.Settings.MaxTasks == 0 && g.In(15) {
-		g.crowd()
+		crowd(g)
 	}
 }
 
 // crowd draws tasks of one agent that wait for the same signal, without a timeout.
-func (g *Generator) crowd() {
+func crowd(g *draw.Generator) {
 	for at := 0; at < crowdSize; at += 35 {
-		r := Request{At: 0, Process: g.IntN(4), Kind: AskSubmit, Agent: crowdAgent}
+		r := draw.Request{At: 0, Process: g.IntN(4), Kind: draw.AskSubmit, Agent: crowdAgent}
 		for i := at; i < at+35; i++ {
 			g.Numbers++
-			def := &Definition{Number: g.Numbers, Scripts: []Script{{Then: Await, Signal: core.Signal{Key: crowdKey}}}}
-			def.NewTask = core.NewTask{Agent: r.Agent, ID: fmt.Sprintf("w%03d", i), Kind: "plain", Payload: Payload{def.Number}}
+			def := &draw.Definition{Number: g.Numbers, Scripts: []draw.Script{{Then: Await, Signal: core.Signal{Key: crowdKey}}}}
+			def.NewTask = core.NewTask{Agent: r.Agent, ID: fmt.Sprintf("w%03d", i), Kind: "plain", Payload: draw.Payload{Number: def.Number}}
 			r.Tasks = append(r.Tasks, def)
 		}
 		g.Plan.Requests = append(g.Plan.Requests, r)
 	}
-	g.Plan.Requests = append(g.Plan.Requests, Request{At: g.Plan.Horizon - time.Second, Process: g.IntN(4), Kind: AskSignal, Agent: crowdAgent, Key: crowdKey})
+	g.Plan.Requests = append(g.Plan.Requests, draw.Request{At: g.Plan.Horizon - time.Second, Process: g.IntN(4), Kind: AskSignal, Agent: crowdAgent, Key: crowdKey})
 }
 
 // A signal contains the number of its request, so that its receiver can be matched with it.
-func askSignal(ctx context.Context, w *World, p *process, r *Request) (func(), error) {
+func askSignal(ctx context.Context, w *World, p *process, r *draw.Request) (func(), error) {
 	m, before := w.audit.model, map[ref]store.Fence{}
 	for name, t := range m.tasks { // the driver waits while a request begins
 		if t.await != nil && t.await.key == r.Key && t.agent == r.Agent && t.phase == waiting {
@@ -125,7 +126,7 @@ func askSignal(ctx context.Context, w *World, p *process, r *Request) (func(), e
 }
 
 // signalled is a number for a signal, which no other has.
-func (w *World) signalled(r *Request) int {
+func (w *World) signalled(r *draw.Request) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.said++
@@ -291,7 +292,7 @@ func (a *auditor) awaits(o *outcome) bool {
 			a.must(awaitIsUncharged, late, "%s waits until %s, not for %s", o.t.ref, ms(h.patience), o.run.script.Signal.Timeout)
 		}
 		return true
-	case said == Yield, said == Succeed, said == NextIn, a.outcomes.failedAttempt(o) && o.after.Attempt == 1:
+	case said == draw.Yield, said == draw.Succeed, said == draw.NextIn, a.outcomes.failedAttempt(o) && o.after.Attempt == 1:
 		h.awaits = false
 	}
 	return false
@@ -325,6 +326,6 @@ func (w *World) tellAll() {
 			continue
 		}
 		asked[[2]string{t.agent, t.await.key}] = true
-		w.ask(&Request{Kind: AskSignal, Agent: t.agent, Key: t.await.key, Process: p.index})
+		w.ask(&draw.Request{Kind: AskSignal, Agent: t.agent, Key: t.await.key, Process: p.index})
 	}
 }

@@ -8,30 +8,31 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 var tallyOnce = invariant("tally-once", "16", "The counters of the last hours have no more runs than have ended, whatever was sent again.")
 
 // AskWindow reads the counters.
-const AskWindow RequestKind = "window"
+const AskWindow draw.RequestKind = "window"
 
 var tallies = &feature{
 	name:  "tallies",
 	verbs: []string{"Tally", "Window", "Slots"},
 	holds: []held{{tallyOnce, "tally-twice"}},
-	plan: func(g *Generator) {
+	plan: func(g *draw.Generator) {
 		if g.In(70) {
 			return
 		}
 		g.Plan.Settings.Tallies = true
-		g.Plan.Requests = append(g.Plan.Requests, Request{At: g.Span(0, g.Plan.Horizon), Process: g.IntN(4), Kind: AskWindow})
+		g.Plan.Requests = append(g.Plan.Requests, draw.Request{At: g.Span(0, g.Plan.Horizon), Process: g.IntN(4), Kind: AskWindow})
 	},
 	config: func(w *World, p *process, c *core.Config) {
 		if w.plan.Settings.Tallies {
 			c.Recent = &bus{p: p}
 		}
 	},
-	asks: map[RequestKind]asking{AskWindow: func(ctx context.Context, _ *World, p *process, _ *Request) (func(), error) {
+	asks: map[draw.RequestKind]asking{AskWindow: func(ctx context.Context, _ *World, p *process, _ *draw.Request) (func(), error) {
 		_, err := p.s.Window(ctx, time.Hour)
 		if err == nil {
 			_, err = p.s.Trend(ctx, time.Hour, 12)

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 var (
@@ -30,29 +31,29 @@ const (
 var tells = &feature{
 	name:  "announced ends",
 	holds: []held{{groupIsTold, "tell-lost"}, {groupHasEnded, "tell-early"}},
-	plan: func(g *Generator) {
+	plan: func(g *draw.Generator) {
 		if g.In(75) {
 			return
 		}
 		for n := range 1 + g.IntN(3) {
-			agent := One(g.Dice, "mia", "ned") // of this row alone
+			agent := draw.One(g.Dice, "mia", "ned") // of this row alone
 			at := g.Span(0, g.Plan.Horizon/3)
-			plain := func(id string, task core.NewTask, scripts ...Script) *Definition {
+			plain := func(id string, task core.NewTask, scripts ...draw.Script) *draw.Definition {
 				g.Numbers++
-				def := &Definition{Number: g.Numbers, Scripts: scripts, NewTask: task}
-				def.Agent, def.ID, def.Kind, def.Payload = agent, id, "plain", Payload{def.Number}
+				def := &draw.Definition{Number: g.Numbers, Scripts: scripts, NewTask: task}
+				def.Agent, def.ID, def.Kind, def.Payload = agent, id, "plain", draw.Payload{Number: def.Number}
 				return def
 			}
 			group := fmt.Sprintf("kids%d", n)
-			r := Request{At: at, Process: g.IntN(4), Kind: AskSubmit, Agent: agent, ID: group}
+			r := draw.Request{At: at, Process: g.IntN(4), Kind: draw.AskSubmit, Agent: agent, ID: group}
 			for i := range 2 + g.IntN(3) {
-				s := Script{Work: g.Span(0, 3*time.Second), Heed: true, Then: One(g.Dice, Succeed, Succeed, Fail, SkipRetry, Cancel)}
+				s := draw.Script{Work: g.Span(0, 3*time.Second), Heed: true, Then: draw.One(g.Dice, draw.Succeed, draw.Succeed, draw.Fail, draw.SkipRetry, draw.Cancel)}
 				task := core.NewTask{Group: group, Callback: "signal-group:" + overKey + group, MaxAttempts: 1 + g.IntN(2), Delay: g.Span(0, 2*time.Second)}
 				r.Tasks = append(r.Tasks, plain(fmt.Sprintf("%s.%d", group, i), task, s, s))
 			}
 			parent := r
 			parent.At, parent.ID = at+g.Span(0, 4*time.Second), group+".parent" // some may have ended by then
-			parent.Tasks = []*Definition{plain(parent.ID, core.NewTask{}, Script{Then: Await, Signal: core.Signal{Key: overKey + group}})}
+			parent.Tasks = []*draw.Definition{plain(parent.ID, core.NewTask{}, draw.Script{Then: Await, Signal: core.Signal{Key: overKey + group}})}
 			g.Plan.Requests = append(g.Plan.Requests, r, parent)
 		}
 	},
@@ -89,31 +90,31 @@ var (
 )
 
 // AskHook delivers a message.
-const AskHook RequestKind = "hook"
+const AskHook draw.RequestKind = "hook"
 
 var hooked = &feature{
 	name:  "hooks",
 	verbs: []string{"Receive"},
 	holds: []held{{messageOnce, "message-again"}, {messageCounts, "message-refused-counts"}},
-	plan: func(g *Generator) {
+	plan: func(g *draw.Generator) {
 		if g.In(70) {
 			return
 		}
 		for i := range 1 + g.IntN(3) {
-			r := Request{Kind: AskHook, ID: "m" + strconv.Itoa(i), Agent: g.Agent(), Key: One(g.Dice, "yes", "no")}
+			r := draw.Request{Kind: AskHook, ID: "m" + strconv.Itoa(i), Agent: g.Agent(), Key: draw.One(g.Dice, "yes", "no")}
 			for range 2 + g.IntN(4) {
 				r.At, r.Process = g.Span(0, g.Plan.Horizon), g.IntN(4)
 				g.Plan.Requests = append(g.Plan.Requests, r)
 			}
 		}
 	},
-	asks:  map[RequestKind]asking{AskHook: askHook},
+	asks:  map[draw.RequestKind]asking{AskHook: askHook},
 	watch: watchHooks,
 }
 
 // askHook is a delivery, as a server that receives it carries it out.
-func askHook(ctx context.Context, w *World, p *process, r *Request) (func(), error) {
-	what, receipt, err := p.s.Receive(ctx, core.Message{Sender: "hook", ID: r.ID, Until: Begin.Add(time.Hour), Within: time.Second})
+func askHook(ctx context.Context, w *World, p *process, r *draw.Request) (func(), error) {
+	what, receipt, err := p.s.Receive(ctx, core.Message{Sender: "hook", ID: r.ID, Until: draw.Begin.Add(time.Hour), Within: time.Second})
 	if err != nil || what != core.ReceptionNew {
 		return func() {}, err
 	}
@@ -171,7 +172,7 @@ var lateness = &feature{
 	name:   "lateness",
 	fields: []string{"ExpectSuccess", "OnLate"},
 	holds:  []held{{lateIsKnown, "late-never"}, {lateIsTrue, "late-in-spite-of-success"}},
-	plan: func(g *Generator) {
+	plan: func(g *draw.Generator) {
 		if g.In(75) {
 			return
 		}
@@ -179,17 +180,17 @@ var lateness = &feature{
 			id, at := g.ID(), g.Span(0, g.Plan.Horizon/3)
 			for range 1 + g.IntN(2) {
 				g.Numbers++
-				def := &Definition{Number: g.Numbers}
-				def.Agent, def.ID, def.Kind, def.Payload, def.OnConflict = lateAgent, id, "plain", Payload{def.Number}, core.OnConflictReplace
+				def := &draw.Definition{Number: g.Numbers}
+				def.Agent, def.ID, def.Kind, def.Payload, def.OnConflict = lateAgent, id, "plain", draw.Payload{Number: def.Number}, core.OnConflictReplace
 				def.Every, def.ExpectSuccess = g.Span(time.Second, 4*time.Second), g.Span(6*time.Second, 12*time.Second)
-				def.OnLate = One(g.Dice, "", "", "signal:late")
+				def.OnLate = draw.One(g.Dice, "", "", "signal:late")
 				for range 1 + g.IntN(4) {
-					def.Scripts = append(def.Scripts, Script{Work: g.Span(0, time.Second), Heed: true, Then: One(g.Dice, Succeed, Succeed, Succeed, Fail, Snooze), For: g.Span(0, 3*time.Second)})
+					def.Scripts = append(def.Scripts, draw.Script{Work: g.Span(0, time.Second), Heed: true, Then: draw.One(g.Dice, draw.Succeed, draw.Succeed, draw.Succeed, draw.Fail, draw.Snooze), For: g.Span(0, 3*time.Second)})
 				}
 				if g.In(60) {
-					def.Scripts = append(def.Scripts, Script{Then: Await, Signal: core.Signal{Key: neverKey}})
+					def.Scripts = append(def.Scripts, draw.Script{Then: Await, Signal: core.Signal{Key: neverKey}})
 				}
-				g.Plan.Requests = append(g.Plan.Requests, Request{At: at, Process: g.IntN(4), Kind: AskSubmit, Agent: lateAgent, ID: id, Tasks: []*Definition{def}})
+				g.Plan.Requests = append(g.Plan.Requests, draw.Request{At: at, Process: g.IntN(4), Kind: draw.AskSubmit, Agent: lateAgent, ID: id, Tasks: []*draw.Definition{def}})
 				at += g.Span(0, 15*time.Second)
 			}
 		}
@@ -223,7 +224,7 @@ func watchLateness(a *auditor, m *storeModel) watcher {
 				continue
 			}
 			// A watch that a store was too full for tries again in ten seconds, for as long as it is.
-			by := max(succeeded[t.ref], begun[t.ref]).Add(t.def.ExpectSuccess + soon + 15*time.Second + a.w.plan.full())
+			by := max(succeeded[t.ref], begun[t.ref]).Add(t.def.ExpectSuccess + soon + 15*time.Second + full(a.w.plan))
 			a.must(lateIsKnown, a.now() <= by || late[t.ref] || m.watchIsHeld(a, t.ref), "%s was to succeed by %s, and its watch does not know that it has not", t.ref, ms(by))
 		}
 	}
@@ -250,7 +251,7 @@ func watchLateness(a *auditor, m *storeModel) watcher {
 		},
 		decided: func(o *outcome) bool {
 			last, _ := lastRun(&o.after)
-			if o.t.agent == lateAgent && o.run != nil && o.said() == Succeed && last.Outcome == model.OutcomeSuccess {
+			if o.t.agent == lateAgent && o.run != nil && o.said() == draw.Succeed && last.Outcome == model.OutcomeSuccess {
 				succeeded[o.t.ref] = store.MillisOf(last.Started)
 			}
 			return false
@@ -273,9 +274,9 @@ func (m *storeModel) watchIsHeld(a *auditor, of ref) bool {
 }
 
 // full is how long the store takes nothing new, in all.
-func (p *Plan) full() (d time.Duration) {
+func full(p *draw.Plan) (d time.Duration) {
 	for i := range p.Faults {
-		if p.Faults[i].Kind == FaultFull {
+		if p.Faults[i].Kind == draw.FaultFull {
 			d += p.Faults[i].For
 		}
 	}

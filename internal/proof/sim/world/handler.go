@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 var errScript = errors.New("the script says so")
@@ -21,14 +22,14 @@ type run struct {
 	ctx    context.Context //nolint:containedctx // its handler's
 	info   *core.RunInfo
 	number int // of the definition; zero for an activity task
-	script *Script
+	script *draw.Script
 	begun  time.Duration
 	at     time.Duration // when its next step is
 	step   int
 	next   chan step
 	ended  bool // it was let return, or has returned
 	// What the handler has returned, and why its context was done then, if it was.
-	outcome Outcome
+	outcome draw.Outcome
 	asked   time.Duration // of the outcome
 	cause   error
 	result  string
@@ -60,7 +61,7 @@ const (
 // have not begun return its error without a run of their own.
 func (p *process) handle(kind string) {
 	if kind == "batch" {
-		core.HandleBatch(p.s, kind, func(ctx context.Context, tasks []*core.Task[Payload]) []error {
+		core.HandleBatch(p.s, kind, func(ctx context.Context, tasks []*core.Task[draw.Payload]) []error {
 			p.w.mu.Lock()
 			call := callOf{p: p}
 			for _, t := range tasks {
@@ -78,13 +79,13 @@ func (p *process) handle(kind string) {
 		})
 		return
 	}
-	core.Handle(p.s, kind, func(ctx context.Context, t *core.Task[Payload]) error { return p.run(ctx, t, false, false) })
+	core.Handle(p.s, kind, func(ctx context.Context, t *core.Task[draw.Payload]) error { return p.run(ctx, t, false, false) })
 }
 
 // run is a handler.
 // It does nothing by itself: each step comes from the driver, which knows from the script when it is
 // due. A closed channel means that the history is over.
-func (p *process) run(ctx context.Context, t *core.Task[Payload], batch, later bool) error {
+func (p *process) run(ctx context.Context, t *core.Task[draw.Payload], batch, later bool) error {
 	w := p.w
 	r := &run{p: p, ctx: ctx, info: t.RunInfo, number: t.Payload.Number, next: make(chan step), fresh: true, batch: batch, later: later}
 	w.mu.Lock()
@@ -112,23 +113,23 @@ func (p *process) run(ctx context.Context, t *core.Task[Payload], batch, later b
 }
 
 // uses reports what the script says that the run has used.
-func (r *run) uses(t *core.Task[Payload]) {
+func (r *run) uses(t *core.Task[draw.Payload]) {
 	if r.script.Tokens > 0 && t.Use(core.Usage{tokens: r.script.Tokens}) == nil {
 		r.spent += r.script.Tokens
 	}
 }
 
 // end returns as the script says.
-func (r *run) end(t *core.Task[Payload]) error {
+func (r *run) end(t *core.Task[draw.Payload]) error {
 	r.line(t, "ends")
 	if r.script.Result {
 		_ = t.SetResult(json.RawMessage(r.result)) // it is small
 	}
 	r.uses(t)
 	switch r.outcome {
-	case Panic:
+	case draw.Panic:
 		panic("the script says so")
-	case Goexit:
+	case draw.Goexit:
 		runtime.Goexit()
 	default:
 	}
@@ -138,19 +139,19 @@ func (r *run) end(t *core.Task[Payload]) error {
 // says is what its outcome is to duly. What does not return at all has failed.
 func (r *run) says() error {
 	switch r.outcome {
-	case Fail, Panic, Goexit:
+	case draw.Fail, draw.Panic, draw.Goexit:
 		return errScript
-	case SkipRetry:
+	case draw.SkipRetry:
 		return core.SkipRetry(errScript)
-	case Cancel:
+	case draw.Cancel:
 		return core.Cancel(errScript)
-	case Snooze:
+	case draw.Snooze:
 		return core.Snooze(r.asked)
-	case RetryAfter:
+	case draw.RetryAfter:
 		return core.RetryAfter(clock{r.p}.Now().Add(r.asked), errScript)
-	case NextIn:
+	case draw.NextIn:
 		return core.NextIn(r.asked)
-	case Yield:
+	case draw.Yield:
 		return core.Yield(r.number, r.asked)
 	default:
 		return r.returned()

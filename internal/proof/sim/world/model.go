@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 type ref struct{ agent, id string }
@@ -42,7 +43,7 @@ type task struct {
 	level            store.Level
 	body, state      []byte
 	number           int
-	def              *Definition // nil for an activity task, and what one has become
+	def              *draw.Definition // nil for an activity task, and what one has become
 	due              store.Millis
 	submitted        store.Millis
 	parent           string // of an occurrence that is a task of its own

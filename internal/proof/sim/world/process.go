@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 // Fields that the driver alone uses need no lock, as it acts while all else waits; timers, naps and
@@ -20,7 +21,7 @@ type process struct {
 	w      *World
 	name   string
 	index  int
-	plan   *Process
+	plan   *draw.Process
 	s      *core.Scheduler
 	series *core.Series // of its pulls for all agents; nil for one that looks before each
 	worker *worker      // nil for one that runs handlers
@@ -54,7 +55,7 @@ type nap struct {
 // newProcess makes a process.
 // Its index is its place among all processes of the history, dead ones included, and sorts what it
 // does.
-func (w *World) newProcess(plan *Process, name string) *process {
+func (w *World) newProcess(plan *draw.Process, name string) *process {
 	p := &process{w: w, name: name, index: len(w.processes), plan: plan, deaf: plan.Deaf, completed: map[string]bool{}}
 	p.ctx, p.stop = context.WithCancel(w.ctx)
 	config := w.config(p)
@@ -101,7 +102,7 @@ func (w *World) config(p *process) core.Config {
 			Grace: o.Grace, Spread: o.Spread, CatchUp: o.CatchUp, MaxRetryAfters: o.MaxRetryAfters,
 		},
 		Kinds: map[string]core.KindConfig{
-			"tight": {Slots: 1}, "timed": {Timeout: o.Timeout}, KindAct: {Activity: &act}, KindQuiet: {Activity: &quiet},
+			"tight": {Slots: 1}, "timed": {Timeout: o.Timeout}, draw.KindAct: {Activity: &act}, draw.KindQuiet: {Activity: &quiet},
 		},
 	}
 }
@@ -218,21 +219,21 @@ func (w *World) kill(p *process, how string) {
 }
 
 // befall lets a fault happen.
-func (w *World) befall(f *Fault) {
+func (w *World) befall(f *draw.Fault) {
 	now := w.elapsed()
 	p := w.processes[f.Process%len(w.processes)]
 	switch f.Kind {
-	case FaultKill:
+	case draw.FaultKill:
 		w.kill(p, "")
-	case FaultFreeze:
+	case draw.FaultFreeze:
 		p.frozen = max(p.frozen, now+f.For)
 		w.trace("%s  is frozen for %s", p.name, f.For)
-	case FaultCut:
+	case draw.FaultCut:
 		p.cutUntil = max(p.cutUntil, now+f.For)
 		w.trace("%s  does not reach the store for %s", p.name, f.For)
 	// Only the context of the pulls ends. What the scheduler makes of it, within its grace, is its own
 	// affair.
-	case FaultStop:
+	case draw.FaultStop:
 		if !p.dead && !p.stopping {
 			p.stopping, p.stopped = true, w.steps
 			w.trace("%s  is asked to end", p.name)
@@ -243,14 +244,14 @@ func (w *World) befall(f *Fault) {
 		p.mute = max(p.mute, now+f.For)
 		w.trace("%s  settles nothing for %s", p.name, f.For)
 	// Only Submit and Touch are refused then: what ends or reads tasks has to work in a full store.
-	case FaultFull:
+	case draw.FaultFull:
 		w.fullUntil = max(w.fullUntil, now+f.For)
 		w.trace("the store is full for %s", f.For)
-	case FaultStart:
+	case draw.FaultStart:
 		n := w.newProcess(f.Plan, fmt.Sprintf("p%d", len(w.processes)+1))
 		w.trace("%s  starts", n.name)
 		go n.loop()
-	case FaultRestore:
+	case draw.FaultRestore:
 		w.restore(f.For)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -21,8 +22,22 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
+
+// Open makes an empty store whose clock is the given one.
+// It is called once for a history, and once more for each time that the store is restored.
+type Open func(settings *draw.Settings, clock Clock) (store.Store, error)
+
+// Clock tells a store its time.
+type Clock interface{ Now() time.Time }
+
+// Mortal is a store that ends in the middle of a history, and is opened again from what it has kept.
+type Mortal interface {
+	next()
+	end()
+}
 
 // The lines of layout.lua that ask Redis for the time, and what replaces them here.
 const (
@@ -55,7 +70,7 @@ func Redis(t *testing.T) Open {
 	}()
 	t.Cleanup(func() { close(jobs) })
 	n, ctx := 0, t.Context()
-	return func(settings *Settings, clock Clock) (store.Store, error) {
+	return func(settings *draw.Settings, clock Clock) (store.Store, error) {
 		// A restore opens a second store in the middle of a history: the prefix keeps what the client
 		// may remember of the first apart.
 		n++
@@ -194,7 +209,7 @@ func on[A any](o *outside, call func() (A, error)) (answer A, err error) {
 func Folder(t *testing.T) Open {
 	t.Helper()
 	root, last := t.TempDir(), (*folder)(nil)
-	return func(o *Settings, clock Clock) (store.Store, error) {
+	return func(o *draw.Settings, clock Clock) (store.Store, error) {
 		if last != nil { // a restore gives the history another store
 			last.end()
 		}
@@ -265,6 +280,6 @@ func (*folder) must(err error) {
 }
 
 // Memory opens a store in memory.
-func Memory(o *Settings, clock Clock) (store.Store, error) {
+func Memory(o *draw.Settings, clock Clock) (store.Store, error) {
 	return memstore.New(memstore.Config{Partitions: o.Partitions, Retention: o.Retention, Kept: o.Kept, MaxTasks: o.MaxTasks, Clock: clock}), nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 // deed is something that the store and the model have seen, so that both can be made again.
@@ -40,11 +41,11 @@ func (w *World) restore(back time.Duration) {
 	w.audit.model, w.reader = w.audit.watch(newModel(w)), w.newReader()
 	n := 0
 	for ; n < len(w.deeds) && w.deeds[n].at <= until; n++ {
-		then := Begin.Add(w.deeds[n].at)
+		then := draw.Begin.Add(w.deeds[n].at)
 		w.clock.then, w.full = &then, w.deeds[n].full
 		w.deeds[n].do()
 	}
-	now := Begin.Add(until)
+	now := draw.Begin.Add(until)
 	w.clock.then = &now
 	for _, r := range w.runs { // what was claimed before, and began since, goes on
 		if t := w.audit.model.live(ref{r.info.Agent, r.info.ID}); !r.fresh && t != nil && t.phase == claimed && t.lease.fence == r.info.Fence && t.lease.began == nil {

@@ -5,13 +5,15 @@ package world
 import (
 	"slices"
 	"testing"
+
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 // Shrink plays smaller and smaller parts of a history that fails, and returns the smallest that fails by the same invariant, with
 // its story.
 // It repeats its passes until none of them makes the plan smaller, as what one leaves out may allow
 // another to leave out more.
-func Shrink(t *testing.T, plan *Plan, open Open) *Result {
+func Shrink(t *testing.T, plan *draw.Plan, open Open) *Result {
 	t.Helper()
 	s := &shrinking{t: t, open: open, best: Play(t, plan, open, true)}
 	if s.best.Breach == nil {
@@ -56,7 +58,7 @@ func (s *shrinking) size() int {
 
 // try plays a smaller plan, and keeps it if it fails in the same way.
 // Another invariant that fails may be another fault, so that such a plan is not kept.
-func (s *shrinking) try(change func(p *Plan)) bool {
+func (s *shrinking) try(change func(p *draw.Plan)) bool {
 	if s.tries++; s.tries > mostTries {
 		return false
 	}
@@ -72,11 +74,11 @@ func (s *shrinking) try(change func(p *Plan)) bool {
 
 // calls leaves out what befalls calls: all of it, or its last parts.
 func (s *shrinking) calls() {
-	if s.try(func(p *Plan) { p.CallFaults, p.MaxCallFaults = 0, 0 }) {
+	if s.try(func(p *draw.Plan) { p.CallFaults, p.MaxCallFaults = 0, 0 }) {
 		return
 	}
 	for most := min(s.best.Plan.MaxCallFaults, 64); most > 0; most /= 2 {
-		if !s.try(func(p *Plan) { p.MaxCallFaults = most }) {
+		if !s.try(func(p *draw.Plan) { p.MaxCallFaults = most }) {
 			return
 		}
 	}
@@ -84,27 +86,29 @@ func (s *shrinking) calls() {
 
 // less leaves out parts of a list: first large ones, then single ones.
 // A plan may end up with no item at all only if least is zero: a history needs a process.
-func less[T any](s *shrinking, list func(p *Plan) *[]T, least int) {
+func less[T any](s *shrinking, list func(p *draw.Plan) *[]T, least int) {
 	for n := len(*list(s.best.Plan)) / 2; n > 0; n /= 2 {
 		for at := 0; at+n <= len(*list(s.best.Plan)); {
-			if len(*list(s.best.Plan))-n < least || !s.try(func(p *Plan) { l := list(p); *l = slices.Delete(*l, at, at+n) }) {
+			if len(*list(s.best.Plan))-n < least || !s.try(func(p *draw.Plan) { l := list(p); *l = slices.Delete(*l, at, at+n) }) {
 				at += n
 			}
 		}
 	}
 	if len(*list(s.best.Plan)) == 1 && least == 0 {
-		s.try(func(p *Plan) { *list(p) = nil })
+		s.try(func(p *draw.Plan) { *list(p) = nil })
 	}
 }
 
-func (s *shrinking) faults()    { less(s, func(p *Plan) *[]Fault { return &p.Faults }, 0) }
-func (s *shrinking) requests()  { less(s, func(p *Plan) *[]Request { return &p.Requests }, 0) }
-func (s *shrinking) processes() { less(s, func(p *Plan) *[]Process { return &p.Processes }, 1) }
+func (s *shrinking) faults()   { less(s, func(p *draw.Plan) *[]draw.Fault { return &p.Faults }, 0) }
+func (s *shrinking) requests() { less(s, func(p *draw.Plan) *[]draw.Request { return &p.Requests }, 0) }
+func (s *shrinking) processes() {
+	less(s, func(p *draw.Plan) *[]draw.Process { return &p.Processes }, 1)
+}
 
 // tasks leaves out tasks of submits.
 func (s *shrinking) tasks() {
 	for i := range s.best.Plan.Requests {
-		less(s, func(p *Plan) *[]*Definition { return &p.Requests[i].Tasks }, min(1, len(s.best.Plan.Requests[i].Tasks)))
+		less(s, func(p *draw.Plan) *[]*draw.Definition { return &p.Requests[i].Tasks }, min(1, len(s.best.Plan.Requests[i].Tasks)))
 	}
 }
 
@@ -112,7 +116,7 @@ func (s *shrinking) tasks() {
 func (s *shrinking) scripts() {
 	for i := range s.best.Plan.Requests {
 		for k := range s.best.Plan.Requests[i].Tasks {
-			less(s, func(p *Plan) *[]Script { return &p.Requests[i].Tasks[k].Scripts }, 0)
+			less(s, func(p *draw.Plan) *[]draw.Script { return &p.Requests[i].Tasks[k].Scripts }, 0)
 		}
 	}
 }

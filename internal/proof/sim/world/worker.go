@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 // worker makes runs that are lent. It shares the fate of its process, and so do its servers; these are also
@@ -117,7 +118,7 @@ func (k *worker) begin(lent []core.LentRun) {
 	w := k.p.w
 	for i := range lent {
 		l := &lent[i]
-		body := Payload{}
+		body := draw.Payload{}
 		_ = json.Unmarshal(l.Payload, &body) // the world has made it
 		ctx, cancel := context.WithCancelCause(w.ctx)
 		r := &lentRun{
@@ -325,5 +326,5 @@ func (r *lentRun) endLent(t *core.Task[json.RawMessage]) error {
 
 // isCutOff reports whether its worker gives it back, as it is about to stop.
 func (r *lentRun) isCutOff() bool {
-	return errors.Is(r.cause, core.ErrStopping) && (r.outcome == Fail || r.outcome == Panic || r.outcome == Goexit)
+	return errors.Is(r.cause, core.ErrStopping) && (r.outcome == draw.Fail || r.outcome == draw.Panic || r.outcome == draw.Goexit)
 }

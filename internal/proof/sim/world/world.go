@@ -15,13 +15,14 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
 // World is one history while it is played.
 // What is above the mutex belongs to the driver, which acts only while all other goroutines wait; of it
 // they change only pauses. What is below is written by goroutines of the processes and clients too.
 type World struct {
-	plan     *Plan
+	plan     *draw.Plan
 	features []*feature
 	ctx      context.Context //nolint:containedctx // of the whole history
 	began    time.Time       // by the clock of the bubble
@@ -32,9 +33,9 @@ type World struct {
 	story    *bytes.Buffer
 	fences   map[store.Fence]int
 	reader   *core.Scheduler // asks the store without the bus
-	choices  Dice            // what happens next
-	fates    Dice            // of calls
-	pauses   Dice
+	choices  draw.Dice       // what happens next
+	fates    draw.Dice       // of calls
+	pauses   draw.Dice
 
 	processes []*process
 	line      []candidate
@@ -49,7 +50,7 @@ type World struct {
 	kindAt    time.Duration
 	full      bool
 	fullUntil time.Duration
-	defs      map[int]*Definition
+	defs      map[int]*draw.Definition
 	begunRuns map[int]int // of a definition
 	over      atomic.Bool
 	deeds     []deed
@@ -77,17 +78,10 @@ type World struct {
 	numbers   map[ref]int // of the definitions that tasks have
 }
 
-// Open makes an empty store whose clock is the given one.
-// It is called once for a history, and once more for each time that the store is restored.
-type Open func(settings *Settings, clock Clock) (store.Store, error)
-
-// Clock tells a store its time.
-type Clock interface{ Now() time.Time }
-
 // Result is how a history went.
 // The story is empty unless it was asked for. Elapsed is virtual time.
 type Result struct {
-	Plan     *Plan
+	Plan     *draw.Plan
 	Breach   *Breach // nil if every promise was kept
 	Story    string
 	Steps    int
@@ -102,17 +96,17 @@ type Result struct {
 // Play plays a history.
 // It needs a test, as the bubble of testing/synctest does. The plan is only read, and may be played
 // again.
-func Play(t *testing.T, plan *Plan, open Open, story bool) *Result {
+func Play(t *testing.T, plan *draw.Plan, open Open, story bool) *Result {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // what one thing sets off runs in one order
 	result := &Result{Plan: plan}
 	defer func(old io.Reader) { rand.Reader = old }(rand.Reader)
-	rand.Reader = &madeUp{from: DiceOf(plan.Seed, 5)} // ids that are made up are in the order of calls, and in the story
+	rand.Reader = &madeUp{from: draw.DiceOf(plan.Seed, 5)} // ids that are made up are in the order of calls, and in the story
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t.Context(), plan, open, story)
 		w.history()
 		w.end()
-		if f, mortal := w.store.(*folder); mortal {
+		if f, mortal := w.store.(Mortal); mortal {
 			f.end()
 		}
 		result.Breach, result.Steps, result.Elapsed, result.Tried = w.audit.breach, w.steps, w.elapsed(), w.audit.tried
@@ -126,10 +120,10 @@ func Play(t *testing.T, plan *Plan, open Open, story bool) *Result {
 
 // Each use of chance has a stream of its own, so that a change to one, such as fewer faults of calls,
 // does not shift the draws of the others.
-func newWorld(ctx context.Context, plan *Plan, open Open, story bool) *World {
+func newWorld(ctx context.Context, plan *draw.Plan, open Open, story bool) *World {
 	w := &World{
 		plan: plan, features: features, ctx: context.WithoutCancel(ctx), began: time.Now(), open: open, fences: map[store.Fence]int{},
-		choices: DiceOf(plan.Seed, 2), fates: DiceOf(plan.Seed, 3), pauses: DiceOf(plan.Seed, 4), defs: map[int]*Definition{},
+		choices: draw.DiceOf(plan.Seed, 2), fates: draw.DiceOf(plan.Seed, 3), pauses: draw.DiceOf(plan.Seed, 4), defs: map[int]*draw.Definition{},
 		begunRuns: map[int]int{}, printed: map[ref]printedEnd{}, called: map[string]bool{}, answers: map[asked]bool{}, questions: map[ref]int{}, numbers: map[ref]int{},
 	}
 	if story {
@@ -144,7 +138,7 @@ func newWorld(ctx context.Context, plan *Plan, open Open, story bool) *World {
 	w.audit = newAuditor(w)
 	w.arrange()
 	w.reader = w.newReader()
-	w.restores = slices.ContainsFunc(plan.Faults, func(f Fault) bool { return f.Kind == FaultRestore })
+	w.restores = slices.ContainsFunc(plan.Faults, func(f draw.Fault) bool { return f.Kind == draw.FaultRestore })
 	return w
 }
 
@@ -206,7 +200,7 @@ func (w *World) end() {
 // madeUp generates ids that no client chose: the same ones in each play.
 type madeUp struct {
 	mu   sync.Mutex
-	from Dice
+	from draw.Dice
 }
 
 // Read never fails.

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/world"
 	"github.com/seed-6f6f2c11/duly/internal/race"
 )
@@ -126,7 +127,7 @@ func (deaf) Extend(_ context.Context, leases []store.Extension) ([]store.Extende
 
 // A fault is found, and what is left of the history when nothing can be left out still shows it.
 func TestAFaultIsFoundAndShrunk(t *testing.T) { //nolint:paralleltest // as above
-	open := func(s *world.Settings, clock world.Clock) (store.Store, error) {
+	open := func(s *draw.Settings, clock world.Clock) (store.Store, error) {
 		st, err := world.Memory(s, clock)
 		return deaf{st}, err
 	}

@@ -1,4 +1,5 @@
-package world
+// Package draw draws a history from its seed: the processes, what clients and operators ask for, what handlers do, and the faults.
+package draw
 
 // What is going to be tried in a history: everything in it is drawn from the seed, before it begins, so that a part of it can
 // be left out and the rest stays the same.

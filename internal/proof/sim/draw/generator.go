@@ -1,4 +1,4 @@
-package world
+package draw
 
 // What clients, agents and operators ask for.
 
@@ -14,16 +14,17 @@ type RequestKind string
 
 // The requests.
 const (
-	AskSubmit RequestKind = "submit"
-	AskTouch  RequestKind = "touch"
-	AskCancel RequestKind = "cancel"
-	AskDelete RequestKind = "delete"
-	AskPause  RequestKind = "pause"
-	AskResume RequestKind = "resume"
-	AskRunNow RequestKind = "run now"
-	AskReplay RequestKind = "replay"
-	AskRead   RequestKind = "read"
-	AskAudit  RequestKind = "audit"
+	AskSubmit  RequestKind = "submit"
+	AskTouch   RequestKind = "touch"
+	AskCancel  RequestKind = "cancel"
+	AskDelete  RequestKind = "delete"
+	AskPause   RequestKind = "pause"
+	AskResume  RequestKind = "resume"
+	AskRunNow  RequestKind = "run now"
+	AskReplay  RequestKind = "replay"
+	AskRead    RequestKind = "read"
+	AskAudit   RequestKind = "audit"
+	AskProfile RequestKind = "profile" // sets the profile of an agent, or deletes it
 )
 
 // Request is something that a client asks a process for.
