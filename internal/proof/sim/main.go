@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/stores"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/world"
 )
 
@@ -51,12 +52,12 @@ type session struct {
 // program reads are the lines "playing" and "seed".
 func (s *session) run(t *testing.T, backend string) {
 	t.Helper()
-	open := world.Memory
+	open := stores.Memory
 	switch backend {
 	case "redis":
-		open = world.Redis(t)
+		open = stores.Redis(t)
 	case "folder":
-		open = world.Folder(t)
+		open = stores.Folder(t)
 	}
 	for seed := s.seed; seed < s.seed+s.n; seed++ {
 		if s.limit > 0 && time.Since(s.began) > s.limit {

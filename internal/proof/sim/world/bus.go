@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/stores"
 )
 
 // errCut is what a caller sees of a call whose connection broke.
@@ -91,8 +92,8 @@ func (c *call) make() {
 	// model from it. The answer of then is dropped: the caller has had its own.
 	w.remember(func() { w.making = c; _, _ = c.do(w.store) })
 	w.making = c
-	if f, mortal := w.store.(Mortal); mortal {
-		f.next()
+	if f, mortal := w.store.(stores.Mortal); mortal {
+		f.Next()
 	}
 	answer, err := c.do(w.store)
 	if !c.given && (!c.done || !c.firstCounts) { // who gave up waiting has an answer, and may be reading it

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/stores"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/world"
 	"github.com/seed-6f6f2c11/duly/internal/race"
 )
@@ -111,7 +112,7 @@ func TestEachRowGeneratesWhatItSays(t *testing.T) { //nolint:paralleltest // it 
 				}
 			}
 		}
-		for name := range world.Play(t, plan, world.Memory, false).Called {
+		for name := range world.Play(t, plan, stores.Memory, false).Called {
 			seen[name] = true
 		}
 	}

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/stores"
 )
 
 // Shrink plays smaller and smaller parts of a history that fails, and returns the smallest that fails by the same invariant, with
 // its story.
 // It repeats its passes until none of them makes the plan smaller, as what one leaves out may allow
 // another to leave out more.
-func Shrink(t *testing.T, plan *draw.Plan, open Open) *Result {
+func Shrink(t *testing.T, plan *draw.Plan, open stores.Open) *Result {
 	t.Helper()
 	s := &shrinking{t: t, open: open, best: Play(t, plan, open, true)}
 	if s.best.Breach == nil {
@@ -34,7 +35,7 @@ func Shrink(t *testing.T, plan *draw.Plan, open Open) *Result {
 // shrinking is a search for a smaller history.
 type shrinking struct {
 	t     *testing.T
-	open  Open
+	open  stores.Open
 	best  *Result
 	tries int
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/stores"
 )
 
 // World is one history while it is played.
@@ -26,7 +27,7 @@ type World struct {
 	features []*feature
 	ctx      context.Context //nolint:containedctx // of the whole history
 	began    time.Time       // by the clock of the bubble
-	open     Open
+	open     stores.Open
 	store    store.Store
 	clock    *storeClock
 	audit    *auditor
@@ -96,7 +97,7 @@ type Result struct {
 // Play plays a history.
 // It needs a test, as the bubble of testing/synctest does. The plan is only read, and may be played
 // again.
-func Play(t *testing.T, plan *draw.Plan, open Open, story bool) *Result {
+func Play(t *testing.T, plan *draw.Plan, open stores.Open, story bool) *Result {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // what one thing sets off runs in one order
 	result := &Result{Plan: plan}
@@ -106,8 +107,8 @@ func Play(t *testing.T, plan *draw.Plan, open Open, story bool) *Result {
 		w := newWorld(t.Context(), plan, open, story)
 		w.history()
 		w.end()
-		if f, mortal := w.store.(Mortal); mortal {
-			f.end()
+		if f, mortal := w.store.(stores.Mortal); mortal {
+			f.End()
 		}
 		result.Breach, result.Steps, result.Elapsed, result.Tried = w.audit.breach, w.steps, w.elapsed(), w.audit.tried
 		result.Starts, result.Requests, result.Called = w.audit.starts, w.asked, w.called
@@ -120,7 +121,7 @@ func Play(t *testing.T, plan *draw.Plan, open Open, story bool) *Result {
 
 // Each use of chance has a stream of its own, so that a change to one, such as fewer faults of calls,
 // does not shift the draws of the others.
-func newWorld(ctx context.Context, plan *draw.Plan, open Open, story bool) *World {
+func newWorld(ctx context.Context, plan *draw.Plan, open stores.Open, story bool) *World {
 	w := &World{
 		plan: plan, features: features, ctx: context.WithoutCancel(ctx), began: time.Now(), open: open, fences: map[store.Fence]int{},
 		choices: draw.DiceOf(plan.Seed, 2), fates: draw.DiceOf(plan.Seed, 3), pauses: draw.DiceOf(plan.Seed, 4), defs: map[int]*draw.Definition{},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/stores"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/world"
 	"github.com/seed-6f6f2c11/duly/internal/race"
 )
@@ -26,13 +27,13 @@ func TestSeedsReplayExactly(t *testing.T) { //nolint:paralleltest // it plays on
 		t.Skip("the race detector shuffles goroutines: run it without")
 	}
 	for seed := range uint64(100) {
-		first := world.Play(t, world.PlanOf(seed), world.Memory, true)
-		again := world.Play(t, world.PlanOf(seed), world.Memory, true)
+		first := world.Play(t, world.PlanOf(seed), stores.Memory, true)
+		again := world.Play(t, world.PlanOf(seed), stores.Memory, true)
 		for range 3 { // on a machine that is busy the runtime may take the processor from a goroutine in between, and another one is first
 			if first.Story == again.Story {
 				break
 			}
-			first, again = again, world.Play(t, world.PlanOf(seed), world.Memory, true)
+			first, again = again, world.Play(t, world.PlanOf(seed), stores.Memory, true)
 		}
 		require.Equal(t, first.Story, again.Story, "seed %d", seed)
 		require.Equal(t, first.Steps, again.Steps, "seed %d", seed)
@@ -55,7 +56,7 @@ func TestHistories(t *testing.T) { //nolint:paralleltest // as above
 		budget /= 4
 	}
 	for ; (seed < enough || seed < most && slices.Contains(tried, 0)) && time.Since(began) < budget; seed++ {
-		r := world.Play(t, world.PlanOf(seed), world.Memory, false)
+		r := world.Play(t, world.PlanOf(seed), stores.Memory, false)
 		require.Nil(t, r.Breach, "seed %d", seed)
 		steps += r.Steps
 		for i, n := range r.Tried {
@@ -87,14 +88,14 @@ func TestHistoriesThatHaveBroken(t *testing.T) { //nolint:paralleltest // as abo
 		t.Skip("the race detector shuffles goroutines: run it without")
 	}
 	for _, seed := range broke {
-		r := world.Play(t, world.PlanOf(seed), world.Memory, false)
+		r := world.Play(t, world.PlanOf(seed), stores.Memory, false)
 		require.Nil(t, r.Breach, "seed %d", seed)
 	}
 }
 
 // The scripts keep them too.
 func TestHistoriesOnRedis(t *testing.T) { //nolint:paralleltest // as above
-	open := world.Redis(t)
+	open := stores.Redis(t)
 	for seed := range uint64(25) {
 		r := world.Play(t, world.PlanOf(seed), open, false)
 		require.Nil(t, r.Breach, "seed %d", seed)
@@ -103,7 +104,7 @@ func TestHistoriesOnRedis(t *testing.T) { //nolint:paralleltest // as above
 
 // A store in a folder keeps them too, while its process dies between calls.
 func TestHistoriesInAFolder(t *testing.T) { //nolint:paralleltest // as above
-	open := world.Folder(t)
+	open := stores.Folder(t)
 	seeds := uint64(25)
 	if race.Enabled { // .ci/run plays them without
 		seeds = 6
@@ -127,8 +128,8 @@ func (deaf) Extend(_ context.Context, leases []store.Extension) ([]store.Extende
 
 // A fault is found, and what is left of the history when nothing can be left out still shows it.
 func TestAFaultIsFoundAndShrunk(t *testing.T) { //nolint:paralleltest // as above
-	open := func(s *draw.Settings, clock world.Clock) (store.Store, error) {
-		st, err := world.Memory(s, clock)
+	open := func(s *draw.Settings, clock stores.Clock) (store.Store, error) {
+		st, err := stores.Memory(s, clock)
 		return deaf{st}, err
 	}
 	for seed := range uint64(100) {

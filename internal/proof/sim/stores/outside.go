@@ -1,4 +1,4 @@
-package world
+package stores
 
 // The verbs of a store outside of the bubble.
 

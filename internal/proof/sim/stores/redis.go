@@ -1,4 +1,5 @@
-package world
+// Package stores has the stores that a history is played on: one in memory, one in a folder whose process dies now and then, and one on a Redis outside of the bubble.
+package stores
 
 // The stores that a history can be played on: in memory, in a folder, and the real scripts in a Redis of their own, which are given the time of the history
 // instead of the machine's.
@@ -35,8 +36,8 @@ type Clock interface{ Now() time.Time }
 
 // Mortal is a store that ends in the middle of a history, and is opened again from what it has kept.
 type Mortal interface {
-	next()
-	end()
+	Next()
+	End()
 }
 
 // The lines of layout.lua that ask Redis for the time, and what replaces them here.
@@ -211,7 +212,7 @@ func Folder(t *testing.T) Open {
 	root, last := t.TempDir(), (*folder)(nil)
 	return func(o *draw.Settings, clock Clock) (store.Store, error) {
 		if last != nil { // a restore gives the history another store
-			last.end()
+			last.End()
 		}
 		f := &folder{root: root, config: filestore.Config{
 			Clock: clock, Partitions: o.Partitions, Retention: o.Retention, Kept: o.Kept, MaxTasks: o.MaxTasks, SnapshotAfter: 16 << 10, Reserve: 1, Logger: slog.New(slog.DiscardHandler),
@@ -250,8 +251,8 @@ func (f *folder) open(copied bool) error {
 	return err
 }
 
-// next counts a call, before which the process may have died or ended.
-func (f *folder) next() {
+// Next counts a call, before which the process may have died or ended.
+func (f *folder) Next() {
 	if f.calls++; f.calls%deathEvery != 0 {
 		return
 	}
@@ -266,8 +267,8 @@ func (f *folder) next() {
 	f.must(os.RemoveAll(dir))
 }
 
-// end ends the last process.
-func (f *folder) end() {
+// End ends the last process.
+func (f *folder) End() {
 	f.must(f.Close())
 	f.must(os.RemoveAll(f.config.Dir))
 }
