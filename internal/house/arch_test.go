@@ -684,7 +684,8 @@ func journals(importer, imported string) bool {
 // testSupport is code that is built for tests only, without being in _test files.
 func testSupport(path string) bool {
 	return is("core/storetest", "core/storetest/spy", "core/storetest/given", "core/storetest/whole", "core/storetest/beside", "core/storetest/equal", "dulytest", "adapters/adaptertest", "internal/redistest", "internal/runtimeapi",
-		"internal/verify", "internal/proof/sim", "internal/proof/sim/world", "internal/proof/sim/mutants")(path)
+		"internal/verify", "internal/proof/sim", "internal/proof/sim/draw", "internal/proof/sim/stores", "internal/proof/sim/world",
+		"internal/proof/sim/shrink", "internal/proof/sim/mutants")(path)
 }
 
 func is(paths ...string) func(string) bool {

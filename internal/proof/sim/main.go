@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/shrink"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/stores"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/world"
 )
@@ -77,7 +78,7 @@ func (s *session) run(t *testing.T, backend string) {
 			s.failed = true
 			fmt.Fprintf(s.out, "seed %d: %v\n", seed, r.Breach)
 			if s.shrink {
-				small := world.Shrink(t, world.PlanOf(seed), open)
+				small := shrink.History(t, world.PlanOf(seed), open)
 				fmt.Fprintf(s.out, "the smallest history that fails in the same way:\n%s\n%v\n", small.Story, small.Breach)
 			}
 			break

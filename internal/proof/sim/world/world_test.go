@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/shrink"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/stores"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/world"
 	"github.com/seed-6f6f2c11/duly/internal/race"
@@ -138,7 +139,7 @@ func TestAFaultIsFoundAndShrunk(t *testing.T) { //nolint:paralleltest // as abov
 		if r.Breach == nil {
 			continue
 		}
-		small := world.Shrink(t, whole, open)
+		small := shrink.History(t, whole, open)
 		require.NotNil(t, small.Breach)
 		assert.Equal(t, r.Breach.Name, small.Breach.Name)
 		assert.Less(t, len(small.Plan.Requests), len(whole.Requests))

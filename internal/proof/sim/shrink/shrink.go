@@ -1,4 +1,5 @@
-package world
+// Package shrink makes a failing history smaller.
+package shrink
 
 // A failing history is made smaller for as long as it fails in the same way: what is left of it is what it takes.
 
@@ -8,15 +9,16 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/stores"
+	"github.com/seed-6f6f2c11/duly/internal/proof/sim/world"
 )
 
-// Shrink plays smaller and smaller parts of a history that fails, and returns the smallest that fails by the same invariant, with
+// History plays smaller and smaller parts of a history that fails, and returns the smallest that fails by the same invariant, with
 // its story.
 // It repeats its passes until none of them makes the plan smaller, as what one leaves out may allow
 // another to leave out more.
-func Shrink(t *testing.T, plan *draw.Plan, open stores.Open) *Result {
+func History(t *testing.T, plan *draw.Plan, open stores.Open) *world.Result {
 	t.Helper()
-	s := &shrinking{t: t, open: open, best: Play(t, plan, open, true)}
+	s := &shrinking{t: t, open: open, best: world.Play(t, plan, open, true)}
 	if s.best.Breach == nil {
 		return s.best
 	}
@@ -36,7 +38,7 @@ func Shrink(t *testing.T, plan *draw.Plan, open stores.Open) *Result {
 type shrinking struct {
 	t     *testing.T
 	open  stores.Open
-	best  *Result
+	best  *world.Result
 	tries int
 }
 
@@ -65,7 +67,7 @@ func (s *shrinking) try(change func(p *draw.Plan)) bool {
 	}
 	smaller := s.best.Plan.Clone()
 	change(smaller)
-	r := Play(s.t, smaller, s.open, true)
+	r := world.Play(s.t, smaller, s.open, true)
 	if r.Breach == nil || r.Breach.Invariant != s.best.Breach.Invariant {
 		return false
 	}
