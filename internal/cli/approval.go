@@ -13,8 +13,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/internal/cli/command"
+	"github.com/seed-6f6f2c11/duly/internal/cli/due"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
-	"github.com/seed-6f6f2c11/duly/internal/cli/run"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -24,7 +24,7 @@ func approvalsIn(ctx context.Context, o *command.Options) (*httpadapter.Approval
 	if err != nil {
 		return nil, err
 	}
-	a, err := run.Approvals(c)
+	a, err := due.Approvals(c)
 	if err == nil && a == nil {
 		err = exit.Misuse("with -c, name a file that has approvals: { url: https://duly.example, secret_env: NAME }", "there is nowhere to answer")
 	}

@@ -21,10 +21,10 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/mcp"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/internal/cli/command"
+	"github.com/seed-6f6f2c11/duly/internal/cli/due"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
-	"github.com/seed-6f6f2c11/duly/internal/cli/run"
 	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
 )
 
@@ -85,7 +85,7 @@ func serveModel(ctx context.Context, o *command.Options, agent string, scopes []
 	for _, scope := range scopes {
 		grant.Scopes = append(grant.Scopes, httpadapter.Scope(scope))
 	}
-	models, err := run.Models(c, o.Version)
+	models, err := due.Models(c, o.Version)
 	if err != nil {
 		return err
 	}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/doctor"
+	"github.com/seed-6f6f2c11/duly/internal/cli/due"
 	"github.com/seed-6f6f2c11/duly/internal/cli/events"
 	"github.com/seed-6f6f2c11/duly/internal/cli/help"
-	"github.com/seed-6f6f2c11/duly/internal/cli/run"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
@@ -88,7 +88,7 @@ func addGroups(root *cobra.Command, o *command.Options) {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Run what is due:", []*cobra.Command{run.Daemon(o), run.Serve(o), run.Due(o), run.Work(o)}},
+		{"Run what is due:", []*cobra.Command{due.Daemon(o), due.Serve(o), due.RunDue(o), due.Work(o)}},
 		{"Submit:", []*cobra.Command{submitCommand(o), applyCommand(o), activityCommand(o), signalCommand(o), approvalCommand(o), approvalsCommand(o), presetsCommand(o), nextCommand(o), importCommand(o), mcpCommand(o)}},
 		{"Look:", []*cobra.Command{
 			listCommand(o), statusCommand(o), waitCommand(o), explainCommand(o), runsCommand(o), logsCommand(o), jobsCommand(o), agentsCommand(o), topCommand(o), pausesCommand(o), processesCommand(o),

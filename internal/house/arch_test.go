@@ -76,7 +76,7 @@ func ofRedis(importer, imported string) bool {
 var shelves = []string{
 	"internal/cli/private", "internal/cli/clouds", "internal/cli/doors", "internal/cli/contexts", "internal/cli/folder", "internal/cli/importer", "internal/cli/top",
 	"internal/cli/remote", "internal/cli/worker", "internal/cli/table", "internal/cli/linelog", "internal/cli/logs", "internal/cli/exit", "internal/cli/catalogue", "internal/cli/help",
-	"internal/cli/storage", "internal/cli/command", "internal/cli/events", "internal/cli/doctor", "internal/cli/run", "internal/cli",
+	"internal/cli/storage", "internal/cli/command", "internal/cli/events", "internal/cli/doctor", "internal/cli/due", "internal/cli",
 }
 
 // shelf is that of a room of the command line; -1 for what is none.
@@ -475,7 +475,7 @@ func TestRulesFindABreach(t *testing.T) {
 		},
 		{
 			rule: "the rooms of the command line stand on one another", importer: "internal/cli/command",
-			breaks: []string{module + "/internal/cli", module + "/internal/cli/run", module + "/internal/cli/events", module + "/internal/cli/reference"},
+			breaks: []string{module + "/internal/cli", module + "/internal/cli/due", module + "/internal/cli/events", module + "/internal/cli/reference"},
 			keeps:  []string{module + "/internal/cli/storage", module + "/internal/cli/exit", module + "/internal/dulyfile"},
 		},
 		{

@@ -1,4 +1,4 @@
-package run
+package due
 
 // The HTTP API of a process: its port, its tokens, its server.
 

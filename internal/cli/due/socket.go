@@ -1,4 +1,4 @@
-package run
+package due
 
 // The socket of a daemon that has its tasks in a folder: the commands of the same user reach it there.
 

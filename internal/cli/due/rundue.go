@@ -1,4 +1,4 @@
-package run
+package due
 
 // The command run-due.
 
@@ -26,9 +26,9 @@ import (
 // this command waits for it to end.
 const runDueGrace = 10 * time.Second
 
-// Due makes one pull and exits. Its exit code is 4 if runs failed, so
+// RunDue makes one pull and exits. Its exit code is 4 if runs failed, so
 // that a scheduler above it can alert.
-func Due(o *command.Options) *cobra.Command {
+func RunDue(o *command.Options) *cobra.Command {
 	var agents []string
 	var all bool
 	scope := core.Scope{Grace: runDueGrace}

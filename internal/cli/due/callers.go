@@ -1,4 +1,4 @@
-package run
+package due
 
 // Who may call the API of a process: the tokens of the environment, and the callers of the file.
 

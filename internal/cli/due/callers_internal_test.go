@@ -1,4 +1,4 @@
-package run
+package due
 
 // The callers of the file, as the API lets them in.
 

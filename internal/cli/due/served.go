@@ -1,4 +1,4 @@
-package run
+package due
 
 // What the API serves besides tasks: approvals by people, and models.
 

@@ -1,4 +1,4 @@
-package run
+package due
 
 // OpenTelemetry: traces and metrics by OTLP, if the environment names an endpoint.
 

@@ -1,5 +1,5 @@
-// Package run is the commands that run tasks: daemon and serve, with the API, the telemetry and the alarm of their process, and run-due and work.
-package run
+// Package due is the commands that run tasks: daemon and serve, with the API, the telemetry and the alarm of their process, and run-due and work.
+package due
 
 // The commands daemon and serve.
 

@@ -1,4 +1,4 @@
-package run
+package due
 
 // The streams of MemOS that a daemon reads, if the file says so.
 
