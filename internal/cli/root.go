@@ -35,7 +35,7 @@ serve instead; duly context keeps servers and stores by names.
 Exit codes: 0 ok, 1 failed for good, 2 usage or invalid input, 3 not found, 4 some
 runs failed, 5 away, busy or full: try again, 6 not allowed, 7 conflict. With --json
 an error is an object on standard error: code, field, detail, hint, exit_code.`,
-		// Errors are printed by process.run, in one line and without the help, which
+		// Errors are printed by execute, in one line and without the help, which
 		// would push the error off the screen.
 		SilenceUsage:      true,
 		SilenceErrors:     true,

@@ -23,7 +23,7 @@ type Options struct {
 	Store       string // a folder, or memory
 	Server      remote.Config
 	Context     string
-	Here        bool // the command works without a server: see onlyHere
+	Here        bool // the command works without a server: see OnlyHere
 	JSON        bool
 	Wide        bool          // nothing is cut
 	Watch       time.Duration // after which the command is repeated; zero for once

@@ -40,7 +40,7 @@ type daemonOptions struct {
 	onRequest   bool // tasks run when a request asks for it, and not by themselves
 }
 
-// Daemon runs tasks until a signal arrives; see process.serving for
+// Daemon runs tasks until a signal arrives; see serving for
 // what both commands have in common.
 func Daemon(o *command.Options) *cobra.Command {
 	d := &daemonOptions{Options: o}

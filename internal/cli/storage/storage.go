@@ -38,9 +38,9 @@ type Store struct {
 
 	Name  string // for people, without a password
 	Close func() error
-	// upgrade takes the store to the newest layout; nil for one in memory.
+	// Upgrade takes the store to the newest layout; nil for one in memory.
 	Upgrade func(ctx context.Context) (from, to int, err error)
-	// masters is how many masters of a cluster share the tasks, zero on a single server; nil for a store in memory.
+	// Masters is how many masters of a cluster share the tasks, zero on a single server; nil for a store in memory.
 	Masters func(ctx context.Context) (int, error)
 	Redis   *redisstore.Store         // nil for a store without one
 	Folder  string                    // of a store in a folder; empty for any other

@@ -140,11 +140,13 @@ func (g *Generator) sequel(r *Request) Request {
 	return next
 }
 
+// Agent is one of those of plain tasks.
 func (g *Generator) Agent() string { return One(g.Dice, Agents...) }
 
 // ID is one of few, so that requests meet each other.
 func (g *Generator) ID() string { return fmt.Sprintf("t%d", g.IntN(6)) }
 
+// Target is what a pause or a resume is about.
 // Single tasks are the most frequent, as a pause of everything leaves little to happen.
 func (g *Generator) Target(agent, id string) core.Target {
 	switch g.IntN(8) {
@@ -175,6 +177,7 @@ func (g *Generator) batch(agent string) []*Definition {
 	return tasks
 }
 
+// Definition draws a task.
 // Its handlers submit only if it is not submitted by one itself, so that no chain of tasks is endless.
 func (g *Generator) Definition(agent, id string, submits bool) *Definition {
 	g.Numbers++
@@ -243,6 +246,7 @@ func (g *Generator) schedule(t *core.NewTask) {
 	}
 }
 
+// Script draws what a handler does.
 // The longest work is about twice the longest lease, so that runs need heartbeats, and lose their
 // leases without them.
 func (g *Generator) Script(submits bool) Script {

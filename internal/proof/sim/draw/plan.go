@@ -110,6 +110,7 @@ var (
 	keys   = []string{"", "", "", "key"}
 )
 
+// The kinds of activity.
 const (
 	KindAct   = "act"   // activity, throttled
 	KindQuiet = "quiet" // activity, debounced
@@ -121,6 +122,7 @@ func AllKinds() []string { return append(slices.Clone(kinds), KindAct, KindQuiet
 // Dice are choices from a seed.
 type Dice struct{ *rand.Rand }
 
+// DiceOf are the dice of one use of chance: each has a stream of its own.
 func DiceOf(seed, stream uint64) Dice {
 	return Dice{rand.New(rand.NewPCG(seed, stream))}
 }
@@ -220,6 +222,7 @@ func limits(d Dice) []core.Limit {
 	return all
 }
 
+// NewProcess draws a process.
 func NewProcess(d Dice) Process {
 	p := Process{Concurrency: 1 + d.IntN(4), Tick: One(d, time.Second, 4*time.Second, 8*time.Second)}
 	for _, kind := range kinds[:len(kinds)-1] {
