@@ -44,11 +44,21 @@ type Config struct {
 
 // Client calls one server. Make it with [New], and close it. It may be used by several goroutines.
 type Client struct {
+	*connection
+
+	tasks
+	orders
+	rules
+	agents
+	state
+}
+
+// connection makes the calls.
+type connection struct {
 	base  string // without a slash at its end
 	host  string // for people
 	token string
 	http  *http.Client
-	outputs
 }
 
 // New makes a client. Nothing is sent yet. The error is a *[core.InvalidError] about the field server.
@@ -62,13 +72,12 @@ func New(c Config) (*Client, error) {
 	if c.Socket != "" {
 		host = "the daemon at " + c.Socket
 	}
-	client := &Client{
+	to := &connection{
 		base: strings.TrimRight(u.String(), "/"), host: host, token: c.Token,
 		// A redirect may lead to any server, and a POST would become a GET: its address is part of an error instead.
 		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
-	client.of = client
-	return client, nil
+	return &Client{to, tasks{to}, orders{to}, rules{to}, agents{to}, state{to}}, nil
 }
 
 // OnSocket is a server of this user, by its socket.
@@ -116,10 +125,10 @@ func loopback(host string) bool {
 }
 
 // Close ends the connections that are kept for later requests.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *connection) Close() { c.http.CloseIdleConnections() }
 
 // send makes a call with what it takes and the values of its path, and reads its answer.
-func send[Q, A any](ctx context.Context, c *Client, op operation.Op[Q, A], request Q, path ...string) (A, error) {
+func send[Q, A any](ctx context.Context, c *connection, op operation.Op[Q, A], request Q, path ...string) (A, error) {
 	var answer A
 	err := c.exchange(ctx, op.Call, request, path, func(res *http.Response) error {
 		data, err := io.ReadAll(io.LimitReader(res.Body, mostAnswer))
@@ -135,7 +144,7 @@ func send[Q, A any](ctx context.Context, c *Client, op operation.Op[Q, A], reque
 }
 
 // exchange makes a request, and hands an answer that is no error over.
-func (c *Client) exchange(ctx context.Context, call *operation.Call, sent any, path []string, read func(res *http.Response) error) error {
+func (c *connection) exchange(ctx context.Context, call *operation.Call, sent any, path []string, read func(res *http.Response) error) error {
 	within := answerWithin
 	if call.Long {
 		within = workWithin
@@ -171,7 +180,7 @@ func (c *Client) exchange(ctx context.Context, call *operation.Call, sent any, p
 }
 
 // request makes the request of a call.
-func (c *Client) request(ctx context.Context, call *operation.Call, sent any, path []string) (*http.Request, error) {
+func (c *connection) request(ctx context.Context, call *operation.Call, sent any, path []string) (*http.Request, error) {
 	address, err := call.Address(path...)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,12 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// orders are what operators order by a call: pauses, signals and notices of activity.
+type orders struct{ *connection }
+
+// rules are the calls about limits and budgets.
+type rules struct{ *connection }
+
 // on chooses the call for a target among those for a task, an agent, a kind, a key and all, with the values of its path.
 func on(t core.Target, task, agent, kind, key, all *operation.Call) (*operation.Call, []string) {
 	switch {
@@ -32,9 +38,9 @@ func on(t core.Target, task, agent, kind, key, all *operation.Call) (*operation.
 }
 
 // Pause keeps tasks from being started.
-func (c *Client) Pause(ctx context.Context, t core.Target, p core.Pause) error {
+func (c orders) Pause(ctx context.Context, t core.Target, p core.Pause) error {
 	call, path := on(t, operation.PauseTask.Call, operation.PauseAgent.Call, operation.PauseKind.Call, operation.PauseKey.Call, operation.PauseAll.Call)
-	_, err := send(ctx, c, operation.Op[operation.Pause, struct{}]{Call: call}, operation.Pause{
+	_, err := send(ctx, c.connection, operation.Op[operation.Pause, struct{}]{Call: call}, operation.Pause{
 		Order: operation.Order{Reason: p.Reason, By: p.By}, Until: p.Until.UTC(), For: operation.Duration(p.For),
 		Resume: operation.Resume{Ahead: p.Ahead, All: t == core.Target{}},
 	}, path...)
@@ -42,9 +48,9 @@ func (c *Client) Pause(ctx context.Context, t core.Target, p core.Pause) error {
 }
 
 // Resume ends a pause.
-func (c *Client) Resume(ctx context.Context, t core.Target) error {
+func (c orders) Resume(ctx context.Context, t core.Target) error {
 	call, path := on(t, operation.ResumeTask.Call, operation.ResumeAgent.Call, operation.ResumeKind.Call, operation.ResumeKey.Call, operation.ResumeAll.Call)
-	_, err := send(ctx, c, operation.Op[operation.Resume, struct{}]{Call: call}, operation.Resume{All: t == core.Target{}}, path...)
+	_, err := send(ctx, c.connection, operation.Op[operation.Resume, struct{}]{Call: call}, operation.Resume{All: t == core.Target{}}, path...)
 	return unknownTarget(err, t)
 }
 
@@ -57,31 +63,31 @@ func unknownTarget(err error, t core.Target) error {
 }
 
 // Pauses is a page of all that is paused.
-func (c *Client) Pauses(ctx context.Context, limit int, cursor string) ([]model.PauseInfo, string, error) {
-	page, err := send(ctx, c, operation.ListPauses, operation.Page{Limit: limit, Cursor: cursor})
+func (c orders) Pauses(ctx context.Context, limit int, cursor string) ([]model.PauseInfo, string, error) {
+	page, err := send(ctx, c.connection, operation.ListPauses, operation.Page{Limit: limit, Cursor: cursor})
 	return page.Pauses, page.Next, err
 }
 
 // Signal tells the tasks of an agent that wait for a key to continue.
-func (c *Client) Signal(ctx context.Context, agent, key string, payload json.RawMessage) (model.Signalled, error) {
-	return send(ctx, c, operation.SendSignal, operation.Signal{Payload: payload}, agent, key)
+func (c orders) Signal(ctx context.Context, agent, key string, payload json.RawMessage) (model.Signalled, error) {
+	return send(ctx, c.connection, operation.SendSignal, operation.Signal{Payload: payload}, agent, key)
 }
 
 // Notice says that a subject was active.
-func (c *Client) Notice(ctx context.Context, kind string, s core.Subject) (model.Noticed, error) {
-	return send(ctx, c, operation.Notice, operation.Activity{Kind: kind, User: s.User, Device: s.Device, Agent: s.Agent})
+func (c orders) Notice(ctx context.Context, kind string, s core.Subject) (model.Noticed, error) {
+	return send(ctx, c.connection, operation.Notice, operation.Activity{Kind: kind, User: s.User, Device: s.Device, Agent: s.Agent})
 }
 
 // Limits are all limits.
-func (c *Client) Limits(ctx context.Context) ([]store.LimitUse, error) {
-	answer, err := send(ctx, c, operation.ListLimits, operation.Empty{})
+func (c rules) Limits(ctx context.Context) ([]store.LimitUse, error) {
+	answer, err := send(ctx, c.connection, operation.ListLimits, operation.Empty{})
 	return answer.Limits, err
 }
 
 // SetLimits sets limits, each as a whole, one after the other.
-func (c *Client) SetLimits(ctx context.Context, limits ...core.Limit) error {
+func (c rules) SetLimits(ctx context.Context, limits ...core.Limit) error {
 	for i := range limits {
-		if _, err := send(ctx, c, operation.SetLimit, operation.LimitOf(&limits[i])); err != nil {
+		if _, err := send(ctx, c.connection, operation.SetLimit, operation.LimitOf(&limits[i])); err != nil {
 			return err
 		}
 	}
@@ -89,7 +95,7 @@ func (c *Client) SetLimits(ctx context.Context, limits ...core.Limit) error {
 }
 
 // LimitOn is the limit on a target.
-func (c *Client) LimitOn(ctx context.Context, about core.LimitTarget) (store.LimitUse, error) {
+func (c rules) LimitOn(ctx context.Context, about core.LimitTarget) (store.LimitUse, error) {
 	all, err := c.Limits(ctx)
 	return one(all, err, func(l *store.LimitUse) bool { return l.About == about })
 }
@@ -103,21 +109,21 @@ func one[V any](all []V, err error, meant func(v *V) bool) (V, error) {
 }
 
 // LiftLimit lifts a limit.
-func (c *Client) LiftLimit(ctx context.Context, about core.LimitTarget) error {
-	_, err := send(ctx, c, operation.LiftLimit, about)
+func (c rules) LiftLimit(ctx context.Context, about core.LimitTarget) error {
+	_, err := send(ctx, c.connection, operation.LiftLimit, about)
 	return err
 }
 
 // Budgets are all budgets.
-func (c *Client) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
-	answer, err := send(ctx, c, operation.ListBudgets, operation.Empty{})
+func (c rules) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
+	answer, err := send(ctx, c.connection, operation.ListBudgets, operation.Empty{})
 	return answer.Budgets, err
 }
 
 // SetBudgets sets budgets, each as a whole, one after the other.
-func (c *Client) SetBudgets(ctx context.Context, budgets ...core.Budget) error {
+func (c rules) SetBudgets(ctx context.Context, budgets ...core.Budget) error {
 	for i := range budgets {
-		if _, err := send(ctx, c, operation.SetBudget, operation.BudgetOf(&budgets[i])); err != nil {
+		if _, err := send(ctx, c.connection, operation.SetBudget, operation.BudgetOf(&budgets[i])); err != nil {
 			return err
 		}
 	}
@@ -125,13 +131,13 @@ func (c *Client) SetBudgets(ctx context.Context, budgets ...core.Budget) error {
 }
 
 // BudgetOn is the budget of a target.
-func (c *Client) BudgetOn(ctx context.Context, about core.BudgetTarget) (store.BudgetUse, error) {
+func (c rules) BudgetOn(ctx context.Context, about core.BudgetTarget) (store.BudgetUse, error) {
 	all, err := c.Budgets(ctx)
 	return one(all, err, func(b *store.BudgetUse) bool { return b.About == about })
 }
 
 // LiftBudget lifts a budget.
-func (c *Client) LiftBudget(ctx context.Context, about core.BudgetTarget) error {
-	_, err := send(ctx, c, operation.LiftBudget, about)
+func (c rules) LiftBudget(ctx context.Context, about core.BudgetTarget) error {
+	_, err := send(ctx, c.connection, operation.LiftBudget, about)
 	return err
 }

@@ -80,7 +80,7 @@ func alike(code core.Code, detail string) error {
 const mostProblem = 64 << 10
 
 // refusal is the error of an answer that is one.
-func (c *Client) refusal(res *http.Response) error {
+func (c *connection) refusal(res *http.Response) error {
 	var problem struct {
 		Code   core.Code
 		Detail string
@@ -114,7 +114,7 @@ func (c *Client) refusal(res *http.Response) error {
 }
 
 // unreachable is the error of a request without an answer. Its text has only the host of the address.
-func (c *Client) unreachable(err error) error {
+func (c *connection) unreachable(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok { // it repeats the address
 		err = wrapped.Err
 	}

@@ -20,7 +20,7 @@ const mostLines = 900 << 10
 
 // importing is an import under way.
 type importing struct {
-	c     *Client
+	c     *connection
 	ctx   context.Context //nolint:containedctx // it lives for one call
 	as    string          // the agent that all lines are for; empty for the one that they name
 	agent string          // whose lines come now
@@ -30,8 +30,8 @@ type importing struct {
 }
 
 // Import stores what was exported, for an agent or those that the lines name. What comes back also counts the requests before one that failed.
-func (c *Client) Import(ctx context.Context, as string, from io.Reader) (operate.Imported, error) {
-	im := &importing{c: c, ctx: ctx, as: as, agent: as, first: 1}
+func (c agents) Import(ctx context.Context, as string, from io.Reader) (operate.Imported, error) {
+	im := &importing{c: c.connection, ctx: ctx, as: as, agent: as, first: 1}
 	reader := bufio.NewReader(from)
 	for n := 1; ; n++ {
 		line, err := reader.ReadBytes('\n')

@@ -16,11 +16,14 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/operate"
 )
 
+// tasks are the calls about single tasks, and lists of them.
+type tasks struct{ *connection }
+
 // parentKey is the key of the run in whose name tasks are submitted.
 type parentKey struct{}
 
 // WithParent is a context in which tasks are submitted in the name of a run. The server checks what it says.
-func (*Client) WithParent(ctx context.Context, parent string) (context.Context, error) {
+func (tasks) WithParent(ctx context.Context, parent string) (context.Context, error) {
 	return context.WithValue(ctx, parentKey{}, parent), nil
 }
 
@@ -31,11 +34,11 @@ func parentOf(ctx context.Context) string {
 }
 
 // Submit stores tasks, all or none of them. It is sent once: whether to repeat it depends on whether the tasks have ids.
-func (c *Client) Submit(ctx context.Context, tasks ...core.NewTask) ([]core.Submitted, error) {
+func (c tasks) Submit(ctx context.Context, tasks ...core.NewTask) ([]core.Submitted, error) {
 	if len(tasks) == 0 {
 		return nil, nil
 	}
-	answer, err := send(ctx, c, operation.SubmitAll, operation.Submit{Tasks: tasks})
+	answer, err := send(ctx, c.connection, operation.SubmitAll, operation.Submit{Tasks: tasks})
 	return answer.Tasks, asOf("Duly-Parent", "parent", err)
 }
 
@@ -48,45 +51,42 @@ func asOf(header, field string, err error) error {
 }
 
 // Task returns one task with its last runs, which are an answer of their own.
-func (c *Client) Task(ctx context.Context, agent, id string) (core.TaskInfo, error) {
-	info, err := send(ctx, c, operation.Task, operation.Wait{}, agent, id)
+func (c tasks) Task(ctx context.Context, agent, id string) (core.TaskInfo, error) {
+	info, err := send(ctx, c.connection, operation.Task, operation.Wait{}, agent, id)
 	if err != nil {
 		return core.TaskInfo{}, err
 	}
-	runs, err := send(ctx, c, operation.TaskRuns, operation.None{}, agent, id)
+	runs, err := send(ctx, c.connection, operation.TaskRuns, operation.None{}, agent, id)
 	info.Runs = runs.Runs
 	return info, err
 }
 
 // Explain says why a task has not run, or what it is doing.
-func (c *Client) Explain(ctx context.Context, agent, id string) (inspect.Explanation, error) {
-	return send(ctx, c, operation.Explain, operation.None{}, agent, id)
+func (c tasks) Explain(ctx context.Context, agent, id string) (inspect.Explanation, error) {
+	return send(ctx, c.connection, operation.Explain, operation.None{}, agent, id)
 }
 
-// outputs are those of the server's tasks.
-type outputs struct{ of *Client }
-
 // Output returns what the last run of a task has printed.
-func (o outputs) Output(ctx context.Context, agent, id string, from inspect.OutputFrom) (inspect.Output, error) {
-	return send(ctx, o.of, operation.TaskOutput, operation.OutputFrom{Run: int64(from.Run), After: from.After}, agent, id)
+func (c tasks) Output(ctx context.Context, agent, id string, from inspect.OutputFrom) (inspect.Output, error) {
+	return send(ctx, c.connection, operation.TaskOutput, operation.OutputFrom{Run: int64(from.Run), After: from.After}, agent, id)
 }
 
 // Tasks is a page of a list.
-func (c *Client) Tasks(ctx context.Context, l core.List) ([]core.TaskInfo, string, error) {
+func (c tasks) Tasks(ctx context.Context, l core.List) ([]core.TaskInfo, string, error) {
 	part := operation.Page{Limit: l.Limit, Cursor: l.Cursor}
 	var labels []string
 	for name, value := range l.Labels {
 		labels = append(labels, name+"="+value)
 	}
 	if l.Jobs {
-		page, err := send(ctx, c, operation.ListJobs, operation.JobList{Agent: l.Agent, Kind: l.Kind, Labels: labels, Page: part})
+		page, err := send(ctx, c.connection, operation.ListJobs, operation.JobList{Agent: l.Agent, Kind: l.Kind, Labels: labels, Page: part})
 		return page.Jobs, page.Next, err
 	}
 	var status []string
 	for _, s := range l.Status {
 		status = append(status, string(s))
 	}
-	page, err := send(ctx, c, operation.ListTasks, operation.List{
+	page, err := send(ctx, c.connection, operation.ListTasks, operation.List{
 		Agent: l.Agent, Status: strings.Join(status, ","), Kind: l.Kind, Key: l.Key, Group: l.Group, Labels: labels,
 		Since: timeText(l.Since), Until: timeText(l.Until), Overdue: l.Overdue, Held: l.Held, Late: l.Late, Asking: l.Asking, Inside: inside(&l), Page: part,
 	})
@@ -107,7 +107,7 @@ func timeText(t time.Time) string {
 }
 
 // TimeOrAgo reads a time, or how long before or after now it is: by the clock of the server, to the second.
-func (c *Client) TimeOrAgo(ctx context.Context, field, text string) (time.Time, error) {
+func (c tasks) TimeOrAgo(ctx context.Context, field, text string) (time.Time, error) {
 	return inspect.ReadTime(field, text, func() (now time.Time, err error) {
 		err = c.exchange(ctx, operation.ListPresets.Call, operation.Empty{}, nil, func(res *http.Response) error {
 			now, err = http.ParseTime(res.Header.Get("Date"))
@@ -118,39 +118,39 @@ func (c *Client) TimeOrAgo(ctx context.Context, field, text string) (time.Time, 
 }
 
 // Edit changes fields of a task that waits.
-func (c *Client) Edit(ctx context.Context, agent, id string, change json.RawMessage) (core.Submitted, error) {
-	_, err := send(ctx, c, operation.Edit, change, agent, id)
+func (c tasks) Edit(ctx context.Context, agent, id string, change json.RawMessage) (core.Submitted, error) {
+	_, err := send(ctx, c.connection, operation.Edit, change, agent, id)
 	return core.Submitted{Agent: agent, ID: id, Replaced: true}, err
 }
 
 // RunNow makes a task due now.
-func (c *Client) RunNow(ctx context.Context, agent, id string) (time.Time, error) {
-	t, err := send(ctx, c, operation.RunNow, operation.Empty{}, agent, id)
+func (c tasks) RunNow(ctx context.Context, agent, id string) (time.Time, error) {
+	t, err := send(ctx, c.connection, operation.RunNow, operation.Empty{}, agent, id)
 	return t.NextRun, err
 }
 
 // ReplayWith makes a task that has failed live again, with another payload unless that is nil.
-func (c *Client) ReplayWith(ctx context.Context, agent, id string, payload json.RawMessage) (time.Time, error) {
-	t, err := send(ctx, c, operation.Replay, operation.Replayed{Payload: payload}, agent, id)
+func (c tasks) ReplayWith(ctx context.Context, agent, id string, payload json.RawMessage) (time.Time, error) {
+	t, err := send(ctx, c.connection, operation.Replay, operation.Replayed{Payload: payload}, agent, id)
 	return t.NextRun, err
 }
 
 // Cancel ends a task for good.
-func (c *Client) Cancel(ctx context.Context, agent, id string, by core.Order) (core.Status, error) {
-	t, err := send(ctx, c, operation.Cancel, operation.Order{Reason: by.Reason, By: by.By}, agent, id)
+func (c tasks) Cancel(ctx context.Context, agent, id string, by core.Order) (core.Status, error) {
+	t, err := send(ctx, c.connection, operation.Cancel, operation.Order{Reason: by.Reason, By: by.By}, agent, id)
 	return t.Status, err
 }
 
 // Delete forgets a task.
-func (c *Client) Delete(ctx context.Context, agent, id string) error {
-	_, err := send(ctx, c, operation.Delete, operation.None{}, agent, id)
+func (c tasks) Delete(ctx context.Context, agent, id string) error {
+	_, err := send(ctx, c.connection, operation.Delete, operation.None{}, agent, id)
 	return err
 }
 
 // Bulk carries out one step of a command for the tasks of a list.
-func (c *Client) Bulk(ctx context.Context, b operate.Bulk) (operate.BulkStep, error) {
+func (c tasks) Bulk(ctx context.Context, b operate.Bulk) (operate.BulkStep, error) {
 	l := &b.List
-	return send(ctx, c, operation.BulkOf(b.Do), operation.Bulk{
+	return send(ctx, c.connection, operation.BulkOf(b.Do), operation.Bulk{
 		Agent: l.Agent, Status: l.Status, Kind: l.Kind, Key: l.Key, Group: l.Group, Labels: l.Labels, Since: timeText(l.Since), Until: timeText(l.Until),
 		Overdue: l.Overdue, Inside: inside(l), Page: operation.Page{Limit: l.Limit, Cursor: l.Cursor}, All: b.All, DryRun: b.DryRun, Confirm: b.Confirm, Count: b.Count,
 		Order: operation.Order{Reason: b.Reason, By: b.By},

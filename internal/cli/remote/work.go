@@ -35,7 +35,7 @@ func (l Lending) ClaimRuns(ctx context.Context, claim operation.Claim) (operatio
 		time.AfterFunc(onTheWay, func() { cancel(context.Cause(ctx)) })
 	})
 	defer left()
-	return send(httptrace.WithClientTrace(call, &trace), l.Client, operation.ClaimRuns, claim)
+	return send(httptrace.WithClientTrace(call, &trace), l.connection, operation.ClaimRuns, claim)
 }
 
 // hangUp ends what is sent on a connection, and reports whether an answer may still come. One of HTTP/2 has other calls, too.
@@ -49,10 +49,10 @@ func hangUp(c net.Conn) bool {
 
 // KeepRuns extends the leases of runs, and stores what they report.
 func (l Lending) KeepRuns(ctx context.Context, keep operation.Keep) (operation.Kept, error) {
-	return send(ctx, l.Client, operation.KeepRuns, keep)
+	return send(ctx, l.connection, operation.KeepRuns, keep)
 }
 
 // ReturnRuns ends runs, and claims the next.
 func (l Lending) ReturnRuns(ctx context.Context, ends operation.Return) (operation.Returned, error) {
-	return send(ctx, l.Client, operation.ReturnRuns, ends)
+	return send(ctx, l.connection, operation.ReturnRuns, ends)
 }
