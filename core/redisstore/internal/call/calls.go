@@ -184,12 +184,12 @@ type doer interface {
 // EVALSHA sends 40 characters in place of a script of several KiB; Redis knows the script from the
 // first EVAL on, until it restarts or its scripts are flushed.
 func (e *evaluation) command(i int, whole bool) []any {
-	script, keys, argv := e.calls[i].Script, e.db.keysOf(&e.calls[i]), e.calls[i].argv()
+	of, keys, argv := e.calls[i].Script, e.db.keysOf(&e.calls[i]), e.calls[i].argv()
 	args := make([]any, 0, 3+len(keys)+len(argv))
 	if whole {
-		args = append(args, "eval", script.Text(), len(keys))
+		args = append(args, "eval", of.Text(), len(keys))
 	} else {
-		args = append(args, "evalsha", script.SHA, len(keys))
+		args = append(args, "evalsha", of.SHA, len(keys))
 	}
 	for _, key := range keys {
 		args = append(args, key)

@@ -73,6 +73,7 @@ type All struct {
 // Form is what is in front of a script.
 type Form byte
 
+// What is in front of scripts.
 const (
 	formWhole   Form = 'w' // the parts that it needs, after tasks
 	FormReplace Form = 'r' // the same, with the parts that replace tasks

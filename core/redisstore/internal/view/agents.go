@@ -51,14 +51,14 @@ const mostPaged = 150
 // A cursor is "PARTITION.SCAN": the partition that the page ended in and the cursor of Redis in it.
 // It outlives the process that returned it, so that any process can serve the next page.
 func (s *View) pages(
-	ctx context.Context, script *script.Script, q store.PageOf, add func(partition int, fields []any) (int, error),
+	ctx context.Context, of *script.Script, q store.PageOf, add func(partition int, fields []any) (int, error),
 ) (string, error) {
 	at, cursor, ok := parseCursor(q.After, len(s.db.Parts))
 	if !ok {
 		return "", ErrCursor
 	}
 	for n := 0; at < len(s.db.Parts) && n < max(q.Limit, 1); {
-		things, next, err := s.pageOf(ctx, call.Call{Script: script, Partition: at, Args: []any{cursor, min(max(q.Limit-n, 1), mostPaged)}})
+		things, next, err := s.pageOf(ctx, call.Call{Script: of, Partition: at, Args: []any{cursor, min(max(q.Limit-n, 1), mostPaged)}})
 		if err != nil {
 			return "", err
 		}
