@@ -104,6 +104,7 @@ func less[T any](s *shrinking, list func(p *draw.Plan) *[]T, least int) {
 
 func (s *shrinking) faults()   { less(s, func(p *draw.Plan) *[]draw.Fault { return &p.Faults }, 0) }
 func (s *shrinking) requests() { less(s, func(p *draw.Plan) *[]draw.Request { return &p.Requests }, 0) }
+
 func (s *shrinking) processes() {
 	less(s, func(p *draw.Plan) *[]draw.Process { return &p.Processes }, 1)
 }
