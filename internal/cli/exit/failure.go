@@ -12,7 +12,7 @@ import (
 
 // Failure is an error as a user at a terminal needs it: what failed, why, and what to do.
 // What defaults to the command's name; Todo is empty if nothing can be done.
-type Failure struct {
+type Failure struct { //nolint:errname // exit.Failure is what it is called everywhere; an error of this package is nothing else
 	What string
 	Why  error
 	Todo string

@@ -21,13 +21,13 @@ func main() {
 	n := flag.Uint64("n", 1, "how many seeds, one after the other")
 	story := flag.Bool("trace", false, "tell the story of each history")
 	backend := flag.String("store", "memory", "the store: memory, folder or redis")
-	shrink := flag.Bool("shrink", true, "look for the smallest history that fails in the same way")
+	shrinks := flag.Bool("shrink", true, "look for the smallest history that fails in the same way")
 	say := flag.Bool("say", false, "say which seed is played next, for whoever wants to know which one has ended the program")
 	limit := flag.Duration("for", 0, "stop after this long")
 	debug.SetGCPercent(800) // a history leaves little behind
 	testing.Init()
 	flag.Parse()
-	s := &session{seed: *seed, n: *n, story: *story, shrink: *shrink, say: *say, limit: *limit, out: os.Stdout, began: time.Now()}
+	s := &session{seed: *seed, n: *n, story: *story, shrink: *shrinks, say: *say, limit: *limit, out: os.Stdout, began: time.Now()}
 	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "sim", F: func(t *testing.T) { //nolint:thelper // it is the test
 		s.run(t, *backend)
 		if s.failed {
