@@ -77,6 +77,9 @@ func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.T
 	on := &t.rest
 	if g.Urgent {
 		on = &t.urgent
+		if r.After == 0 || t.urgentSoon > c.UrgentNext {
+			t.urgentSoon = c.UrgentNext // of the search so far
+		}
 	}
 	if !shared {
 		on.found(c.Passed, c.Now)
@@ -84,7 +87,11 @@ func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.T
 	switch {
 	case c.Passed != 0 && !shared: // there is more to look at, at once
 	case g.Urgent:
-		t.urgentAsked = sent
+		t.urgentAsked, t.urgentNext = sent, time.Time{}
+		// What waits for a slot of its kind is worth another try as soon as one comes free.
+		if t.urgentSoon != 0 && !full && !shared {
+			t.urgentNext = t.clock.Reaches(t.urgentSoon)
+		}
 	case moved && !full && len(r.Leave) == 0:
 	case t.room && t.left == 0: // the claim may not have seen it
 	case full:

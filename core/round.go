@@ -91,26 +91,30 @@ func (p *pull) ready(news uint64) (due []*target, again time.Time) {
 // handlers are quick, that is never.
 const urgentAfter = 20 * time.Millisecond
 
-// urgentAt is when it is worth asking for urgent tasks alone, while there are no other slots: each partition is asked once
-// in lookEvery.
+// urgentAt is when it is worth asking for urgent tasks alone, while there are no other slots.
 func (p *pull) urgentAt(due []*target) time.Time {
-	at := due[0].urgentAsked
+	at := due[0].urgentFrom(p.scope.Series)
 	for _, t := range due {
-		if t.urgentAsked.Before(at) {
-			at = t.urgentAsked
+		if from := t.urgentFrom(p.scope.Series); from.Before(at) {
+			at = from
 		}
 	}
-	at = at.Add(lookEvery)
+	storeNow := p.s.base.StoreNow()
+	if next := p.outlook.fallsDue(storeNow); next != 0 { // in a partition in which nothing is due now
+		if falls := p.s.config.Clock.Now().Add(next.Sub(storeNow)); falls.Before(at) {
+			at = falls
+		}
+	}
 	if soon := p.s.config.Clock.Now().Add(urgentAfter); !p.full && at.Before(soon) {
 		return soon
 	}
 	return at
 }
 
-// urgentDue are the targets that have not just been asked for urgent tasks, those asked longest ago first.
+// urgentDue are the targets that are worth asking for urgent tasks now, those asked longest ago first.
 func (p *pull) urgentDue(due []*target) []*target {
 	now := p.s.config.Clock.Now()
-	due = slices.DeleteFunc(due, func(t *target) bool { return now.Sub(t.urgentAsked) < lookEvery })
+	due = slices.DeleteFunc(due, func(t *target) bool { return now.Before(t.urgentFrom(p.scope.Series)) })
 	sort.SliceStable(due, func(i, k int) bool { return due[i].urgentAsked.Before(due[k].urgentAsked) })
 	return due
 }
@@ -161,8 +165,8 @@ func (p *pull) claim(due []*target, g slots.Grant) error {
 	// gives its slot back.
 	p.slots.Keep(g, tasks)
 	for i := range claims {
-		p.observeClaim(due[i], &requests[i], &claims[i], sent, g)
 		due[i].observe(&claims[i], sent, received)
+		p.observeClaim(due[i], &requests[i], &claims[i], sent, g)
 		p.took(due[i], &claims[i], sent)
 	}
 	p.startUnwaited() // after all of the answer, each task of which had a slot
@@ -239,6 +243,9 @@ func (p *pull) requests(due []*target, g slots.Grant) ([]store.ClaimRequest, []*
 		// Each kind of claim continues where the last of its kind stopped: a task that one passes over another
 		// may want.
 		case g.Urgent:
+			if news := p.scope.Series.urgentNews(t.partition); news != t.urgentNews { // its agent may have been passed over
+				t.urgentNews, t.urgent, t.urgentAsked, t.urgentNext = news, search{}, time.Time{}, time.Time{}
+			}
 			requests[i].After = t.urgent.on(passing, now)
 		// guard: hidden
 		case t.suspects(now): // they may be many, with other tasks behind them

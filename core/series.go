@@ -33,6 +33,7 @@ type Series struct {
 	earlier chan struct{} // has room for one signal: a second one would add nothing
 	hears   atomic.Bool
 	waiting *ahead.Waiting[early]
+	urgent  []atomic.Uint64 // urgent tasks that were announced, by partition
 
 	mu        sync.Mutex // also of the outlooks of its pulls
 	seen      map[int]*seen
@@ -51,6 +52,7 @@ func (s *Scheduler) NewSeries(every time.Duration) *Series {
 	s.alarm.Lives()
 	q := &Series{s: s, every: every, earlier: make(chan struct{}, 1), seen: map[int]*seen{}}
 	q.settler.s, q.settler.series = s, q
+	q.urgent = make([]atomic.Uint64, s.Partitions())
 	q.moment = s.config.Ahead
 	q.waiting = ahead.NewWaiting(s.config.Clock, q.begin)
 	return q
@@ -65,13 +67,32 @@ func (q *Series) Expect(partition int, due time.Time) {
 		t.settled = base.Earlier(t.settled, store.MillisOf(due))
 		q.noticed(t.settled)
 	}
+	q.s.slots.Hurry() // a pull that waits for slots has to learn of it
+}
+
+// Hurry notes that a partition has a task of level 1 sooner than it had said, as a [store.Wakeup] says: pulls that have slots for these alone ask it
+// at once.
+func (q *Series) Hurry(partition int) {
+	q.urgent[partition].Add(1)
+	q.s.slots.Hurry()
+}
+
+// urgentNews is how many urgent tasks of a partition were announced.
+func (q *Series) urgentNews(partition int) uint64 {
+	if q == nil {
+		return 0
+	}
+	return q.urgent[partition].Load()
 }
 
 // Forget makes the next pull look at all partitions, as anything may have fallen due.
 func (q *Series) Forget() {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.forget()
+	q.mu.Unlock()
+	for i := range q.urgent {
+		q.Hurry(i)
+	}
 }
 
 // forget is Forget. The mutex is held.

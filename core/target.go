@@ -39,6 +39,9 @@ type target struct {
 	rest        search        // of claims that leave some kinds
 	urgent      search        // of claims for urgent tasks
 	urgentAsked time.Time     // when the last of these was made that found none
+	urgentNext  time.Time     // when the next is worth it, unless an urgent task is announced; zero if that is not known
+	urgentSoon  store.Millis  // that by the store's clock, as far as the search has come
+	urgentNews  uint64        // how many had been announced when the last was made
 	emptyUntil  time.Time     // until when nothing in it is for this pull, by the last claim
 	because     uint64        // if not zero: unless slots have come free since, see slots.news
 }
@@ -74,6 +77,20 @@ func (t *target) place(turns bool) store.Millis {
 		return max(t.due(), t.served)
 	}
 	return t.due()
+}
+
+// urgentFrom is when it is worth asking it for urgent tasks again: once in lookEvery, or, where the host hears wake-ups, when something else falls due
+// in it, or an urgent task was announced.
+func (t *target) urgentFrom(q *Series) time.Time {
+	again := t.urgentAsked.Add(lookEvery)
+	if q == nil || !q.hears.Load() || t.urgentNext.Before(again) {
+		return again
+	}
+	// guard: urgent-heard
+	if q.urgentNews(t.partition) != t.urgentNews {
+		return t.urgentAsked
+	}
+	return t.urgentNext
 }
 
 // takeTurns reports whether tenants take turns in some target. The mutex is held.
@@ -275,6 +292,18 @@ func (o *outlook) next() store.Millis {
 		}
 	}
 	return next
+}
+
+// fallsDue is when the first target falls due that is not now; zero if none does.
+func (o *outlook) fallsDue(now store.Millis) (first store.Millis) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, t := range o.targets {
+		if at := t.due(); at > now && t.away == nil {
+			first = base.Earlier(first, at)
+		}
+	}
+	return first
 }
 
 // unknown reports whether some target has not answered, or whether none has.

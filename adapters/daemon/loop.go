@@ -160,6 +160,8 @@ func (l *loop) woken(w store.Wakeup) {
 	switch {
 	case w.Withdrawn:
 		l.series.Withdraw(w.Partition)
+	case w.Urgent:
+		l.series.Hurry(w.Partition)
 	case w.Due.Time().IsZero(): // only an order makes it due, and is announced itself
 	case w.Due == 1: // made up: anything may be due
 		l.series.Forget()

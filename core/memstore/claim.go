@@ -91,6 +91,7 @@ type claiming struct {
 	// passed is the place in the agenda up to which a picky claim has looked in
 	// vain: the next one begins after it.
 	passed   store.Millis
+	queued   store.Millis // when the first task of level 1 is due, and is not now, of agents that have several and were looked at; zero if there is none
 	taken    []*task
 	lined    map[*task]bool   // the taken tasks that had to wait for a limit
 	crossed  []store.Crossing // budgets that are used up by the taken tasks
@@ -137,6 +138,7 @@ func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
 	out := c.answer(recovered)
 	out.Ahead = until
 	if len(c.taken) == 0 {
+		out.UrgentNext = urgentNext(c)
 		return out
 	}
 	if last := c.taken[len(c.taken)-1].due; last > now {

@@ -176,6 +176,7 @@ func (p *partition) unhold(s scope, now store.Millis) bool {
 	}
 	// guard: resume
 	p.open = append(p.open, opened{at: now, scope: s})
+	rouse(p, now) // there may be a task of level 1 among those that wait
 	// Scopes that were opened in the same millisecond are ordered by name, as
 	// members of a sorted set in Redis are.
 	for i := len(p.open) - 1; i > 0 && p.open[i].at == p.open[i-1].at && p.open[i].scope.String() < p.open[i-1].scope.String(); i-- {

@@ -36,6 +36,7 @@ func (p *partition) reopen(s scope, now store.Millis, move bool) {
 		p.open = slices.Delete(slices.Clone(p.open), at, at+1)
 	}
 	p.open = append(p.open, opened{at: now, scope: s})
+	rouse(p, now)
 	// Scopes that were opened in the same millisecond are ordered by name, as members of a sorted set in Redis are.
 	for i := len(p.open) - 1; i > 0 && p.open[i].at == p.open[i-1].at && p.open[i].scope.String() < p.open[i-1].scope.String(); i-- {
 		p.open[i], p.open[i-1] = p.open[i-1], p.open[i]

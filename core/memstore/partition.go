@@ -53,6 +53,8 @@ type partition struct {
 	overruled store.Millis
 	ahead     store.Millis // until when tasks begin that were claimed before they were due
 	stamps    []string     // of definitions that are stored, those given last at the end
+	// asked is until when no process asks for tasks of level 1 alone, unless it hears of one; zero if none waits.
+	asked store.Millis `image:"-"`
 }
 
 // newPartition makes an empty partition. Its orders are total, so that
@@ -221,6 +223,7 @@ func before(a, b *task) bool {
 func (p *partition) place(t *task, due store.Millis) {
 	t.due, t.claim, t.parked = due, nil, ""
 	t.agent.levels[t.Level-1].add(t)
+	hurry(p, t, due)
 	p.show(t.place(), due)
 }
 
@@ -285,6 +288,7 @@ func (p *partition) free(agent string, c *claim, now store.Millis) (due bool) {
 	// Not before now: it has just had a run, and others have waited.
 	at := max(first, now)
 	p.show(a.entry, at)
+	rouse(p, at)
 	p.store.announce(p, at)
 	return first <= now
 }
@@ -313,6 +317,7 @@ func (p *partition) move(t *task, due store.Millis) {
 		p.place(t, due)
 		return
 	}
+	hurry(p, t, due)
 	if t.parked != "" {
 		t.due = due
 		p.parked[t.parked].tasks.fix(t)

@@ -151,6 +151,10 @@ func (c *claiming) callOn(s *entry) (turn, several bool) {
 	if a.many {
 		t, ok := a.levels[0].head()
 		urgent := ok && t.due <= c.now
+		// guard: urgent-in-queues-in-memory
+		if ok && !urgent && (c.queued == 0 || t.due < c.queued) {
+			c.queued = t.due
+		}
 		return !c.r.Urgent || urgent, !c.r.Urgent || urgent
 	}
 	return c.takeOne(s), false

@@ -4,6 +4,7 @@ package memstore
 
 import (
 	"context"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -48,6 +49,45 @@ func withdraw(p *partition, now store.Millis) store.Millis {
 // that a wake-up is already pending.
 func (s *Store) wake(p *partition, due store.Millis) {
 	send(s.watchers, store.Wakeup{Partition: p.index, Due: due})
+}
+
+// hurry tells those who wait for tasks of level 1 alone of one that is due at a time.
+func hurry(p *partition, t *task, due store.Millis) {
+	// guard: urgent-announced-in-memory
+	if t.Level == store.LevelHigh {
+		rouse(p, due)
+	}
+}
+
+// rouse wakes those who wait for tasks of level 1 alone, if they wait longer than until due.
+func rouse(p *partition, due store.Millis) {
+	if due < p.asked {
+		p.asked = 0
+		send(p.store.watchers, store.Wakeup{Partition: p.index, Urgent: true})
+	}
+}
+
+// urgentFor is how long at most a claim for tasks of level 1 that finds none is enough; see [store.Claim.UrgentNext].
+const urgentFor = time.Second
+
+// urgentNext is when it is worth asking again for tasks of level 1, which a claim has looked for in vain; zero if it left some.
+func urgentNext(c *claiming) store.Millis {
+	p := c.p
+	if !c.r.Urgent || c.parked+c.left+c.held+len(p.open) > 0 || p.isParked(c.r.Kinds) {
+		return 0
+	}
+	next := c.now.Add(urgentFor)
+	if c.queued != 0 {
+		next = min(next, c.queued)
+	}
+	for _, e := range p.agenda.items {
+		if e.visit > c.now {
+			// guard: urgent-next
+			next = min(next, e.visit)
+		}
+	}
+	p.asked = next
+	return next
 }
 
 func send(watchers map[chan store.Wakeup]struct{}, w store.Wakeup) {

@@ -173,15 +173,17 @@ func parseClaimHead(c *store.Claim, reply []any) error {
 	if !parseAside(c, parkedIn(reply[5])) {
 		return layout.ErrMalformed
 	}
-	var errs [5]error
+	var errs [6]error
 	c.NextDue, errs[0] = layout.Millis(reply[1])
 	c.NextLease, errs[1] = layout.Millis(reply[2])
-	c.Passed, errs[2] = layout.Millis(reply[8])
-	c.AgentsDue, errs[3] = layout.AllMillis(reply[9])
+	passed, urgent, _ := strings.Cut(layout.Text(reply[8]), "-")
+	c.Passed, errs[2] = layout.Millis(passed)
+	c.UrgentNext, errs[3] = layout.Millis(urgent)
+	c.AgentsDue, errs[4] = layout.AllMillis(reply[9])
 	if fence := layout.Text(reply[3]); fence == unstamped {
 		c.Unstamped = true
 	} else if fence != "" {
-		errs[4] = parseFence(c, fence)
+		errs[5] = parseFence(c, fence)
 	}
 	for _, err := range errs {
 		if err != nil {

@@ -177,7 +177,7 @@ func (m *mover) trial(ctx context.Context) error {
 var (
 	knownNames = namesIn("agents tasks agenda state claims leases serial ended finished failed stale bytes gone orders holds open parked pulse suspects notices " +
 		"kinds groups counters answers processes mover due limits bounds granted permits uses flight rates lined lines profiles quotas paced periods spent usual reserved reserves charged learned alarms owed awaits " +
-		"receipts received events watched seal tenants lanes visits laned")
+		"receipts received events watched seal tenants lanes visits laned urgent")
 	knownLines = namesIn("queue ends dead history parked failures group recount moving line asks spawned awaits signal sent recent recurs output printed lane")
 )
 

@@ -123,6 +123,10 @@ type Claim struct {
 	// Turns reports that tenants have taken turns, as more is due than this claim may take: when the next is due says little about who waits then. Only of
 	// a claim that has tasks.
 	Turns bool
+	// UrgentNext is, for a claim that asked for tasks of level 1 and found none, when it is worth asking again: when something is due next that was not
+	// due now, and no later than a second from then; where Passed is set, as far as it has looked. A store that is a [Waker] sends a wake-up if one is
+	// placed that is due before. Zero: it is worth asking at any time.
+	UrgentNext Millis
 	// Ahead is until when due times were looked at for ClaimRequest.Ahead; zero if they were not, as something is out of the ordinary.
 	Ahead Millis
 }

@@ -205,4 +205,7 @@ type Wakeup struct {
 	// Withdrawn says, in place of a due time, that a command may be about tasks that were claimed ahead of their time: who has such tasks
 	// gives them back, and claims again what is still to be started.
 	Withdrawn bool
+	// Urgent says, in place of a due time, that a task of level 1 may be had that is due before the [Claim.UrgentNext] of an answer: who waits
+	// until then asks at once.
+	Urgent bool
 }

@@ -141,6 +141,8 @@ var contract = []struct {
 	{"look", testLook},
 	{"hostile ids", testHostileIDs},
 	{"wake-ups", testWakeups},
+	{"urgent tasks are asked for when some may be due", testUrgentNext},
+	{"urgent tasks are announced to who waits for them", testUrgentWakeups},
 	{"no wake-up for a quiet settlement", testQuiet},
 	{"a turn", testTurn},
 	{"claims ahead", testAhead},

@@ -90,6 +90,7 @@ type Slots struct {
 	news      uint64        // grows whenever a slot comes free
 	changed   chan struct{} // closed when news grows; nil when no caller waits for that
 	waiting   []*waiter     // in the order in which they came
+	hurried   bool          // urgent tasks were announced, and no pull has had a slot for them since
 }
 
 // waiter is a pull that waits for slots.
@@ -135,7 +136,7 @@ func (s *Slots) Take(ctx context.Context, most int, urgentAt time.Time) Grant {
 	// waits.
 	w := &waiter{most: most, got: make(chan Grant, 1)}
 	wait := urgentAt.Sub(s.clock.Now())
-	w.urgent = wait <= 0
+	w.urgent = wait <= 0 || s.hurried
 	s.waiting = append(s.waiting, w)
 	s.serve()
 	s.mu.Unlock()
@@ -156,6 +157,17 @@ func (s *Slots) Take(ctx context.Context, most int, urgentAt time.Time) Grant {
 	case <-ctx.Done():
 		return s.leave(w)
 	}
+}
+
+// Hurry lets pulls that wait for slots take those that are kept for urgent tasks; if none waits, the next one that finds no others.
+func (s *Slots) Hurry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hurried = true
+	for _, w := range s.waiting {
+		w.urgent = true
+	}
+	s.serve()
 }
 
 // accept lets a waiter take slots that are kept for urgent tasks.
@@ -231,7 +243,7 @@ func (s *Slots) grant(w *waiter) Grant {
 	// Slots that any task may have come first: those that are kept for urgent tasks stay free as long
 	// as possible.
 	if g.N <= 0 && w.urgent {
-		g.N, g.Urgent = min(w.most, s.total-s.used), true
+		g.N, g.Urgent, s.hurried = min(w.most, s.total-s.used), true, false
 	}
 	if g.N <= 0 {
 		return Grant{}

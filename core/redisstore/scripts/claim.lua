@@ -25,7 +25,7 @@
 -- ARGV[..] 1 for each agent to visit; none: any agent
 -- returns {now, next due of these agents or '', next end of a lease or '', fence or '', behind a t if tenants took turns, ? if the stamp is unknown, recovered, parked (or, if asked,
 --          {parked, for each: agent, id, why: h held, k no handler, l a limit, b a budget}),
---          {place, opaque of each task that is to be cancelled}, left, passed or '', {when each agent to visit is due or ''},
+--          {place, opaque of each task that is to be cancelled}, left, passed or '' and behind it minus and what is in `urgent`, if there are no tasks of level 1, {when each agent to visit is due or ''},
 --          {agent, profile of each that has one}, {bucket, end of its period of each budget that is used up by now},
 --          {buckets that span partitions: see span.told}, suspects that were left, leases that were given notice of, {for each task that was
 --          taken back what the nonce of its claim began with}, for each task: agent, live, due, behind an l if it had to wait in line, state or ''}; a repeated claim has '' as the live of a task that has ended or that it gives back
@@ -37,6 +37,8 @@ local ASKS_TO_TELL = 't'
 local MOST_TOLD = 150 -- fields of tasks that are told at most
 local TAKES = '+'
 local UNSTAMPED = '?'
+local ASKED_FOR = 1000 -- ms
+local FORGOTTEN_AFTER = 60000 -- ms
 local LINED = 'l' -- in front of the due time of a task that comes out of a line
 local TAKES_MOST = '~'
 local HOLDS_FOR = '='
@@ -93,6 +95,21 @@ local function answer(fence, recovered, parked, tasks, ended)
   local reply = { listened and -now or now, next_due or '', next_lease or '', fence, recovered, parked, ended or {}, left, passed, dues, profiles_of(tasks, 4), crossed, span.told(), suspect.held, suspect.notices, suspect.from }
   for i, t in ipairs(tasks) do reply[16 + i] = t end
   return reply
+end
+
+-- later says until when it is in vain to ask again for tasks of level 1, as there are none: when something is due next that is not due now. Of
+-- agents with queues that are due, only when their first task of level 1 is.
+-- rule: urgent-wakes
+own.urgent = math.huge
+function own.later()
+  if left > 0 or suspect.held > 0 or redis.call('EXISTS', base .. 'open') == 1 then return '' end
+  for _, n in ipairs(own.parked and redis.call('HMGET', KEYS[7], unpack(taken_kinds)) or {}) do
+    if n then return '' end
+  end
+  local first = redis.call('ZRANGEBYSCORE', KEYS[1], string.format('(%.0f', now), '+inf', 'WITHSCORES', 'LIMIT', '0', '1')[2]
+  local till = string.format('%.0f', math.min(tonumber(first) or math.huge, own.urgent, now + ASKED_FOR))
+  redis.call('SET', base .. 'urgent', till, 'PX', FORGOTTEN_AFTER)
+  return '-' .. till
 end
 
 -- 3. A claim that is sent again, as its answer was lost, gets the tasks that it took and still holds.
@@ -197,8 +214,10 @@ end
 
 -- urgent says whether an agent with several tasks has one of level 1 that is due.
 local function urgent(agent)
-  local due = redis.call('ZRANGE', base .. 'queue:1:' .. agent, 0, 0, 'WITHSCORES')[2]
-  return due and tonumber(due) <= now
+  local due = tonumber(redis.call('ZRANGE', base .. 'queue:1:' .. agent, 0, 0, 'WITHSCORES')[2])
+  -- guard: urgent-in-queues
+  if due and due > now then own.urgent = math.min(own.urgent, due) end
+  return due and due <= now
 end
 
 local function step_aside(agent, name, id, due, live)
@@ -461,6 +480,7 @@ if #refs == 0 then
     -- The next claim begins with the first agent that this one had no room for, but not with all of this one's again.
     if unread then passed = string.format('%.0f', unread > many[1].since and unread - 1 or unread) end
   end
+  if URGENT and parked == 0 then passed = passed .. own.later() end
   return answer('', recovered, parked, {})
 end
 if redis.call('EXISTS', KEYS[4]) == 1 then

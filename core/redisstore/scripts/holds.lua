@@ -123,7 +123,10 @@ end
 local function unhold(scope)
   redis.call('ZREM', base .. 'leases', HELD .. scope)
   if byte(scope) == byte(SCOPE_LIMIT) then -- there is room for another start
-    if redis.call('HEXISTS', base .. 'lines', sub(scope, 3)) == 1 then redis.call('ZADD', base .. 'open', 'NX', now, scope) end
+    if redis.call('HEXISTS', base .. 'lines', sub(scope, 3)) == 1 then
+      redis.call('ZADD', base .. 'open', 'NX', now, scope)
+      front.hurry(now)
+    end
     return true
   end
   if redis.call('HDEL', base .. 'holds', scope) == 0 then return false end
@@ -139,6 +142,7 @@ local function unhold(scope)
     end
   elseif redis.call('EXISTS', base .. 'parked:' .. HELD .. scope) == 1 then
     redis.call('ZADD', base .. 'open', 'NX', now, scope)
+    front.hurry(now)
   end
   return true
 end

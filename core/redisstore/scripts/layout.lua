@@ -110,6 +110,8 @@
 --   visits    HASH 'n' -> claims that chose; 't' tenant -> its last turn: claim * 1000000 + place
 --   laned     HASH '' -> due time, a space and member of the last of the agenda that was put into a lane; member -> '' of each that came into the
 --                  agenda in front of that later. These four are there while more is due than claims may take, and some time after
+--   urgent    STRING ms until when no process asks for tasks of level 1 alone: a script that places one that is due before wakes those who wait, and deletes
+--                  this. For a minute after a claim has asked for these and found none
 --   spawned:A:ID HASH number of a span of 5 minutes -> tasks that were stored in it for the root ID of agent A; until all are forgotten
 --   mover     STRING number of the last attempt of a repartition; for a day. moving:N: is in front of the names of what attempt N copies
 --   watched   STRING the epoch of those who listen to events, while somebody does: see follow

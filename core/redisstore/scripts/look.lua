@@ -74,6 +74,7 @@ local function free(agent, fence)
   end
   if first then
     redis.call('ZADD', base .. 'agenda', 'LT', math.max(first, now), agent)
+    front.hurry(math.max(first, now))
     announce(math.max(first, now))
   end
   return first and first <= now

@@ -139,7 +139,7 @@ redis.call('HSET', KEYS[5], unpack(marks))
 
 -- 4. Tasks that are due again.
 -- guard: loud
-local LOUD, earliest = ARGV[5] ~= '1', math.huge
+local LOUD, earliest, hurried = ARGV[5] ~= '1', math.huge, math.huge -- hurried: of level 1
 if again > 0 then
   local adds, states, dues = { 'LT' }, {}, {}
   local key, queue, open = nil, nil, nil
@@ -157,6 +157,8 @@ if again > 0 then
     end
     if LOUD and tonumber(due) < earliest then earliest = tonumber(due) end
     local form, place, member = byte(values[agent]), ARGV[at + 3], agent
+    -- guard: plain-settle-urgent
+    if byte(place) == byte('1') and tonumber(due) < hurried then hurried = tonumber(due) end
     -- guard: plain-settle-member
     if form == byte(FEW) and (sub(values[agent], 4, 5) == '\0\0' or sub(values[agent], 6, 12) ~= sub(place, 2)) then -- not the first
       member = agent .. ':' .. sub(place, 2) .. sub(refs[i], #agent + 2)
@@ -301,6 +303,12 @@ local ms, parked = string.match(hint, '^(%d*)(.*)$')
 -- rule: wakes
 if LOUD and earliest < (tonumber(ms) or math.huge) then
   redis.call('PUBLISH', string.match(base, '^(.-){') .. 'wake', base .. string.format(' %.0f', earliest))
+end
+-- rule: urgent-wakes
+local till = hurried < math.huge and redis.call('GET', base .. 'urgent')
+if till and hurried < tonumber(till) then
+  redis.call('DEL', base .. 'urgent')
+  redis.call('PUBLISH', string.match(base, '^(.-){') .. 'wake', base .. ' 3')
 end
 -- rule: next-due
 local task = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')[2]

@@ -74,7 +74,7 @@ end
 local counters = redis.call('HMGET', KEYS[5], 'clock', 'submitted', 'live')
 local clock = math.max((tonumber(counters[1]) or 0) + 1, now * 1024)
 local changed, stored, adds, queues, seen = {}, {}, { 'LT' }, {}, {}
-local dues, times, reply, first = {}, {}, { now }, math.huge
+local dues, times, reply, first, hurried = {}, {}, { now }, math.huge, math.huge -- hurried: of level 1
 for i = 1, n do
   local at = tasks_at + PER_TASK * (i - 1)
   local agent, id, asked, record = names[i], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
@@ -88,6 +88,8 @@ for i = 1, n do
     dues[asked], times[asked] = due, ms
   end
   reply[i + 1] = times[asked]
+  -- guard: plain-submit-urgent
+  if byte(record) == byte('1') and times[asked] < hurried then hurried = times[asked] end
   local value, seq, member = values[agent], struct.pack('>I7', clock + i - 1), agent
   if not value then
     values[agent] = INLINE .. seq .. record
@@ -166,6 +168,12 @@ if not ms or ms > first then
   local due = string.format('%.0f', first)
   redis.call('SET', KEYS[6], due .. string.match(hint, '^%d*(.*)$'))
   redis.call('PUBLISH', string.match(base, '^(.-){') .. 'wake', base .. ' ' .. due)
+end
+-- rule: urgent-wakes
+local till = hurried < math.huge and redis.call('GET', base .. 'urgent')
+if till and hurried < tonumber(till) then
+  redis.call('DEL', base .. 'urgent')
+  redis.call('PUBLISH', string.match(base, '^(.-){') .. 'wake', base .. ' 3')
 end
 -- rule: profiles
 if TENANTS > 0 then

@@ -117,22 +117,37 @@ local function queue(agent, level, entry, due)
   q[#q + 1] = entry
 end
 
+-- Who has to know of what comes in front of what was looked at. It is a table as a script may have 200 locals and no more.
+local front = { urgent = math.huge } -- when the first task of level 1 is due that is placed here
+
+-- overtakes notes a member of the agenda that came in front of others, for the claim that puts it into a lane.
+-- rule: tenants
+function front.overtakes(member, due)
+  -- guard: lanes-late
+  if tonumber(due) < now and redis.call('EXISTS', base .. 'laned') == 1 then redis.call('HSET', base .. 'laned', member, '') end
+end
+
+-- hurry wakes those who have slots for tasks of level 1 alone, and wait longer before they ask for these.
+-- rule: urgent-wakes
+function front.hurry(due)
+  local till = redis.call('GET', base .. 'urgent')
+  if till and due < tonumber(till) then
+    redis.call('DEL', base .. 'urgent')
+    redis.call('PUBLISH', string.match(base, '^(.-){') .. 'wake', base .. ' 3') -- a time that nothing is due at
+  end
+end
+
 -- place puts a task among the waiting ones.
 local function place(agent, member, live, id, due)
+  -- guard: urgent-announced
+  if byte(live, 8) == byte('1') then front.urgent = math.min(front.urgent, tonumber(due)) end
   agenda_adds[#agenda_adds + 1] = due
   agenda_adds[#agenda_adds + 1] = member or agent
   if member then pending[member] = due else queue(agent, sub(live, 8, 8), sub(live, 1, 7) .. id, due) end
 end
 
--- overtakes notes a member of the agenda that came in front of others, for the claim that puts it into a lane.
--- rule: tenants
-local function overtakes(member, due)
-  -- guard: lanes-late
-  if tonumber(due) < now and redis.call('EXISTS', base .. 'laned') == 1 then redis.call('HSET', base .. 'laned', member, '') end
-end
-
 local function placed()
-  for i = 1, #agenda_adds, 2 do overtakes(agenda_adds[i + 1], agenda_adds[i]) end
+  for i = 1, #agenda_adds, 2 do front.overtakes(agenda_adds[i + 1], agenda_adds[i]) end
   if #task_adds > 0 then redis.call('HSET', base .. 'tasks', unpack(task_adds)) end
   -- Many agents may leave the agenda at once, each with all that it has there.
   for i = 1, #agenda_adds, 1000 do redis.call('ZADD', base .. 'agenda', 'LT', unpack(agenda_adds, i, math.min(i + 999, #agenda_adds))) end
@@ -140,6 +155,10 @@ local function placed()
   for key, q in pairs(queue_adds) do redis.call('ZADD', key, unpack(q)) end
   for agent, kib in pairs(heft_adds) do weigh(agent, kib) end
   if #group_sets > 0 then redis.call('HSET', base .. 'groups', unpack(group_sets)) end
+  if front.urgent < math.huge then
+    front.hurry(front.urgent)
+    front.urgent = math.huge
+  end
   agenda_adds, agenda_rems, queue_adds, task_adds, heft_adds, group_sets, pending = {}, {}, {}, {}, {}, {}, {}
 end
 
@@ -363,6 +382,7 @@ local function unuse(ref, ended)
     if ended then ended[#ended + 1] = { bucket, runs + 1 } else unprobed(bucket) end
     if redis.call('HEXISTS', base .. 'lines', bucket) == 1 then
       redis.call('ZADD', base .. 'open', 'NX', now, SCOPE_LIMIT .. bucket)
+      front.hurry(now) -- there may be one of level 1 among those that wait
       opened, wanted = true, true
     end
   end

@@ -65,6 +65,7 @@ end
 
 -- move gives a task another due time where it is.
 local function move(agent, id, live, member, place_, name, due)
+  if byte(live, 8) == byte('1') then front.hurry(due) end
   if place_ == IS_PARKED and name == berth(agent) then -- what waits in line is taken whenever there is room
     lift(agent, id, live, member, place_, name)
     place(agent, member, live, id, due)
@@ -73,11 +74,11 @@ local function move(agent, id, live, member, place_, name, due)
     redis.call('ZADD', base .. 'parked:' .. name, due, agent .. ':' .. id)
   elseif member then
     redis.call('ZADD', KEYS[1], due, member)
-    overtakes(member, due)
+    front.overtakes(member, due)
   else
     redis.call('ZADD', base .. 'queue:' .. sub(live, 8, 8) .. ':' .. agent, due, sub(live, 1, 7) .. id)
     redis.call('ZADD', KEYS[1], 'LT', due, agent)
-    overtakes(agent, due)
+    front.overtakes(agent, due)
   end
 end
 

@@ -60,8 +60,12 @@ func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 	return out, nil
 }
 
-// withdrawn in place of a due time is what withdraw.lua writes; a version that does not know it looks at what is due.
-const withdrawn = 2
+// In place of a due time: what withdraw.lua writes, and what scripts that place a task of level 1 do. A version that does not know it looks at
+// what is due.
+const (
+	withdrawn = 2
+	urgent    = 3
+)
 
 // parseWakeup reads a message of layout.lua: the base of a partition's keys and a due time.
 // Messages of other programs on the channel are skipped.
@@ -70,7 +74,8 @@ func parseWakeup(payload string, byBase map[string]int) (store.Wakeup, bool) {
 	due, err := strconv.ParseInt(ms, 10, 64)
 	p, known := byBase[base]
 	w := store.Wakeup{Partition: p, Due: store.Millis(due)}
-	if w.Withdrawn = due == withdrawn; w.Withdrawn {
+	w.Withdrawn, w.Urgent = due == withdrawn, due == urgent
+	if w.Withdrawn || w.Urgent {
 		w.Due = 0
 	}
 	return w, err == nil && known

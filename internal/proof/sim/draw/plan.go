@@ -60,6 +60,7 @@ type Settings struct {
 // Process is one process.
 type Process struct {
 	Concurrency int
+	Urgent      int // of these: kept for tasks of level 1
 	Kinds       []string
 	Skew        time.Duration // of its clock
 	Deaf        bool          // no wake-up reaches it

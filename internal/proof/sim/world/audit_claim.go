@@ -339,6 +339,7 @@ func (a claimAudit) leftOver(_ *process, r *store.ClaimRequest, c *store.Claim, 
 	if room {
 		a.must(workConserving, true, "")
 	}
+	a.urgentInTime(r, c)
 }
 
 // looked is called with looks that reached the store.

@@ -165,3 +165,46 @@ func (a *auditor) marked(r *run) {
 		slices.Equal(i.Tags, def.Tags) && maps.Equal(i.Labels, def.Labels)
 	a.must(marksArrive, same, "%s/%s (number %d) runs with %q, %q, %q, %s, %v, %v", i.Agent, i.ID, r.number, i.TraceID, i.SessionID, i.UserID, i.Info, i.Tags, i.Labels)
 }
+
+var urgentInTime = invariant("urgent-in-time", "7", "Nothing of level 1 is due before the time until which a claim for such tasks says that others are in vain.")
+
+// The row of urgent tasks: processes with slots that are kept for them, which ask for these while all others are busy.
+var urgent = &feature{
+	name:  "urgent tasks",
+	holds: []held{{urgentInTime, "urgent-asked-late"}},
+	plan: func(g *draw.Generator) {
+		if g.In(60) {
+			return
+		}
+		for i := range g.Plan.Processes {
+			p := &g.Plan.Processes[i]
+			p.Concurrency, p.Urgent = p.Concurrency+1, 1
+		}
+		for range 10 + g.IntN(40) {
+			agent := draw.One(g.Dice, "una", "udo", "uma", "ute")
+			def := g.Definition(agent, g.ID(), false)
+			def.NewTask = core.NewTask{
+				Agent: agent, ID: def.ID, Kind: "plain", Payload: def.Payload, Delay: g.Span(0, 2*time.Second),
+				Level: draw.One(g.Dice, 0, core.LevelHigh), OnConflict: def.OnConflict,
+			}
+			g.Plan.Requests = append(g.Plan.Requests, draw.Request{
+				At: g.Span(0, g.Plan.Horizon/2), Process: g.IntN(4), Kind: draw.AskSubmit, Agent: agent, Tasks: []*draw.Definition{def},
+			})
+		}
+	},
+	config: func(_ *World, p *process, c *core.Config) { c.Urgent = p.plan.Urgent },
+}
+
+// urgentInTime looks for tasks of which a claim for urgent ones has said that asking is in vain.
+func (a claimAudit) urgentInTime(r *store.ClaimRequest, c *store.Claim) {
+	if c.UrgentNext == 0 || r.Serial {
+		return
+	}
+	for _, t := range a.model.sorted() {
+		then := *t
+		then.due = min(t.due, c.Now) // as if it were due
+		if t.due > r.After && a.mayTake(r, &then) {
+			a.must(urgentInTime, t.due >= c.UrgentNext, "%s is due at %s, before %s", t.ref, ms(t.due), ms(c.UrgentNext))
+		}
+	}
+}

@@ -125,6 +125,27 @@ var tenantGuards = []Guard{
 	{"53", sow.Fault{
 		Name: "lanes-of-urgent-in-memory", What: "a claim of urgent tasks alone takes the turns of tenants", Change: sow.Swap("c.r.Urgent || ", ""),
 	}, inMemory, "TestContract$/urgent_claims"},
+	{"7", sow.Fault{
+		Name: "urgent-announced", What: "no process with slots for urgent tasks alone hears of one that is stored", Change: sow.Drop,
+	}, onRedis, "TestContract$/urgent_tasks_are_announced"},
+	{"7", sow.Fault{
+		Name: "plain-submit-urgent", What: "no process with slots for urgent tasks alone hears of one that a plain submit stores", Change: sow.Drop,
+	}, onRedis, "TestContract$/urgent_tasks_are_announced"},
+	{"7", sow.Fault{
+		Name: "plain-settle-urgent", What: "no process with slots for urgent tasks alone hears of one that a plain settlement makes due", Change: sow.Drop,
+	}, onRedis, "TestContract$/urgent_tasks_are_announced"},
+	{"7", sow.Fault{
+		Name: "urgent-in-queues", What: "an urgent task behind another one of its agent is asked for too late", Change: sow.Drop,
+	}, onRedis, "TestContract$/urgent_tasks_are_asked"},
+	{"7", sow.Fault{
+		Name: "urgent-announced-in-memory", What: "no process with slots for urgent tasks alone hears of one that is stored", Change: sow.Never,
+	}, inMemory, "TestContract$/urgent_tasks_are_announced"},
+	{"7", sow.Fault{
+		Name: "urgent-in-queues-in-memory", What: "an urgent task behind another one of its agent is asked for too late", Change: sow.Never,
+	}, inMemory, "TestContract$/urgent_tasks_are_asked"},
+	{"7", sow.Fault{
+		Name: "urgent-heard", What: "a daemon does not ask for an urgent task that it hears of", Change: sow.Never,
+	}, inDaemon, "TestAFullDaemonAsks"},
 	{"53", sow.Fault{
 		Name: "partitions-in-turn", What: "a tenant waits behind all that is due for longer in other partitions", Change: sow.Never,
 	}, inDaemon, "TestATenantIsNotStarved$"},
