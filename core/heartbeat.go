@@ -3,7 +3,9 @@ package core
 // The heartbeat: how a pull keeps its leases, and learns which it has lost.
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -36,6 +38,10 @@ type heartbeat struct {
 type claimKey struct {
 	partition int
 	fence     store.Fence
+}
+
+func (k claimKey) compare(o claimKey) int {
+	return cmp.Or(cmp.Compare(k.partition, o.partition), cmp.Compare(k.fence, o.fence))
 }
 
 // heldClaim is a claim whose lease the heartbeat keeps.
@@ -286,7 +292,9 @@ func (h *heartbeat) extensions() ([]store.Extension, []claimKey) {
 	now := h.pull.s.config.Clock.Now()
 	var extensions []store.Extension
 	var keys []claimKey
-	for key, held := range h.claims {
+	// In their order, which is also that in which what was lost meanwhile is taken back: histories are played again.
+	for _, key := range slices.SortedFunc(maps.Keys(h.claims), claimKey.compare) {
+		held := h.claims[key]
 		if held.lost {
 			continue
 		}
