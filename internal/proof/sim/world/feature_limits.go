@@ -144,8 +144,8 @@ func watchTenants(a *auditor, m *storeModel) watcher {
 		if !alone || a.w.restored || odd || r.Partition != m.partition(lonelyAgent) {
 			return
 		}
-		// What waits in a line comes first.
-		others := len(c.Tasks) >= r.Limit && c.Parked+c.Recovered == 0 && !slices.ContainsFunc(c.Tasks, func(t store.Claimed) bool { return t.Lined })
+		// What waits in a line comes first, and a task that waits for one of the slots for those whose last run died may have had the turn.
+		others := len(c.Tasks) >= r.Limit && c.Parked+c.Recovered+c.Suspects == 0 && !slices.ContainsFunc(c.Tasks, func(t store.Claimed) bool { return t.Lined })
 		for _, t := range m.sorted() {
 			switch {
 			case t.agent != lonelyAgent:

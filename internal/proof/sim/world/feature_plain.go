@@ -197,13 +197,13 @@ var urgent = &feature{
 
 // urgentInTime looks for tasks of which a claim for urgent ones has said that asking is in vain.
 func (a claimAudit) urgentInTime(r *store.ClaimRequest, c *store.Claim) {
-	if c.UrgentNext == 0 || r.Serial {
+	if c.UrgentNext == 0 || r.Serial || r.After != 0 || c.Passed != 0 { // of a search in several claims each says what it has seen
 		return
 	}
 	for _, t := range a.model.sorted() {
 		then := *t
 		then.due = min(t.due, c.Now) // as if it were due
-		if t.due > r.After && a.mayTake(r, &then) {
+		if a.mayTake(r, &then) {
 			a.must(urgentInTime, t.due >= c.UrgentNext, "%s is due at %s, before %s", t.ref, ms(t.due), ms(c.UrgentNext))
 		}
 	}
