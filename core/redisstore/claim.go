@@ -176,9 +176,12 @@ func parseClaimHead(c *store.Claim, reply []any) error {
 	var errs [6]error
 	c.NextDue, errs[0] = layout.Millis(reply[1])
 	c.NextLease, errs[1] = layout.Millis(reply[2])
-	passed, urgent, _ := strings.Cut(layout.Text(reply[8]), "-")
+	passed, next := reply[8], ""
+	if s, both := passed.(string); both {
+		passed, next, _ = strings.Cut(s, "-")
+	}
 	c.Passed, errs[2] = layout.Millis(passed)
-	c.UrgentNext, errs[3] = layout.Millis(urgent)
+	c.UrgentNext, errs[3] = layout.Millis(next)
 	c.AgentsDue, errs[4] = layout.AllMillis(reply[9])
 	if fence := layout.Text(reply[3]); fence == unstamped {
 		c.Unstamped = true
