@@ -77,9 +77,7 @@ func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.T
 	on := &t.rest
 	if g.Urgent {
 		on = &t.urgent
-		if r.After == 0 || t.urgentSoon > c.UrgentNext {
-			t.urgentSoon = c.UrgentNext // of the search so far
-		}
+		t.foundNoUrgent(r, c)
 	}
 	if !shared {
 		on.found(c.Passed, c.Now)
@@ -87,11 +85,7 @@ func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.T
 	switch {
 	case c.Passed != 0 && !shared: // there is more to look at, at once
 	case g.Urgent:
-		t.urgentAsked, t.urgentNext = sent, time.Time{}
-		// What waits for a slot of its kind is worth another try as soon as one comes free.
-		if t.urgentSoon != 0 && !full && !shared {
-			t.urgentNext = t.clock.Reaches(t.urgentSoon)
-		}
+		t.urgentAsked, t.urgentNext = sent, t.urgentAgain(full || shared)
 	case moved && !full && len(r.Leave) == 0:
 	case t.room && t.left == 0: // the claim may not have seen it
 	case full:
@@ -99,6 +93,22 @@ func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.T
 	default:
 		t.emptyUntil, t.because = sent.Add(leftFor), 0
 	}
+}
+
+// foundNoUrgent notes what a claim for urgent tasks that brought none says of when there may be some, as far as its search has come.
+func (t *target) foundNoUrgent(r *store.ClaimRequest, c *store.Claim) {
+	if r.After == 0 || t.urgentSoon > c.UrgentNext {
+		t.urgentSoon = c.UrgentNext
+	}
+}
+
+// urgentAgain is when a search for urgent tasks that has found none is worth another one; zero if that is not known. What waits for a slot of its
+// kind is worth it as soon as one comes free.
+func (t *target) urgentAgain(waits bool) time.Time {
+	if t.urgentSoon == 0 || waits {
+		return time.Time{}
+	}
+	return t.clock.Reaches(t.urgentSoon)
 }
 
 // emitParked reports what a claim did with tasks that it did not take: which it has parked, up to a bound and then how many more.
