@@ -136,7 +136,8 @@ func (s *Slots) Take(ctx context.Context, most int, urgentAt time.Time) Grant {
 	// waits.
 	w := &waiter{most: most, got: make(chan Grant, 1)}
 	wait := urgentAt.Sub(s.clock.Now())
-	w.urgent = wait <= 0 || s.hurried
+	urgent := wait <= 0 || s.hurried
+	w.urgent = urgent
 	s.waiting = append(s.waiting, w)
 	s.serve()
 	s.mu.Unlock()
@@ -147,7 +148,7 @@ func (s *Slots) Take(ctx context.Context, most int, urgentAt time.Time) Grant {
 	}
 	stop := func() bool { return true }
 	// If no slots are kept for urgent tasks there are no others to accept.
-	if !w.urgent && s.kept > 0 {
+	if !urgent && s.kept > 0 {
 		stop = s.clock.AfterFunc(wait, func() { s.accept(w) })
 	}
 	defer stop()
