@@ -43,20 +43,20 @@ func TestTheDaemonFindsWhatWasLost(t *testing.T) {
 	require.Len(t, agendas, 1)
 	require.NoError(t, client.ZRem(t.Context(), agendas[0], "ada").Err())
 
-	d, err := daemon.New(s, daemon.Config{Waker: st, Patrol: 50 * time.Millisecond}) // a page has as long, and one that is cut off tells nothing
+	d, err := daemon.New(s, daemon.Config{Waker: st, Patrol: 100 * time.Millisecond}) // a page has as long, and one that is cut off tells nothing
 	require.NoError(t, err)
 	require.NoError(t, d.Start())
 	t.Cleanup(func() { assert.NoError(t, d.Stop(context.Background())) })
 	select {
 	case agent := <-ran:
 		assert.Equal(t, "ada", agent)
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(t, "it was not found")
 	}
 	var told core.Event
 	select {
 	case told = <-faults:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		require.Fail(t, "nobody was told")
 	}
 	assert.Equal(t, [3]any{"ada", "1", store.FaultLost}, [3]any{told.Agent, told.ID, told.Fault})
