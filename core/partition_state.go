@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/ahead"
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
@@ -74,18 +75,17 @@ func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.T
 		full = full || most == 0
 		shared = shared || most == 0 && g.Room[kind] > 0
 	}
-	on := &t.rest
-	if g.Urgent {
-		on = &t.urgent
-		t.foundNoUrgent(r, c)
-	}
-	if !shared {
-		on.found(c.Passed, c.Now)
+	switch {
+	case shared:
+	case g.Urgent:
+		t.urgent.Found(r.After, c)
+	default:
+		t.rest.Found(c.Passed, c.Now)
 	}
 	switch {
 	case c.Passed != 0 && !shared: // there is more to look at, at once
 	case g.Urgent:
-		t.urgentAsked, t.urgentNext = sent, t.urgentAgain(full || shared)
+		t.urgent.Ends(sent, t.clockUnless(full || shared))
 	case moved && !full && len(r.Leave) == 0:
 	case t.room && t.left == 0: // the claim may not have seen it
 	case full:
@@ -95,20 +95,12 @@ func (t *target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.T
 	}
 }
 
-// foundNoUrgent notes what a claim for urgent tasks that brought none says of when there may be some, as far as its search has come.
-func (t *target) foundNoUrgent(r *store.ClaimRequest, c *store.Claim) {
-	if r.After == 0 || t.urgentSoon > c.UrgentNext {
-		t.urgentSoon = c.UrgentNext
+// clockUnless is the clock of its server, but for where something waits for a slot of its kind: that is worth a claim as soon as one comes free.
+func (t *target) clockUnless(waits bool) *ahead.Clock {
+	if waits {
+		return nil
 	}
-}
-
-// urgentAgain is when a search for urgent tasks that has found none is worth another one; zero if that is not known. What waits for a slot of its
-// kind is worth it as soon as one comes free.
-func (t *target) urgentAgain(waits bool) time.Time {
-	if t.urgentSoon == 0 || waits {
-		return time.Time{}
-	}
-	return t.clock.Reaches(t.urgentSoon)
+	return &t.clock
 }
 
 // emitParked reports what a claim did with tasks that it did not take: which it has parked, up to a bound and then how many more.

@@ -115,7 +115,7 @@ func (p *pull) urgentAt(due []*target) time.Time {
 func (p *pull) urgentDue(due []*target) []*target {
 	now := p.s.config.Clock.Now()
 	due = slices.DeleteFunc(due, func(t *target) bool { return now.Before(t.urgentFrom(p.scope.Series)) })
-	sort.SliceStable(due, func(i, k int) bool { return due[i].urgentAsked.Before(due[k].urgentAsked) })
+	sort.SliceStable(due, func(i, k int) bool { return due[i].urgent.Asked().Before(due[k].urgent.Asked()) })
 	return due
 }
 
@@ -243,15 +243,12 @@ func (p *pull) requests(due []*target, g slots.Grant) ([]store.ClaimRequest, []*
 		// Each kind of claim continues where the last of its kind stopped: a task that one passes over another
 		// may want.
 		case g.Urgent:
-			if news := p.scope.Series.urgentNews(t.partition); news != t.urgentNews { // its agent may have been passed over
-				t.urgentNews, t.urgent, t.urgentAsked, t.urgentNext = news, search{}, time.Time{}, time.Time{}
-			}
-			requests[i].After = t.urgent.on(passing, now)
+			requests[i].After = t.urgent.On(passing, now, p.scope.Series.urgentNews(t.partition))
 		// guard: hidden
 		case t.suspects(now): // they may be many, with other tasks behind them
-			requests[i].After = t.rest.on(passing+"?", now)
+			requests[i].After = t.rest.On(passing+"?", now)
 		case passing != "":
-			requests[i].After = t.rest.on(passing, now)
+			requests[i].After = t.rest.On(passing, now)
 		}
 	}
 	p.turn++

@@ -9,17 +9,14 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/ahead"
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/search"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // A pull never works from one old look: what it knows of a partition is at most lookEvery old when it fills a slot, so
 // that the slot goes to the agent that has waited longest, in any partition.
-const lookEvery = 50 * time.Millisecond
-
-// searchPace is how long after its begin a search begins again at those who have waited longest, for each claim that it
-// takes: so the short ones begin again each time, and the long ones cost little.
-const searchPace = 20 * time.Millisecond
+const lookEvery = search.Every
 
 // target is a partition that the pull takes tasks from, and its known state.
 type target struct {
@@ -32,18 +29,14 @@ type target struct {
 	away   error // why it did not answer last time
 	looked bool  // this pull has looked at it, rather than claimed from it
 
-	room        bool          // it is due regardless of the clock: a run has made room in it since it was asked last
-	left        int           // tasks that it was seen to leave for lack of time
-	nextSort    time.Duration // until another sort of these has its turn
-	suspected   time.Time     // when a claim last left tasks whose last runs died with their process
-	rest        search        // of claims that leave some kinds
-	urgent      search        // of claims for urgent tasks
-	urgentAsked time.Time     // when the last of these was made that found none
-	urgentNext  time.Time     // when the next is worth it, unless an urgent task is announced; zero if that is not known
-	urgentSoon  store.Millis  // that by the store's clock, as far as the search has come
-	urgentNews  uint64        // how many had been announced when the last was made
-	emptyUntil  time.Time     // until when nothing in it is for this pull, by the last claim
-	because     uint64        // if not zero: unless slots have come free since, see slots.news
+	room       bool          // it is due regardless of the clock: a run has made room in it since it was asked last
+	left       int           // tasks that it was seen to leave for lack of time
+	nextSort   time.Duration // until another sort of these has its turn
+	suspected  time.Time     // when a claim last left tasks whose last runs died with their process
+	rest       search.Search // of claims that leave some kinds
+	urgent     search.Urgent // of claims for urgent tasks
+	emptyUntil time.Time     // until when nothing in it is for this pull, by the last claim
+	because    uint64        // if not zero: unless slots have come free since, see slots.news
 }
 
 // seen is the last answer of a partition, and the news since. The pulls of a series share it.
@@ -79,52 +72,14 @@ func (t *target) place(turns bool) store.Millis {
 	return t.due()
 }
 
-// urgentFrom is when it is worth asking it for urgent tasks again: once in lookEvery, or, where the host hears wake-ups, when something else falls due
-// in it, or an urgent task was announced.
+// urgentFrom is when it is worth asking it for urgent tasks.
 func (t *target) urgentFrom(q *Series) time.Time {
-	again := t.urgentAsked.Add(lookEvery)
-	if q == nil || !q.hears.Load() || t.urgentNext.Before(again) {
-		return again
-	}
-	// guard: urgent-heard
-	if q.urgentNews(t.partition) != t.urgentNews {
-		return t.urgentAsked
-	}
-	return t.urgentNext
+	return t.urgent.From(q != nil && q.hears.Load(), q.urgentNews(t.partition))
 }
 
 // takeTurns reports whether tenants take turns in some target. The mutex is held.
 func takeTurns(targets []*target) bool {
 	return slices.ContainsFunc(targets, func(t *target) bool { return t.turns })
-}
-
-// search is how far claims that pass over tasks have come. Tasks that fall due, or come to an agent that has nothing else, are
-// behind everything that was searched before; a task of an agent that was passed over is found when the search begins again.
-type search struct {
-	of     string // what they pass over
-	after  store.Millis
-	begun  time.Time
-	claims int // since then, until everything was looked at
-	whole  bool
-}
-
-// on is where a search for something continues; the beginning if it is another one, or an old one.
-func (s *search) on(of string, now time.Time) store.Millis {
-	if s.of != of || now.Sub(s.begun) >= max(lookEvery, time.Duration(s.claims)*searchPace) && s.whole {
-		*s = search{of: of, begun: now}
-	}
-	return s.after
-}
-
-// found notes that a claim has searched up to a time, or everything.
-func (s *search) found(passed, now store.Millis) {
-	if !s.whole {
-		s.claims++
-	}
-	s.after = passed
-	if passed == 0 {
-		s.after, s.whole = now-1, true // more may fall due within this millisecond
-	}
 }
 
 // outlook is what a pull knows of its partitions: from looks, claims and settlements.

@@ -144,8 +144,11 @@ var tenantGuards = []Guard{
 		Name: "urgent-in-queues-in-memory", What: "an urgent task behind another one of its agent is asked for too late", Change: sow.Never,
 	}, inMemory, "TestContract$/urgent_tasks_are_asked"},
 	{"7", sow.Fault{
-		Name: "urgent-heard", What: "a daemon does not ask for an urgent task that it hears of", Change: sow.Never,
+		Name: "urgent-heard", What: "a daemon does not ask for an urgent task that it hears of", Change: sow.Swap("news != u.heard || ", ""),
 	}, inDaemon, "TestAFullDaemonAsks"},
+	{"7", sow.Fault{
+		Name: "urgent-search-ends", What: "a search for urgent tasks begins again whenever one is announced, and never ends", Change: sow.Swap("u.whole && ", ""),
+	}, "core/internal/search", "TestASearchComesToItsEnd"},
 	{"53", sow.Fault{
 		Name: "partitions-in-turn", What: "a tenant waits behind all that is due for longer in other partitions", Change: sow.Never,
 	}, inDaemon, "TestATenantIsNotStarved$"},
