@@ -62,6 +62,7 @@ func (u *Urgent) Asked() time.Time { return u.asked }
 // From is when the next claim is worth it, of a host that has heard of so many urgent tasks, and hears of them. It is never sooner than Every after a
 // search has ended: what is announced may be for others, and as much as a caller likes.
 func (u *Urgent) From(hears bool, news uint64) time.Time {
+	// guard: urgent-paced
 	again := u.asked.Add(Every)
 	// guard: urgent-heard
 	if !hears || news != u.heard || u.next.Before(again) {

@@ -147,6 +147,9 @@ var tenantGuards = []Guard{
 		Name: "urgent-heard", What: "a daemon does not ask for an urgent task that it hears of", Change: sow.Swap("news != u.heard || ", ""),
 	}, inDaemon, "TestAFullDaemonAsks"},
 	{"7", sow.Fault{
+		Name: "urgent-paced", What: "a daemon asks as often as a caller has urgent tasks announced", Change: sow.Swap("u.asked.Add(Every)", "u.asked"),
+	}, inDaemon, "TestAFullDaemonIsNotDriven"},
+	{"7", sow.Fault{
 		Name: "urgent-search-ends", What: "a search for urgent tasks begins again whenever one is announced, and never ends", Change: sow.Swap("u.whole && ", ""),
 	}, "core/internal/search", "TestASearchComesToItsEnd"},
 	{"53", sow.Fault{
