@@ -71,7 +71,7 @@ func (p *pull) endCalls() {
 
 // cancel ends the context of a call, for a cause.
 func (c *call) cancel(cause error) {
-	c.ctx.cancel(cause)
+	c.ctx.Cancel(cause)
 	if !c.over.Load() {
 		c.giveUp()
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
+	"github.com/seed-6f6f2c11/duly/core/internal/runcontext"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -24,7 +25,7 @@ type call struct {
 	begun   time.Time
 	over    atomic.Bool // the handler has returned or was abandoned, whichever came first
 	givenUp atomic.Bool // it is abandoned unless it returns
-	ctx     runContext
+	ctx     runcontext.Context
 	stop    func() bool // stops the timer of its time limit; nil for none
 	at      int         // its place among those of the pull
 	one     [1]error    // the outcome of a single run
@@ -42,7 +43,7 @@ func (c *call) close() {
 	if c.stop != nil {
 		c.stop()
 	}
-	c.ctx.cancel(nil)
+	c.ctx.Cancel(nil)
 }
 
 // make calls the handler and hands over how each run has ended, even if the handler panics or ends its

@@ -158,7 +158,7 @@ func (p *pull) start(h *handler, runs []*run) {
 	c.pull, c.handler, c.runs, c.gate, c.begun = p, h, runs, p.s.gate(runs[0].claimed.Kind), p.s.config.Clock.Now()
 	// One context for the whole batch: a handler that gets several tasks in one call cannot end some of
 	// them.
-	c.ctx.parent = p.running //nolint:fatcontext // it is the run's own, and none is within it
+	c.ctx.Parent = p.running //nolint:fatcontext // it is the run's own, and none is within it
 	for _, r := range runs {
 		p.heartbeat.watch(r, c)
 	}

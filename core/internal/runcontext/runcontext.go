@@ -1,6 +1,5 @@
-package core
-
-// The context of a run: a cancellable one, which is only made once a handler waits for it.
+// Package runcontext is the context of a run: a cancellable one, which is only made once a handler waits for it.
+package runcontext
 
 import (
 	"context"
@@ -8,11 +7,11 @@ import (
 	"time"
 )
 
-// runContext is the context that a handler gets: that of its pull, and ended by itself when its run is. It is what
+// Context is the context that a handler gets: that of its pull, and ended by itself when its run is. It is what
 // context.WithCancelCause returns, but made at the first call of Done, or when it is cancelled: until then it cannot be distinguished
 // from its parent, and most handlers never look.
-type runContext struct {
-	parent context.Context //nolint:containedctx // it is a context
+type Context struct {
+	Parent context.Context //nolint:containedctx // that of its pull, set before the first use
 
 	mu   sync.Mutex
 	real context.Context //nolint:containedctx // the same; nil until somebody needs it
@@ -21,9 +20,9 @@ type runContext struct {
 }
 
 // made is the real context. The mutex is held.
-func (c *runContext) made() context.Context {
+func (c *Context) made() context.Context {
 	if c.real == nil {
-		parent := c.parent
+		parent := c.Parent
 		if c.over { // its parent's end comes later, and is not its own
 			parent = context.WithoutCancel(parent)
 		}
@@ -35,8 +34,8 @@ func (c *runContext) made() context.Context {
 	return c.real
 }
 
-// cancel ends the context, for a cause; nil when its run has ended. Only the first end counts.
-func (c *runContext) cancel(cause error) {
+// Cancel ends the context, for a cause; nil when its run has ended. Only the first end counts.
+func (c *Context) Cancel(cause error) {
 	c.mu.Lock()
 	if cause != nil {
 		_ = c.made() // it keeps the cause
@@ -50,17 +49,17 @@ func (c *runContext) cancel(cause error) {
 }
 
 // Deadline is the parent's: a run is cancelled, and has no deadline of its own.
-func (c *runContext) Deadline() (time.Time, bool) { return c.parent.Deadline() }
+func (c *Context) Deadline() (time.Time, bool) { return c.Parent.Deadline() }
 
 // Done is closed when the run is to end.
-func (c *runContext) Done() <-chan struct{} {
+func (c *Context) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.made().Done()
 }
 
 // Err reports that the run is to end.
-func (c *runContext) Err() error {
+func (c *Context) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -69,15 +68,15 @@ func (c *runContext) Err() error {
 	case c.over:
 		return context.Canceled
 	default:
-		return c.parent.Err()
+		return c.Parent.Err()
 	}
 }
 
 // Value is the parent's. The real context is asked where it may have been cancelled otherwise than its parent, as
 // [context.Cause] finds the cause so.
-func (c *runContext) Value(key any) any {
+func (c *Context) Value(key any) any {
 	c.mu.Lock()
-	from := c.parent
+	from := c.Parent
 	if c.real != nil || c.over {
 		from = c.made()
 	}
@@ -86,4 +85,4 @@ func (c *runContext) Value(key any) any {
 }
 
 // String names the context, as it would be printed with its lock otherwise.
-func (*runContext) String() string { return "duly.run" }
+func (*Context) String() string { return "duly.run" }

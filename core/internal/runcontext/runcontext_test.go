@@ -1,4 +1,4 @@
-package core
+package runcontext_test
 
 // The context of a run beside one of package context: nobody can tell them apart.
 
@@ -12,6 +12,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/runcontext"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 type contextKey struct{}
@@ -20,13 +24,13 @@ type contextKey struct{}
 var ended = map[string]func(cancel, parent context.CancelCauseFunc){
 	"not":                         func(_, _ context.CancelCauseFunc) {},
 	"its run":                     func(cancel, _ context.CancelCauseFunc) { cancel(nil) },
-	"a cause":                     func(cancel, _ context.CancelCauseFunc) { cancel(ErrTimeout) },
-	"a cause, after its run":      func(cancel, _ context.CancelCauseFunc) { cancel(nil); cancel(ErrTimeout) },
-	"its pull":                    func(_, parent context.CancelCauseFunc) { parent(ErrStopping) },
-	"its pull, after its run":     func(cancel, parent context.CancelCauseFunc) { cancel(nil); parent(ErrStopping) },
-	"a cause, after its pull":     func(cancel, parent context.CancelCauseFunc) { parent(ErrStopping); cancel(ErrTimeout) },
-	"its pull, after a cause":     func(cancel, parent context.CancelCauseFunc) { cancel(ErrTimeout); parent(ErrStopping) },
-	"its run, after a cause":      func(cancel, _ context.CancelCauseFunc) { cancel(ErrLeaseLost); cancel(nil) },
+	"a cause":                     func(cancel, _ context.CancelCauseFunc) { cancel(model.ErrTimeout) },
+	"a cause, after its run":      func(cancel, _ context.CancelCauseFunc) { cancel(nil); cancel(model.ErrTimeout) },
+	"its pull":                    func(_, parent context.CancelCauseFunc) { parent(model.ErrStopping) },
+	"its pull, after its run":     func(cancel, parent context.CancelCauseFunc) { cancel(nil); parent(model.ErrStopping) },
+	"a cause, after its pull":     func(cancel, parent context.CancelCauseFunc) { parent(model.ErrStopping); cancel(model.ErrTimeout) },
+	"its pull, after a cause":     func(cancel, parent context.CancelCauseFunc) { cancel(model.ErrTimeout); parent(model.ErrStopping) },
+	"its run, after a cause":      func(cancel, _ context.CancelCauseFunc) { cancel(store.ErrLeaseLost); cancel(nil) },
 	"its run, and its pull after": func(cancel, parent context.CancelCauseFunc) { cancel(nil); parent(nil) },
 }
 
@@ -56,12 +60,12 @@ func TestRunContext(t *testing.T) {
 				plainParent, endPlain := context.WithCancelCause(base)
 				plain, cancelPlain := context.WithCancelCause(plainParent)
 				parent, endParent := context.WithCancelCause(base)
-				own := &runContext{parent: parent}
+				own := &runcontext.Context{Parent: parent}
 				if asked {
 					require.NotNil(t, own.Done())
 				}
 				end(cancelPlain, endPlain)
-				end(own.cancel, endParent)
+				end(own.Cancel, endParent)
 				// In this order a Err that is asked first must not change what the others say.
 				assert.Equal(t, plain.Err(), own.Err())
 				assert.Equal(t, context.Cause(plain), context.Cause(own))
@@ -78,17 +82,17 @@ func TestRunContextWakes(t *testing.T) {
 	for name, end := range map[string]func(cancel, parent context.CancelCauseFunc){"a cause": ended["a cause"], "its pull": ended["its pull"]} {
 		synctest.Test(t, func(t *testing.T) {
 			parent, endParent := context.WithCancelCause(t.Context())
-			own := &runContext{parent: parent}
+			own := &runcontext.Context{Parent: parent}
 			child, stop := context.WithCancel(own)
 			defer stop()
 			var called error
 			context.AfterFunc(own, func() { called = context.Cause(own) })
-			end(own.cancel, endParent)
+			end(own.Cancel, endParent)
 			<-own.Done()
 			<-child.Done()
 			synctest.Wait()
 			require.Error(t, called, name)
-			assert.True(t, errors.Is(called, ErrTimeout) || errors.Is(called, ErrStopping), name)
+			assert.True(t, errors.Is(called, model.ErrTimeout) || errors.Is(called, model.ErrStopping), name)
 			assert.Equal(t, called, context.Cause(child), name)
 		})
 	}
