@@ -122,7 +122,7 @@ func (p *pull) bound() {
 			}
 			clock.AfterFunc(p.scope.Grace, func() { p.cancel(ErrStopping) })
 		}),
-		context.AfterFunc(p.running, p.endCalls),
+		context.AfterFunc(p.running, p.openCalls.end),
 		context.AfterFunc(p.claiming, func() {
 			if q := p.scope.Series; q != nil {
 				q.leave(p)

@@ -172,7 +172,7 @@ func (p *pull) start(h *handler, runs []*run) {
 		// guard: timeout
 		c.stop = p.s.config.Clock.AfterFunc(timeout, func() { c.cancel(ErrTimeout) })
 	}
-	p.opens(c)
+	p.openCalls.add(c)
 	p.workers.add(c)
 }
 

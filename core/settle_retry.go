@@ -66,7 +66,7 @@ func (r *run) livesOn() bool {
 	if (p.scope.Series != nil || p.immediate) && !p.over() {
 		return true
 	}
-	return p.calling() && (p.end.IsZero() || p.s.config.Clock.Now().Before(p.settleBy()))
+	return p.openCalls.some() && (p.end.IsZero() || p.s.config.Clock.Now().Before(p.settleBy()))
 }
 
 // settleTimeout is the time that outcomes have left whose process is about to end; none while it lives on. It is the machine's time, as a process
