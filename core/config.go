@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -237,6 +239,17 @@ func (c Config) validateKinds() error {
 		}
 	}
 	return nil
+}
+
+// expected is what runs of all kinds are expected to use.
+func (c Config) expected() (all []store.Expected) {
+	for _, kind := range slices.Sorted(maps.Keys(c.Kinds)) {
+		own := c.Kinds[kind].Or(c.Default)
+		for _, unit := range slices.Sorted(maps.Keys(own.Expect)) {
+			all = append(all, store.Expected{Kind: kind, Used: store.Used{Unit: unit, Amount: store.AmountOf(own.Expect[unit])}})
+		}
+	}
+	return all
 }
 
 // randomPause is a pause of at most so long: full jitter, so that tasks that failed together do not come back together.

@@ -66,6 +66,7 @@ func (s *Scheduler) wireRooms(st Store) {
 		own = own.Or(c.Default).Plain()
 		s.base.OfKind[name] = &own
 	}
+	s.patrol.Base, s.runCounters.Base = s.base, s.base
 	s.View = inspect.New(s.base, engine{s})
 	s.Desk = operate.New(s.base, engine{s}, s.View)
 }
@@ -84,3 +85,11 @@ func (s *Scheduler) Authorize(ctx context.Context, what Access) error {
 // answer is waited for half a second. A host whose process is frozen between calls, such as a function, calls it at the end of each, and a
 // program before it ends. It costs nothing without subscribers.
 func (s *Scheduler) FlushEvents(ctx context.Context) { s.base.FlushEvents(ctx) }
+
+// Patrol audits the next page of the store, as [Scheduler.Audit] does, and repairs what it finds, so that a task that would have stopped
+// silently runs on without a command. Called every few seconds it goes round all partitions, or those that are named. Each
+// fault is an event, and an error in the log: once when it is repaired, and once if it cannot be. A partition that does not answer
+// begins again when the others have had their turn.
+func (s *Scheduler) Patrol(ctx context.Context, partitions []int) error {
+	return s.patrol.Next(ctx, partitions)
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/notices"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -354,7 +355,7 @@ func (h *heartbeat) extend(ctx context.Context, extensions []store.Extension, ke
 	h.logFailing(err)
 	for i := range alive {
 		if c := alive[i].Crossed; c != nil {
-			h.pull.s.crossed(c.Budgets)
+			notices.Crossed(h.pull.s.base, c.Budgets)
 		}
 	}
 	for _, held := range lost {
@@ -392,7 +393,7 @@ func (c *heldClaim) cancelEnded(ended []store.Ended) {
 func (h *heartbeat) patience(keys []claimKey) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	patience := longestLook
+	patience := base.LongestLook
 	for _, key := range keys {
 		if held := h.claims[key]; held != nil {
 			patience = min(patience, held.lease/3)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 )
@@ -20,7 +21,7 @@ func TestABeatForNothingIsShort(t *testing.T) {
 	one, other := claimKey{fence: 1}, claimKey{fence: 2}
 	h := heartbeat{pull: &pull{s: s}, claims: map[claimKey]*heldClaim{one: {lease: 3 * time.Second}}}
 	assert.Equal(t, time.Second, h.patience([]claimKey{one}))
-	assert.Equal(t, longestLook, h.patience([]claimKey{other}), "it has ended")
+	assert.Equal(t, base.LongestLook, h.patience([]claimKey{other}), "it has ended")
 	assert.Equal(t, time.Second, h.patience([]claimKey{one, other}))
 }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/decide"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -103,7 +104,7 @@ func (h *heartbeat) reclaim(runs []*Claimed, lease time.Duration) error {
 	}
 	h.mu.Unlock()
 	sent := h.pull.s.config.Clock.Now()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.pull.ctx), longestLook)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.pull.ctx), base.LongestLook)
 	defer cancel()
 	answers, err := h.pull.s.store.Extend(ctx, []store.Extension{e})
 	if err == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/notices"
 	"github.com/seed-6f6f2c11/duly/core/internal/printing"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -107,7 +108,7 @@ func (l *Lender) heard(k *Keep, lease *store.Extension, answer *store.Extended) 
 		l.learn(p[0].Run, p[0].State, p[0].Number, k.Ticket.Lease)
 	}
 	if c := answer.Crossed; c != nil {
-		l.s.crossed(c.Budgets)
+		notices.Crossed(l.s.base, c.Budgets)
 	}
 	return as
 }
@@ -271,7 +272,7 @@ func (l *Lender) report(ctx context.Context, worker string, kinds []string, all 
 	if !due {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestLook)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), base.LongestLook)
 	defer cancel()
 	info, err := json.Marshal(model.Process{Name: worker, Kinds: kinds, At: l.s.base.StoreNow().Time()})
 	if err == nil {

@@ -10,9 +10,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/ahead"
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
-	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
-	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -103,16 +101,6 @@ func (t *target) clockUnless(waits bool) *ahead.Clock {
 	return &t.clock
 }
 
-// emitParked reports what a claim did with tasks that it did not take: which it has parked, up to a bound and then how many more.
-func (p *pull) emitParked(c *store.Claim) {
-	for _, a := range c.Aside {
-		p.s.base.Emit(Event{Type: model.EventPark, Agent: a.Agent, ID: a.ID, From: StatusWaiting, Status: StatusWaiting, By: check.ByDuly, Reason: base.Aside(a.Why), Count: 1})
-	}
-	if more := c.Parked - len(c.Aside); more > 0 {
-		p.s.base.Emit(Event{Type: model.EventPark, From: StatusWaiting, Status: StatusWaiting, By: check.ByDuly, Count: more})
-	}
-}
-
 // fences are the largest fences that this process was given, by partition. Claims report them to the store: a master that was promoted
 // may lack the last writes of the one before, and with them its last fences, and its clock may be behind.
 type fences []atomic.Int64
@@ -161,9 +149,6 @@ func (p *pull) join() {
 	p.outlook.add(in, partitions)
 }
 
-// longestLook bounds a look: it takes nothing, so cutting it off loses nothing.
-const longestLook = 2 * time.Second
-
 // look asks targets when they are due, without taking anything.
 func (p *pull) look(targets []*target, now time.Time) error {
 	requests := make([]store.LookRequest, len(targets))
@@ -173,7 +158,7 @@ func (p *pull) look(targets []*target, now time.Time) error {
 	}
 	p.outlook.asking(targets)
 	claiming := p.claiming.Err() == nil
-	ctx, cancel := p.call(longestLook)
+	ctx, cancel := p.call(base.LongestLook)
 	if claiming { // a caller that wants the end need not wait for it
 		stop := context.AfterFunc(p.claiming, cancel)
 		defer stop()

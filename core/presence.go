@@ -81,12 +81,12 @@ func (s *Scheduler) announce(ctx context.Context, every, keep time.Duration) {
 // The runs counted since the last time are added to what Config.Recent keeps, every five seconds; what waits, and what of budgets is used, is
 // measured every five minutes by one of all processes.
 func (s *Scheduler) Announce(ctx context.Context) {
-	measure(ctx, s)
-	s.flushRunCounters(ctx, inspect.TallyEvery)
+	s.runCounters.Measure(ctx)
+	s.runCounters.Flush(ctx, inspect.TallyEvery)
 	if s.config.Presence == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, longestLook)
+	ctx, cancel := context.WithTimeout(ctx, base.LongestLook)
 	defer cancel()
 	s.announce(ctx, base.LiveEvery, base.AnnounceFor)
 }
@@ -94,7 +94,7 @@ func (s *Scheduler) Announce(ctx context.Context) {
 // Retire takes back what this process has announced: a host that has called Announce calls it when it ends, so that the process is not
 // taken for an idle one that leaves work undone. It costs one command, and does nothing where nothing was announced.
 func (s *Scheduler) Retire(ctx context.Context) {
-	s.flushRunCounters(ctx, 0)
+	s.runCounters.Flush(ctx, 0)
 	s.presence.mu.Lock()
 	said := !s.presence.said.IsZero()
 	s.presence.said, s.presence.full = time.Time{}, false
@@ -102,7 +102,7 @@ func (s *Scheduler) Retire(ctx context.Context) {
 	if s.config.Presence == nil || !said {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, longestLook)
+	ctx, cancel := context.WithTimeout(ctx, base.LongestLook)
 	defer cancel()
 	if err := s.config.Presence.Announce(ctx, s.nonce, []byte("{}"), 0); err != nil {
 		s.config.Logger.DebugContext(ctx, "cannot take back in the store what this process said", slog.Any("err", err))
@@ -130,7 +130,7 @@ func (p *pull) announce(every, keep time.Duration) {
 	if p.s.config.Presence == nil {
 		return
 	}
-	ctx, cancel := p.call(longestLook)
+	ctx, cancel := p.call(base.LongestLook)
 	defer cancel()
 	p.s.announce(ctx, every, keep)
 }

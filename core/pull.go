@@ -232,7 +232,7 @@ func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 
 // finish makes the report. An error of the caller's context is no error of the pull: it asked for the end.
 func (p *pull) finish(err error) (Report, error) {
-	p.s.flushRunCounters(p.ctx, inspect.TallyEvery)
+	p.s.runCounters.Flush(p.ctx, inspect.TallyEvery)
 	p.s.printing.Flush(printing.Every) // the host may freeze its process
 	next := p.outlook.next()
 	unknown, _ := p.outlook.unknown()

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -89,7 +90,7 @@ func broughtBy(ctx context.Context) (string, time.Duration) {
 // context of the delivery is done by then. Until it has returned nil the message may be carried out again, by a delivery that comes when the
 // time within which it had to be is over.
 func (r *Receipt) End(ctx context.Context, done bool) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestLook)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), base.LongestLook)
 	defer cancel()
 	r.of.State = store.ReceiptDropped
 	if done {

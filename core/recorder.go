@@ -1,6 +1,6 @@
 package core
 
-// The recorder: what a handler records and saves while it runs, for a run and for a task that a test made by hand.
+// The recorder: what a handler records, saves and uses while it runs, for a run and for a task that a test made by hand.
 
 import (
 	"bytes"
@@ -11,9 +11,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/bound"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
@@ -243,6 +245,57 @@ func (h *heartbeat) extensionOf(c *Claimed) (store.Extension, leasePlace, bool) 
 	// guard: outcome-asked
 	held.asked = held.open
 	return store.Extension{Partition: at.key.partition, Fence: at.key.fence, Lease: stored(held.lease), Leave: h.leaving}, at, true
+}
+
+// Use adds to the use of the run. It is charged to budgets with [RunInfo.Save] and when the run ends, with any outcome, and kept in the task's history; a run
+// that loses its lease is not charged. It fails with an *[InvalidError], and adds nothing, if a unit is not of letters, digits and _, or is
+// "runs", which are counted by themselves, or if an amount is negative or too large; and once the run has ended.
+func (t *RunInfo) Use(used Usage) error {
+	r := t.recorder()
+	if r == nil {
+		return errNoRunInfo
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return errors.New("use: the run has ended")
+	}
+	sum := maps.Clone(r.used)
+	if sum == nil {
+		sum = make(Usage, len(used))
+	}
+	for unit, amount := range used {
+		if err := bound.ValidUnit("used", unit); err != nil {
+			return err
+		}
+		if unit == store.UnitRuns {
+			return check.Invalid("used", "has the unit runs, which are counted by themselves")
+		}
+		sum[unit] += amount
+		// The comparison is false for NaN.
+		if !(amount >= 0 && sum[unit] <= float64(store.MostAmount/store.AmountOne)) {
+			return check.Invalid("used", "must be between 0 and %s of %s, not %v", store.MostAmount, unit, amount)
+		}
+	}
+	if len(sum) > bound.MaxUnits {
+		return check.Invalid("used", "has %d units: the limit is %d", len(sum), bound.MaxUnits)
+	}
+	r.used = sum
+	if t.run == nil && t.made.news != nil {
+		t.made.news()
+	}
+	return nil
+}
+
+// Used returns what the run has used so far, as reported to [RunInfo.Use].
+func (t *RunInfo) Used() Usage {
+	r := t.recorder()
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.used)
 }
 
 // Outside is a run that another process has lent, for a handler that its worker calls: what the run has beside the fields of its [RunInfo].

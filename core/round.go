@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/notices"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -316,12 +317,15 @@ func (p *pull) took(t *target, c *store.Claim, sent time.Time) {
 		r.Parked += c.Parked
 		r.Recovered += c.Recovered
 	})
-	p.s.crossed(c.Crossed)
+	notices.Crossed(p.s.base, c.Crossed)
 	if c.Parked > 0 && p.s.base.HasListeners() {
-		p.emitParked(c)
+		notices.Parked(p.s.base, c)
 	}
 	if c.Recovered > 0 {
-		p.reportRecovered(c)
+		ctx, cancel := p.call(base.LongestLook)
+		known := p.s.base.Processes(ctx)
+		cancel()
+		p.s.runCounters.TakenBack(p.ctx, c.From, known)
 	}
 	if len(c.Tasks) == 0 {
 		return

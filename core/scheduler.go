@@ -19,7 +19,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/booking"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/counters"
 	"github.com/seed-6f6f2c11/duly/core/internal/late"
+	"github.com/seed-6f6f2c11/duly/core/internal/notices"
 	"github.com/seed-6f6f2c11/duly/core/internal/printing"
 	"github.com/seed-6f6f2c11/duly/core/internal/shared"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
@@ -39,12 +41,12 @@ type Scheduler struct {
 	*inspect.View
 
 	base        *base.Base
-	patrol      patrol
+	patrol      notices.Patrol
 	store       Store
 	waker       store.Waker // the store, if it is one
 	config      Config
 	slots       *slots.Slots
-	runCounters runCounters
+	runCounters counters.Runs
 	nonce       string                                                              // the beginning of the nonces of this process
 	cron        func(spec codec.CronSpec, after store.Millis) (store.Millis, error) // the calculation of crons, made once
 	calls       atomic.Int64                                                        // of handlers, under way

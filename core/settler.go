@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/decide"
+	"github.com/seed-6f6f2c11/duly/core/internal/notices"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -272,11 +273,11 @@ func (r *run) stored(result store.Settled) {
 		o.ended(r, result)
 	}
 	if result.Crossed != nil {
-		p.s.crossed(result.Crossed.Budgets)
+		notices.Crossed(p.s.base, result.Crossed.Budgets)
 	}
 	if result.Err == nil {
 		p.checkSettledDue(r)
-		p.s.countRun(v.Settlement.Tally)
+		p.s.runCounters.Count(v.Settlement.Tally)
 		p.again(c, result.Due)
 		r.noteMadeDue(result)
 	}

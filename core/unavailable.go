@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -102,7 +103,7 @@ func (p *pull) probeUnavailable() {
 // probe asks a partition that was away, concurrently with the pull's other work. If it answers, the next round
 // claims from it.
 func (p *pull) probe(t *target) {
-	ctx, cancel := p.call(longestLook / 2)
+	ctx, cancel := p.call(base.LongestLook / 2)
 	defer cancel()
 	err := p.s.lookAt(ctx, t.partition)
 	p.outlook.mu.Lock()

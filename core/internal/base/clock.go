@@ -10,6 +10,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
+// LongestLook bounds a call of the store that takes nothing, so that cutting it off loses nothing.
+const LongestLook = 2 * time.Second
+
 // NextDue is when work of any agent is due next, by a cheap look; the zero time if nothing is scheduled. A time that has
 // passed means that something is due.
 func (s *Base) NextDue(ctx context.Context) (time.Time, error) {
