@@ -52,7 +52,7 @@ func (e engine) ExplainAlarm(ctx context.Context, to *inspect.Explanation, t *st
 func (s *Scheduler) wireRooms(st Store) {
 	c := &s.config
 	s.base = &base.Base{
-		Store: st, Tag: s.nonce, Handled: s.handled, Self: s.self,
+		Store: st, Tag: s.nonce, Handled: s.handled, Self: s.presence.Self,
 		Unnamed: KindConfig{}.Or(c.Default).Plain(), OfKind: make(map[string]*KindConfig, len(c.Kinds)),
 		Config: base.Config{
 			Name: c.Name, Zone: c.Zone, MaxPayload: c.MaxPayload, Kinds: c.Kinds, OnEvent: c.OnEvent, Allow: c.Allow, Authorizer: c.Authorizer,
@@ -67,6 +67,7 @@ func (s *Scheduler) wireRooms(st Store) {
 		s.base.OfKind[name] = &own
 	}
 	s.patrol.Base, s.runCounters.Base = s.base, s.base
+	s.presence.Base, s.presence.Slots, s.presence.Running = s.base, s.slots, s.pulls.running
 	s.View = inspect.New(s.base, engine{s})
 	s.Desk = operate.New(s.base, engine{s}, s.View)
 }
@@ -92,4 +93,26 @@ func (s *Scheduler) FlushEvents(ctx context.Context) { s.base.FlushEvents(ctx) }
 // begins again when the others have had their turn.
 func (s *Scheduler) Patrol(ctx context.Context, partitions []int) error {
 	return s.patrol.Next(ctx, partitions)
+}
+
+// Announce stores what this process runs, unless it has done so within the last 20 seconds: a host that lives on, such as a daemon, calls it
+// after each pull, so that it is among [Scheduler.Processes] while it is idle too. It costs one command, and does nothing without Config.Presence.
+// The runs counted since the last time are added to what Config.Recent keeps, every five seconds; what waits, and what of budgets is used, is
+// measured every five minutes by one of all processes.
+func (s *Scheduler) Announce(ctx context.Context) {
+	s.runCounters.Measure(ctx)
+	s.runCounters.Flush(ctx, inspect.TallyEvery)
+	if s.config.Presence == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, base.LongestLook)
+	defer cancel()
+	s.presence.Announce(ctx, base.LiveEvery, base.AnnounceFor)
+}
+
+// Retire takes back what this process has announced: a host that has called Announce calls it when it ends, so that the process is not
+// taken for an idle one that leaves work undone. It costs one command, and does nothing where nothing was announced.
+func (s *Scheduler) Retire(ctx context.Context) {
+	s.runCounters.Flush(ctx, 0)
+	s.presence.Retire(ctx)
 }

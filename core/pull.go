@@ -3,10 +3,12 @@ package core
 // The pull: one call of RunDue from its first claim to its last settlement.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/printing"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // pull is one call of RunDue: it runs and settles all that it claims before it returns.
@@ -310,4 +313,87 @@ func (t *tally) failure(f model.RunFailure) {
 	if len(t.failed.Failures) < mostFailures {
 		t.failed.Failures = append(t.failed.Failures, f)
 	}
+}
+
+// tellLeft announces which kinds the pull has left for lack of time.
+func (p *pull) tellLeft() {
+	now := p.s.config.Clock.Now()
+	p.s.presence.Leave(func(kind string) (left model.LeftKind, is bool) {
+		if p.fits(kind, now) {
+			return left, false
+		}
+		return model.LeftKind{Usual: p.s.runTimes.Percentile90(kind), Had: p.end.Sub(p.begun), At: p.s.base.StoreNow().Time()}, true
+	})
+	p.announce(0, base.LeftTold)
+}
+
+// announce stores what the process runs, within the pull.
+func (p *pull) announce(every, keep time.Duration) {
+	if p.s.config.Presence == nil {
+		return
+	}
+	ctx, cancel := p.call(base.LongestLook)
+	defer cancel()
+	p.s.presence.Announce(ctx, every, keep)
+}
+
+// mostRunning is how many of its runs a process announces: the oldest, as operators look for those.
+const mostRunning = 10
+
+// openPulls are the pulls under way. They cost a pull two steps, and a task nothing.
+type openPulls struct {
+	mu  sync.Mutex
+	all map[*pull]struct{}
+}
+
+func (o *openPulls) add(p *pull) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.all == nil {
+		o.all = map[*pull]struct{}{}
+	}
+	o.all[p] = struct{}{}
+}
+
+func (o *openPulls) remove(p *pull) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.all, p)
+}
+
+// each calls f for each run under way.
+func (o *openPulls) each(f func(r *run, begun time.Time)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for p := range o.all {
+		p.openCalls.mu.Lock()
+		for _, c := range p.openCalls.all {
+			for _, r := range c.runs {
+				f(r, c.begun)
+			}
+		}
+		p.openCalls.mu.Unlock()
+	}
+}
+
+// ofOneAgent is how many runs the agent has that has the most.
+func (o *openPulls) ofOneAgent() (most int) {
+	of := map[string]int{}
+	o.each(func(r *run, _ time.Time) {
+		of[r.claimed.Agent]++
+		most = max(most, of[r.claimed.Agent])
+	})
+	return most
+}
+
+// running are the oldest runs under way.
+func (o *openPulls) running() []model.RunningTask {
+	var all []model.RunningTask
+	o.each(func(r *run, begun time.Time) {
+		all = append(all, model.RunningTask{Agent: r.claimed.Agent, ID: r.claimed.ID, Kind: r.claimed.Kind, Since: begun})
+	})
+	store.Sort(all, func(a, b *model.RunningTask) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.ID, b.ID))
+	})
+	return slices.Clip(all[:min(len(all), mostRunning)])
 }

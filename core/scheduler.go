@@ -22,6 +22,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/counters"
 	"github.com/seed-6f6f2c11/duly/core/internal/late"
 	"github.com/seed-6f6f2c11/duly/core/internal/notices"
+	"github.com/seed-6f6f2c11/duly/core/internal/presence"
 	"github.com/seed-6f6f2c11/duly/core/internal/printing"
 	"github.com/seed-6f6f2c11/duly/core/internal/shared"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
@@ -64,7 +65,7 @@ type Scheduler struct {
 
 	absences absence.Absences
 	fences   fences
-	presence presence
+	presence presence.Presence
 	pulls    openPulls
 	figures  figures
 	shared   shared.Pulls
