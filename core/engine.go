@@ -66,7 +66,7 @@ func (s *Scheduler) wireRooms(st Store) {
 		own = own.Or(c.Default).Plain()
 		s.base.OfKind[name] = &own
 	}
-	s.patrol.Base, s.runCounters.Base = s.base, s.base
+	s.patrol.Base, s.runCounters.Base, s.figures.Base = s.base, s.base, s.base
 	s.presence.Base, s.presence.Slots, s.presence.Running = s.base, s.slots, s.pulls.running
 	s.View = inspect.New(s.base, engine{s})
 	s.Desk = operate.New(s.base, engine{s}, s.View)

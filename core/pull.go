@@ -65,7 +65,7 @@ type pull struct {
 
 	toReplanMu sync.Mutex
 	toReplan   base.ReplanSet // about due times
-	moved      []move         // by the policy
+	moved      moves          // by the policy
 }
 
 // newPull is a pull that has claimed nothing yet. Its context ends with the caller's, or when the pull
@@ -161,7 +161,7 @@ func (p *pull) run() (Report, error) {
 	}
 	stop()
 	p.replan()
-	p.move()
+	p.moved.carryOut(p.ctx, p.s)
 	// The heartbeat stops only when nothing is under lease any more, so that no lease expires while a
 	// handler takes its time to end.
 	p.heartbeat.stop()

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/counters"
 	"github.com/seed-6f6f2c11/duly/core/internal/late"
+	"github.com/seed-6f6f2c11/duly/core/internal/load"
 	"github.com/seed-6f6f2c11/duly/core/internal/notices"
 	"github.com/seed-6f6f2c11/duly/core/internal/presence"
 	"github.com/seed-6f6f2c11/duly/core/internal/printing"
@@ -67,7 +68,7 @@ type Scheduler struct {
 	fences   fences
 	presence presence.Presence
 	pulls    openPulls
-	figures  figures
+	figures  load.Figures
 	shared   shared.Pulls
 	alarm    booking.State
 	printing *printing.Sender // of what runs print; nil if the store keeps none

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
@@ -60,20 +61,41 @@ func (NoPolicy) Place(Figures, NewTask) Placement { return Placement{} }
 // Again changes nothing.
 func (NoPolicy) Again(Figures, Ended) Placement { return Placement{} }
 
+// Figures are what is known when a policy is called: the store and the kind as of the last second or the last answer, the agent as this
+// process has seen it.
+type Figures struct {
+	Store store.Counters
+	Kind  store.KindCounters // of the task's kind, over all processes; its Depth says how many tasks of it wait
+	Agent AgentFigures
+}
+
+// AgentFigures are what this process has lately submitted for an agent and run of it. Counts fade by half each minute, so that they
+// say how busy the agent is now.
+type AgentFigures struct {
+	Submitted, Runs, Failures float64
+	Took, Lag                 time.Duration // of its runs, on average over the last ones: how long they ran, and how late they were claimed
+}
+
+// figuresOf are the figures of an agent and a kind now.
+func figuresOf(s *Scheduler, agent, kind string) Figures {
+	st, of, own := s.figures.Of(s.config.Clock.Now(), agent, kind)
+	return Figures{Store: st, Kind: of, Agent: AgentFigures(own)}
+}
+
 // steered are tasks as the policy places them. The caller's own are not changed, nor is a task that a user edits.
 func (s *Scheduler) steered(ctx context.Context, tasks []NewTask) []NewTask {
 	if ctx.Value(operate.SeenKey{}) != nil {
 		return tasks
 	}
 	tasks = slices.Clone(tasks)
-	s.figures.refresh(ctx, s)
+	s.figures.Refresh(ctx)
 	for i := range tasks {
 		t := &tasks[i]
 		if t.Restored() != nil { // it was placed when it was new
 			continue
 		}
-		s.figures.submitted(s.config.Clock.Now(), t.Agent)
-		f := s.figures.of(s.config.Clock.Now(), t.Agent, t.Kind)
+		s.figures.Submitted(s.config.Clock.Now(), t.Agent)
+		f := figuresOf(s, t.Agent, t.Kind)
 		var p Placement
 		s.guarded(ctx, func() { p = s.config.Policy.Place(f, *t) })
 		p.apply(t)
@@ -119,7 +141,7 @@ func (s *Scheduler) guarded(ctx context.Context, call func()) {
 func (r *run) steer(d *decide.Decision) {
 	s, v := r.pull.s, &r.verdict
 	if d.Ran && !v.Released {
-		s.figures.ran(s.config.Clock.Now(), r.info.Agent, v, d.ClaimedAt.Sub(d.Claimed.Due))
+		s.figures.Ran(s.config.Clock.Now(), r.info.Agent, v, d.ClaimedAt.Sub(d.Claimed.Due))
 	}
 	ended := v.Outcome == model.OutcomeSuccess || v.Outcome == model.OutcomeFailed
 	if v.Settlement.Verb != store.VerbAgain || !ended || v.Retried || !d.Body.Recurs() || d.Body.Manual {
@@ -129,14 +151,14 @@ func (r *run) steer(d *decide.Decision) {
 	if planned == 0 {
 		planned = d.Now.Add(v.Settlement.Due.After)
 	}
-	s.figures.refresh(r.pull.ctx, s)
-	f := s.figures.of(s.config.Clock.Now(), r.info.Agent, r.info.Kind)
+	s.figures.Refresh(r.pull.ctx)
+	f := figuresOf(s, r.info.Agent, r.info.Kind)
 	e := Ended{
 		Agent: r.info.Agent, ID: r.info.ID, Kind: r.info.Kind, Level: r.info.Level, LimitKey: d.Body.LimitKey, Failed: v.Outcome == model.OutcomeFailed, Took: v.Took, Due: planned.Time(),
 	}
 	var next Placement
 	s.guarded(r.pull.ctx, func() { next = s.config.Policy.Again(f, e) })
-	r.pull.moves(&e, &next)
+	r.pull.moved.add(&e, &next)
 	due := next.At
 	if due.IsZero() {
 		due = planned.Time().Add(max(next.Delay, 0))
@@ -157,8 +179,14 @@ type move struct {
 	fields    map[string]any
 }
 
-// moves notes the policy's changes to a task besides its time.
-func (p *pull) moves(e *Ended, next *Placement) {
+// moves are those of a pull that are not carried out yet.
+type moves struct {
+	mu  sync.Mutex
+	all []move
+}
+
+// add notes the policy's changes to a task besides its time.
+func (a *moves) add(e *Ended, next *Placement) {
 	m := move{agent: e.Agent, id: e.ID, fields: map[string]any{}}
 	if next.Level != 0 && next.Level != e.Level {
 		m.fields["level"] = next.Level
@@ -167,27 +195,27 @@ func (p *pull) moves(e *Ended, next *Placement) {
 		m.fields["limit_key"] = next.LimitKey
 	}
 	if len(m.fields) > 0 {
-		p.toReplanMu.Lock()
-		p.moved = append(p.moved, m)
-		p.toReplanMu.Unlock()
+		a.mu.Lock()
+		a.all = append(a.all, m)
+		a.mu.Unlock()
 	}
 }
 
-// move carries out the placements that the policy returned for the tasks whose runs have ended. One that runs again, or is gone, is not moved: the
+// carryOut carries out the placements that the policy returned for the tasks whose runs have ended. One that runs again, or is gone, is not moved: the
 // policy is called after its next run too.
-func (p *pull) move() {
-	p.toReplanMu.Lock()
-	all := p.moved
-	p.moved = nil
-	p.toReplanMu.Unlock()
+func (a *moves) carryOut(ctx context.Context, s *Scheduler) {
+	a.mu.Lock()
+	all := a.all
+	a.all = nil
+	a.mu.Unlock()
 	for i := range all {
 		m := &all[i]
 		change, err := json.Marshal(m.fields)
-		if err == nil && p.ctx.Err() == nil {
-			_, err = p.s.Edit(p.ctx, m.agent, m.id, change)
+		if err == nil && ctx.Err() == nil {
+			_, err = s.Edit(ctx, m.agent, m.id, change)
 		}
 		if code := CodeOf(err); err != nil && code != CodeConflict && code != CodeNotFound {
-			p.s.config.Logger.WarnContext(p.ctx, "a task could not be moved as the policy wants", slog.String("agent", m.agent), slog.String("task", m.id), slog.Any("err", err))
+			s.config.Logger.WarnContext(ctx, "a task could not be moved as the policy wants", slog.String("agent", m.agent), slog.String("task", m.id), slog.Any("err", err))
 		}
 	}
 }

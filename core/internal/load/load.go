@@ -1,6 +1,5 @@
-package core
-
-// Figures: the input of policies. None are kept without a policy.
+// Package load is how busy the store, its kinds and its agents are, as policies get it. None of it is kept without a policy.
+package load
 
 import (
 	"context"
@@ -8,21 +7,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/decide"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Figures are what is known when a policy is called: the store and the kind as of the last second or the last answer, the agent as this
-// process has seen it.
-type Figures struct {
-	Store store.Counters
-	Kind  store.KindCounters // of the task's kind, over all processes; its Depth says how many tasks of it wait
-	Agent AgentFigures
-}
-
-// AgentFigures are what this process has lately submitted for an agent and run of it. Counts fade by half each minute, so that they
+// Agent is what this process has lately submitted for an agent and run of it. Counts fade by half each minute, so that they
 // say how busy the agent is now.
-type AgentFigures struct {
+type Agent struct {
 	Submitted, Runs, Failures float64
 	Took, Lag                 time.Duration // of its runs, on average over the last ones: how long they ran, and how late they were claimed
 }
@@ -37,8 +29,10 @@ const (
 	newest         = 0.25   // the share of the last run in an average
 )
 
-// figures are those of one process.
-type figures struct {
+// Figures are those of one process.
+type Figures struct {
+	Base *base.Base
+
 	reading sync.Mutex // held by the one that asks the store
 
 	mu     sync.Mutex
@@ -50,19 +44,19 @@ type figures struct {
 
 // agentLoad is how busy an agent is.
 type agentLoad struct {
-	AgentFigures
+	Agent
 
 	at time.Time // the time of the counts
 }
 
-// refresh reads the figures of the store if they are old. One caller does it at a time, and others do not wait; a store that
+// Refresh reads the figures of the store if they are old. One caller does it at a time, and others do not wait; a store that
 // does not answer in time leaves those that are known.
-func (f *figures) refresh(ctx context.Context, s *Scheduler) {
+func (f *Figures) Refresh(ctx context.Context) {
 	if !f.reading.TryLock() {
 		return
 	}
 	defer f.reading.Unlock()
-	now := s.config.Clock.Now()
+	now := f.Base.Config.Clock.Now()
 	f.mu.Lock()
 	fresh := !f.asked.IsZero() && now.Sub(f.asked) < figuresAge
 	f.mu.Unlock()
@@ -70,7 +64,7 @@ func (f *figures) refresh(ctx context.Context, s *Scheduler) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), figuresWait)
-	st, err := s.store.Stats(ctx)
+	st, err := f.Base.Store.Stats(ctx)
 	cancel()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,28 +78,28 @@ func (f *figures) refresh(ctx context.Context, s *Scheduler) {
 	}
 }
 
-// of are the figures of an agent and a kind now.
-func (f *figures) of(now time.Time, agent, kind string) Figures {
+// Of are the figures of the store, of a kind over all processes, and of an agent now.
+func (f *Figures) Of(now time.Time, agent, kind string) (st store.Counters, of store.KindCounters, own Agent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := Figures{Store: f.store, Kind: f.kinds[kind]}
-	out.Kind.Kind = kind
+	st, of = f.store, f.kinds[kind]
+	of.Kind = kind
 	if h := f.agents[agent]; h != nil {
 		h.decay(now)
-		out.Agent = h.AgentFigures
+		own = h.Agent
 	}
-	return out
+	return st, of, own
 }
 
-// submitted counts a submit.
-func (f *figures) submitted(now time.Time, agent string) {
+// Submitted counts a submit.
+func (f *Figures) Submitted(now time.Time, agent string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.load(now, agent).Submitted++
 }
 
-// ran counts a run with the verdict on it, which was claimed so late.
-func (f *figures) ran(now time.Time, agent string, v *decide.Verdict, lag time.Duration) {
+// Ran counts a run with the verdict on it, which was claimed so late.
+func (f *Figures) Ran(now time.Time, agent string, v *decide.Verdict, lag time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	h := f.load(now, agent)
@@ -122,7 +116,7 @@ func (f *figures) ran(now time.Time, agent string, v *decide.Verdict, lag time.D
 }
 
 // load is the current heat of an agent. The mutex is held.
-func (f *figures) load(now time.Time, agent string) *agentLoad {
+func (f *Figures) load(now time.Time, agent string) *agentLoad {
 	h := f.agents[agent]
 	if h == nil {
 		f.makeRoom(now)
@@ -134,7 +128,7 @@ func (f *figures) load(now time.Time, agent string) *agentLoad {
 }
 
 // makeRoom forgets the cold agents when too many are known; any one if none is cold. The mutex is held.
-func (f *figures) makeRoom(now time.Time) {
+func (f *Figures) makeRoom(now time.Time) {
 	if f.agents == nil {
 		f.agents = map[string]*agentLoad{}
 	}
