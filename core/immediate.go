@@ -157,7 +157,7 @@ func (h *immediateHost) run(c *store.Claim, deadline time.Time, lease time.Durat
 	p.outlook = outlook{mu: new(sync.Mutex)} // no partition is asked, so none is left to ask
 	p.heartbeat.add(c, deadline, lease)
 	for agent, tasks := range byAgent(c.Tasks) {
-		p.enter(agent, len(tasks))
+		p.open.Enter(agent, len(tasks))
 		p.tick(agent, tasks, atOnce)
 	}
 	p.startAll() // its kind may have a handler of batches since the start was granted

@@ -227,7 +227,7 @@ func (l *Lender) restore(ctx context.Context, p *pull, t *Ticket, number int64) 
 	r.describe()
 	r.info.Claimed = t.Claimed.Time()
 	p.heartbeat.add(c, p.s.config.Clock.Now().Add(t.Lease), t.Lease) // so that it can be taken back if no other process has begun it since
-	p.enter(t.Agent, 1)
+	p.open.Enter(t.Agent, 1)
 	return r, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/printing"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
+	"github.com/seed-6f6f2c11/duly/core/internal/ticks"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -46,7 +47,7 @@ type pull struct {
 	lastClaim       time.Time
 	noticed         time.Time // when the notice is over that one of its claims has given; zero for none
 	tally           tally
-	open            sync.WaitGroup // runs that are not settled, released or abandoned
+	open            ticks.Open
 	gaveBack        atomic.Bool    // it has released tasks that it could not start: the host decides when to try again
 	madeMoreDue     atomic.Bool    // a run made something else due: an occurrence that became a task of its own, a task in line, or one whose signal had come
 	calls           sync.WaitGroup // of handlers that have not returned, or were abandoned
@@ -55,7 +56,6 @@ type pull struct {
 	immediate       bool           // it runs tasks that a living process has started at once, and claims nothing
 	leftAlarm       atomic.Bool    // it no longer books for tasks that others make due
 	guarded         bool           // an alarm is set in case this process dies
-	ticks           ticks
 	settler         *settler
 	own             settler // its settler, unless it is of a series
 	heartbeat       heartbeat
@@ -77,7 +77,10 @@ func newPull(ctx context.Context, s *Scheduler, scope Scope) *pull {
 	if scope.MaxTasks > 0 {
 		p.left = scope.MaxTasks
 	}
-	p.heartbeat.pull = p
+	p.heartbeat.pull, p.open.Clock = p, s.config.Clock
+	if scope.OnTick != nil || s.config.OnTick != nil {
+		p.open.On = p.onTick
+	}
 	if p.settler = &p.own; scope.Series != nil {
 		p.settler = &scope.Series.settler
 	}
@@ -87,6 +90,17 @@ func newPull(ctx context.Context, s *Scheduler, scope Scope) *pull {
 	p.skipUnavailable()
 	s.pulls.add(p)
 	return p
+}
+
+// onTick reports a tick, to the caller of the pull and to the program.
+func (p *pull) onTick(agent string, ended bool, tasks int, took time.Duration) {
+	t := Tick{Agent: agent, Ended: ended, Tasks: tasks, Duration: took}
+	if p.scope.OnTick != nil {
+		p.scope.OnTick(t)
+	}
+	if p.s.config.OnTick != nil {
+		p.s.config.OnTick(t)
+	}
 }
 
 // bound sets up when claiming stops and when handlers are cancelled.
@@ -202,7 +216,7 @@ func (p *pull) idle() bool {
 func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 	p.outlook = outlook{mu: new(sync.Mutex)} // no partition is asked, so none is left to ask
 	p.heartbeat.addClaimed(claimed)
-	p.enter(agent, len(claimed))
+	p.open.Enter(agent, len(claimed))
 	for len(claimed) > 0 {
 		most := len(claimed)
 		// Runs of an agent that come one after the other: the next starts when the handler has

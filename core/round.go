@@ -342,7 +342,7 @@ func (p *pull) took(t *target, c *store.Claim, sent time.Time) {
 		q.brought(len(c.Tasks))
 	}
 	for agent, tasks := range byAgent(c.Tasks) {
-		p.enter(agent, len(tasks))
+		p.open.Enter(agent, len(tasks))
 		if p.outlook.asksFor(agent, c.Partition) {
 			if tasks = p.scope.Series.await(p, c, t, tasks, sent); len(tasks) > 0 {
 				p.tick(agent, tasks, delayOf(c))

@@ -276,7 +276,7 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 	p.s.printing.End(r, errors.Is(err, ErrLeaseLost))
 	// guard: lent-stays
 	if errors.Is(err, errLent) { // its lease stays, and is kept until the pull has ended, as others of the loan may still wait for a gate
-		p.leave(r.claimed.Agent)
+		p.open.Leave(r.claimed.Agent)
 		return true
 	}
 	if errors.Is(err, ErrLeaseLost) {
@@ -287,7 +287,7 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 		e := r.event(model.EventLost)
 		e.Duration, e.Status = took, "" // another process may have it by now
 		p.s.base.Emit(e)
-		p.leave(r.claimed.Agent)
+		p.open.Leave(r.claimed.Agent)
 		return true
 	}
 	watchEnded(r)

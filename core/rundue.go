@@ -43,6 +43,15 @@ type Scope struct {
 	loan   *loan // set if runs are lent, or have come back
 }
 
+// Tick is the work on the due tasks of one agent within one pull: it lasts from the claim of the first of them until no
+// run is open.
+type Tick struct {
+	Agent    string
+	Ended    bool          // false: it begins
+	Tasks    int           // claimed in it: so far, or in all
+	Duration time.Duration // how long it took, once it has ended
+}
+
 // RunDueTasks runs what is due for the given agents: one batched fetch, then one tick for each agent. It is RunDue with
 // these agents; without agents it does nothing and calls no store.
 func (s *Scheduler) RunDueTasks(ctx context.Context, agents []string) (Report, error) {

@@ -242,7 +242,7 @@ func (r *run) revise(err error) bool {
 // stored counts an outcome and closes its run.
 func (r *run) stored(result store.Settled) {
 	p, v, c := r.pull, &r.verdict, r.claimed
-	defer p.leave(c.Agent)
+	defer p.open.Leave(c.Agent)
 	// guard: given-up
 	p.heartbeat.release(c, result.Err == nil)
 	typ := model.EventFinish
