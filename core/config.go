@@ -1,6 +1,6 @@
 package core
 
-// The settings of a scheduler and of a kind: defaults, bounds, and how a kind inherits.
+// The settings of a scheduler and of a kind: defaults, bounds, how a kind inherits, and what a process declares in the store.
 
 import (
 	"cmp"
@@ -125,6 +125,23 @@ const (
 	SerialTask  Serial = "task"  // one run of each task: a task that falls due starts although another of its agent runs
 	SerialAgent Serial = "agent" // one run of each agent: its tasks run one after the other
 )
+
+// Definitions are what a host declares in the store in addition to Config.Limits and Config.Budgets.
+type Definitions struct {
+	// Version distinguishes these from others: processes with the same one, the same limits and the same budgets rely on one another to have
+	// stored them. A digest of them is a good one.
+	Version string
+	// Apply stores them. It is called again, by one goroutine at a time, whenever the store has lost them, and must leave alone what is already
+	// right. It may submit tasks, and fail with CodeStoreFull once everything but tasks is stored: the rest is tried again later.
+	Apply func(ctx context.Context) error
+}
+
+// Define stores the limits and budgets of the configuration and the definitions that the host adds, and makes sure that they are stored again if the
+// store loses them: before anything else starts in this process. Call it once, before the first pull. Without it the limits and budgets of the
+// configuration are stored by the first pull, and kept in the same way.
+func (s *Scheduler) Define(ctx context.Context, d Definitions) error {
+	return s.declared.Define(ctx, d.Version, d.Apply)
+}
 
 // withDefaults fills in zero fields. It comes before the check, so that a bound is compared with the value that
 // will really be used.

@@ -70,6 +70,7 @@ func (s *Scheduler) wireRooms(st Store) {
 	s.presence.Base, s.presence.Slots, s.presence.Running = s.base, s.slots, s.pulls.running
 	s.View = inspect.New(s.base, engine{s})
 	s.Desk = operate.New(s.base, engine{s}, s.View)
+	s.declared.Base, s.declared.Desk, s.declared.Limits, s.declared.Budgets, s.declared.Busy = s.base, s.Desk, c.Limits, c.Budgets, make(chan struct{}, 1)
 }
 
 // NextDue is when work of any agent is due next, by a cheap look; the zero time if nothing is scheduled. A time that has

@@ -111,7 +111,7 @@ func (s *Scheduler) submitAndStart(ctx context.Context, subs []store.Submission)
 			h.runs.Done()
 		}
 	}()
-	if s.declared.storing.Load() || s.keepDeclared(ctx) != nil { // the next pull reports why
+	if s.declared.Storing() || s.declared.Keep(ctx) != nil { // the next pull reports why
 		return nil, nil, nil
 	}
 	g := s.slots.Spare(sub.Kind)
@@ -201,7 +201,7 @@ type starting struct {
 // startListed leases the tasks of level 1 that a submit of several tasks has stored, and starts them. It gets tasks of level 1 and of the same
 // agents and kinds, in the order in which a pull would take them; those that it does not get are left to the next pull.
 func (s *Scheduler) startListed(ctx context.Context, subs []store.Submission, placed []store.Submitted) {
-	if len(subs) < 2 || !s.hasHostOfLists() || s.declared.storing.Load() || s.keepDeclared(ctx) != nil {
+	if len(subs) < 2 || !s.hasHostOfLists() || s.declared.Storing() || s.declared.Keep(ctx) != nil {
 		return
 	}
 	all := s.startable(subs, placed)
@@ -303,6 +303,6 @@ func (s *Scheduler) claimOf(partition int, kind string) store.ClaimRequest {
 	lease := s.base.Kind(kind).Lease
 	return store.ClaimRequest{
 		Partition: partition, Nonce: s.nonceFor(), Kinds: []string{kind}, Lease: stored(lease), Notice: noticeOf(lease),
-		Fence: s.fences.last(partition), Stamp: s.stamped(), Expect: s.expected,
+		Fence: s.fences.last(partition), Stamp: s.declared.Stamp(), Expect: s.expected,
 	}
 }

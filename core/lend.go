@@ -190,7 +190,7 @@ func (l *Lender) Lend(ctx context.Context, of Loan) (Lent, error) {
 
 // lend is Lend for a loan that makes sense. The first claim takes the ends along that are given.
 func (l *Lender) lend(ctx context.Context, of Loan, with *settler) (lent Lent, err error) {
-	if err := l.s.keepDeclared(ctx); err != nil {
+	if err := l.s.declared.Keep(ctx); err != nil {
 		return Lent{}, err
 	}
 	l.announce(ctx, &of)

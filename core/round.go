@@ -195,7 +195,7 @@ func (p *pull) claimWith(ctx context.Context, requests []store.ClaimRequest) ([]
 func (p *pull) lost(claims []store.Claim) error {
 	for i := range claims {
 		if claims[i].Unstamped {
-			return p.s.declaredLost(p.ctx, claims[i].Partition)
+			return p.s.declared.Lost(p.ctx, claims[i].Partition)
 		}
 	}
 	return nil
@@ -235,7 +235,7 @@ func (p *pull) requests(due []*target, g slots.Grant) ([]store.ClaimRequest, []*
 			// guard: suspects
 			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.Urgent, Serial: p.serial(), Limit: share, PerAgent: p.scope.PerAgent, Lease: lease, Leases: leases, Notice: notice, Suspects: g.SuspectsFor(p.turn+i, len(due)),
 			MaxCrashes: p.s.config.MaxCrashes,
-			Fence:      p.s.fences.last(t.partition), Tell: p.s.base.HasListeners(), Stamp: p.s.stamped(), Expect: p.s.expected,
+			Fence:      p.s.fences.last(t.partition), Tell: p.s.base.HasListeners(), Stamp: p.s.declared.Stamp(), Expect: p.s.expected,
 		}
 		if ahead > 0 && !g.Urgent {
 			requests[i].Ahead, requests[i].AheadMost, requests[i].AheadLease = ahead, min(aheadOfSlot*share, store.MaxClaim), stored(aheadLease)

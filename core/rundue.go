@@ -78,7 +78,7 @@ func (s *Scheduler) RunDue(ctx context.Context, scope Scope) (Report, error) {
 	if scope.Agents != nil && len(scope.Agents) == 0 {
 		return Report{}, nil
 	}
-	if err := s.keepDeclared(ctx); err != nil {
+	if err := s.declared.Keep(ctx); err != nil {
 		return Report{}, err
 	}
 	// guard: watches-of-named

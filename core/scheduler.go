@@ -20,6 +20,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/counters"
+	"github.com/seed-6f6f2c11/duly/core/internal/declared"
 	"github.com/seed-6f6f2c11/duly/core/internal/late"
 	"github.com/seed-6f6f2c11/duly/core/internal/load"
 	"github.com/seed-6f6f2c11/duly/core/internal/notices"
@@ -73,7 +74,7 @@ type Scheduler struct {
 	alarm    booking.State
 	printing *printing.Sender // of what runs print; nil if the store keeps none
 
-	declared declared
+	declared declared.Declared
 	expected []store.Expected // the expected use of runs whose use is not known yet
 }
 
@@ -94,7 +95,6 @@ func New(st Store, config Config) (*Scheduler, error) {
 		handlers: map[string]*handler{}, gates: map[string]gate{}, fences: make(fences, st.Partitions()),
 	}
 	s.store, s.alarm.Turn = &alarmStore{Store: &base.Paced{Store: st}, s: s}, make(chan struct{}, 1)
-	s.declared.busy = make(chan struct{}, 1)
 	s.wireRooms(s.store)
 	s.base.Config.Outputs, _ = st.(output.Keeper)
 	s.printing = printing.New(s.base.Config.Outputs, config.Clock)
