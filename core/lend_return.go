@@ -142,7 +142,7 @@ func (l *Lender) store(ctx context.Context, e *ends) []ReturnedAs {
 	for _, p := range e.pulls {
 		p.open.Wait()
 		p.heartbeat.stop()
-		p.replan()
+		p.toReplan.CarryOut(p.ctx)
 		_, _ = p.finish(nil)
 		p.close()
 	}

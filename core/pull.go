@@ -16,6 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/printing"
+	"github.com/seed-6f6f2c11/duly/core/internal/replan"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/internal/ticks"
 	"github.com/seed-6f6f2c11/duly/core/model"
@@ -63,9 +64,8 @@ type pull struct {
 	openCalls       openCalls
 	batches         batches
 
-	toReplanMu sync.Mutex
-	toReplan   base.ReplanSet // about due times
-	moved      moves          // by the policy
+	toReplan replan.Marks // about due times
+	moved    moves        // by the policy
 }
 
 // newPull is a pull that has claimed nothing yet. Its context ends with the caller's, or when the pull
@@ -84,7 +84,7 @@ func newPull(ctx context.Context, s *Scheduler, scope Scope) *pull {
 	if p.settler = &p.own; scope.Series != nil {
 		p.settler = &scope.Series.settler
 	}
-	p.own.s = s
+	p.own.s, p.toReplan.Base = s, s.base
 	p.bound()
 	p.outlook.aim(&p.scope, s.store.Partitions())
 	p.skipUnavailable()
@@ -174,7 +174,7 @@ func (p *pull) run() (Report, error) {
 		p.open.Wait()
 	}
 	stop()
-	p.replan()
+	p.toReplan.CarryOut(p.ctx)
 	p.moved.carryOut(p.ctx, p.s)
 	// The heartbeat stops only when nothing is under lease any more, so that no lease expires while a
 	// handler takes its time to end.

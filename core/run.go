@@ -71,7 +71,7 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	}
 	r.describe()
 	if len(c.Profile) > 0 {
-		p.checkReplanning(p.s.base.Profiles.Of(c.Profile, p.s.config.Zone), c.Agent)
+		p.toReplan.CheckProfile(p.s.base.Profiles.Of(c.Profile, p.s.config.Zone), c.Agent)
 	}
 	r.emit(model.EventDequeue)
 	switch {

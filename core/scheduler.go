@@ -26,6 +26,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/notices"
 	"github.com/seed-6f6f2c11/duly/core/internal/presence"
 	"github.com/seed-6f6f2c11/duly/core/internal/printing"
+	"github.com/seed-6f6f2c11/duly/core/internal/replan"
 	"github.com/seed-6f6f2c11/duly/core/internal/shared"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/model"
@@ -153,7 +154,7 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 	if err != nil {
 		return nil, err
 	}
-	with := s.planByProfiles(subs)
+	with := replan.Submissions(s.base, subs)
 	var was []Status
 	start, placed, err := s.submitAndStart(ctx, subs)
 	if placed == nil && err == nil || errors.Is(err, store.ErrChanged) {
@@ -163,7 +164,7 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 		watchNoMore(ctx, s.base, armed, err)
 		return nil, s.broken(origin, subs, err)
 	}
-	s.replanSubmitted(ctx, subs, placed, with)
+	replan.Submitted(ctx, s.base, subs, placed, with)
 	watchReplaced(ctx, s.base, watched, subs, placed)
 	out := make([]Submitted, len(subs))
 	for i, p := range placed {

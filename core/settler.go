@@ -276,7 +276,9 @@ func (r *run) stored(result store.Settled) {
 		notices.Crossed(p.s.base, result.Crossed.Budgets)
 	}
 	if result.Err == nil {
-		p.checkSettledDue(r)
+		if r.followsProfile() {
+			p.toReplan.Add(c.Agent, c.ID)
+		}
 		p.s.runCounters.Count(v.Settlement.Tally)
 		p.again(c, result.Due)
 		r.noteMadeDue(result)
@@ -285,6 +287,11 @@ func (r *run) stored(result store.Settled) {
 	if p.s.base.HasListeners() {
 		r.tellStored(typ, result)
 	}
+}
+
+// followsProfile reports whether the time follows from a profile at which the task is due again.
+func (r *run) followsProfile() bool {
+	return r.verdict.Settlement.Verb == store.VerbAgain && (r.state.PutOff != nil || r.body.Zone == ZoneOfAgent)
 }
 
 // noteRoom notes for which tasks in line the end of the run has made room.
