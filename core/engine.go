@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/callback"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/operate"
@@ -24,17 +25,17 @@ var (
 
 // EnsureDelivery is for the desk.
 func (e engine) EnsureDelivery(ctx context.Context, t *store.Stored) error {
-	return e.ensureDelivery(ctx, t)
+	return e.callbacks.Ensure(ctx, t)
 }
 
 // StoreCancelDelivery is for the desk.
 func (e engine) StoreCancelDelivery(ctx context.Context, t *store.Stored, b *codec.Body, rec *record.Finished) (*store.Submission, error) {
-	return e.storeCancelDelivery(ctx, t, b, rec)
+	return e.callbacks.StoreCancel(ctx, t, b, rec)
 }
 
 // ConfirmCancel is for the desk.
 func (e engine) ConfirmCancel(ctx context.Context, t *store.Stored, delivery *store.Submission) {
-	e.confirmCancel(ctx, t, delivery)
+	e.callbacks.ConfirmCancel(ctx, t, delivery)
 }
 
 // OwnKinds is for the view.
@@ -70,6 +71,9 @@ func (s *Scheduler) wireRooms(st Store) {
 	s.presence.Base, s.presence.Slots, s.presence.Running = s.base, s.slots, s.pulls.running
 	s.View = inspect.New(s.base, engine{s})
 	s.Desk = operate.New(s.base, engine{s}, s.View)
+	s.callbacks = callback.Outbox{
+		Base: s.base, View: s.View, Callbacks: c.Callbacks, Wait: c.Default.Lease + callback.Margin, Submit: s.Submit, Signal: s.Signal,
+	}
 	s.declared.Base, s.declared.Desk, s.declared.Limits, s.declared.Budgets, s.declared.Busy = s.base, s.Desk, c.Limits, c.Budgets, make(chan struct{}, 1)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/absence"
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/booking"
+	"github.com/seed-6f6f2c11/duly/core/internal/callback"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/counters"
@@ -75,8 +76,9 @@ type Scheduler struct {
 	alarm    booking.State
 	printing *printing.Sender // of what runs print; nil if the store keeps none
 
-	declared declared.Declared
-	expected []store.Expected // the expected use of runs whose use is not known yet
+	declared  declared.Declared
+	callbacks callback.Outbox
+	expected  []store.Expected // the expected use of runs whose use is not known yet
 }
 
 // New makes a scheduler on a store. It fails if a field of config makes no sense, naming it.
@@ -102,7 +104,7 @@ func New(st Store, config Config) (*Scheduler, error) {
 	s.waker, _ = st.(store.Waker)
 	s.expected = config.expected()
 	s.cron = s.base.Crons.Next
-	s.handleCallbacks()
+	handleCallbacks(s)
 	return s, nil
 }
 

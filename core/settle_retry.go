@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/callback"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -99,16 +100,16 @@ func (t *settler) try(ctx context.Context, batch []*run, runs []store.Settlement
 	var lost error
 	for len(batch) > 0 {
 		// A callback's delivery is stored before the end that it reports.
-		now, err := t.s.storeDeliveries(ctx, batch)
+		now, err := callback.Store(ctx, &t.s.callbacks, batch)
 		if err != nil {
 			var of []store.Settlement
-			batch, runs, of = without(batch, runs, now)
+			batch, runs, of = callback.Without(batch, runs, now)
 			failed, left, lost = append(failed, now...), append(left, of...), err
 			continue
 		}
 		results, err := t.s.store.Settle(ctx, runs)
 		if err == nil {
-			t.s.confirmAll(ctx, batch, results)
+			callback.Confirm(ctx, &t.s.callbacks, batch, results)
 			disarmEnded(ctx, t.s, batch, results)
 			batch, runs, err = sortOut(batch, runs, results)
 		}
@@ -205,7 +206,7 @@ func (t *settler) takeForClaim() []*run {
 	// guard: turn-held
 	t.held = false // what the claim brings may end at once
 	// A batch is already being stored, or one of its runs needs a callback, which takes an extra write.
-	if t.working || slices.ContainsFunc(t.waiting, (*run).endsWithCallback) {
+	if t.working || slices.ContainsFunc(t.waiting, (*run).EndsWithCallback) {
 		if held && !t.working {
 			t.begin()
 		}

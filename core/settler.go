@@ -100,7 +100,7 @@ func (t *settler) patience(r *run) time.Duration {
 	if t.series == nil || s.Verb == store.VerbRelease || r.pull.over() || r.pull.serial() || r.verdict.Busy != nil {
 		return 0
 	}
-	if !r.endsWithCallback() && !r.endsWatched() && (r.waits == untilNextClaim || r.waits == ifDueAgain && s.Verb == store.VerbAgain) {
+	if !r.EndsWithCallback() && !r.endsWatched() && (r.waits == untilNextClaim || r.waits == ifDueAgain && s.Verb == store.VerbAgain) {
 		if d := t.series.untilClaim(); d > 0 {
 			return d
 		}
@@ -319,7 +319,7 @@ func (r *run) noteMadeDue(result store.Settled) {
 		p.madeMoreDue.Store(true)
 		p.outlook.freed(r.claimed.Partition)
 	}
-	if r.endsWithCallback() {
+	if r.EndsWithCallback() {
 		p.madeMoreDue.Store(true)
 		p.again(r.claimed, p.s.base.StoreNow())
 	}

@@ -212,7 +212,7 @@ func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned
 			return "", err
 		}
 		stored = rec.State
-		if err := s.ensureDelivery(ctx, t); err != nil {
+		if err := s.callbacks.Ensure(ctx, t); err != nil {
 			return "", err
 		}
 	}

@@ -33,7 +33,7 @@ var OfRows = []sow.Fault{
 	},
 	{
 		Name: "tell-lost", What: "The end of a group is not told if one of its tasks has failed.",
-		At: "tell", Change: sow.Swap("s.Signal(ctx, t.Agent, key, payload)", "model.Signalled{}, error(nil)\n\tif end.Failed == 0 { _, err = s.Signal(ctx, t.Agent, key, payload) }"),
+		At: "tell", Change: sow.Swap("o.Signal(ctx, t.Agent, key, payload)", "model.Signalled{}, error(nil)\n\tif end.Failed == 0 { _, err = o.Signal(ctx, t.Agent, key, payload) }"),
 	},
 	{
 		Name: "tell-early", What: "The end of a group is told with the first of its tasks that ends.",
