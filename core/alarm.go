@@ -1,16 +1,14 @@
 package core
 
-// The alarm: one wake-up, booked with a clock outside, in place of a process that waits.
+// The alarm: one wake-up, booked with a clock outside, in place of a process that waits. A pull waits for what is due within a moment, and books for what follows.
 
 import (
 	"context"
-	"log/slog"
-	"slices"
+	"errors"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/booking"
-	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -24,173 +22,123 @@ type Alarm interface {
 	Set(ctx context.Context, at time.Time) error
 }
 
-// book books an alarm for something that is due, and waits for it so long at most; zero is nothing.
-func (s *Scheduler) book(ctx context.Context, due store.Millis, patience time.Duration) error {
-	if s.config.Alarm == nil || due == 0 {
-		return nil
-	}
-	within, cancel := alarmContext(ctx, patience)
-	defer cancel()
-	// A process that has not yet had an answer from the store may be wrong about the time by any amount.
-	now, err := s.base.AskedNow(within)
-	if err != nil {
-		return &AlarmError{At: due.Time(), Err: err}
-	}
-	at := booking.At(due, now)
-	if s.alarm.Covers(at, now) {
-		return nil
-	}
-	if err = s.alarm.Begin(within, at); err == nil {
-		defer s.alarm.End()
-		for done := s.alarm.Covers(at, now); !done && err == nil; {
-			if done, err = s.bookOnce(within, s.alarm.Take(at)); !done && err == nil {
-				err = s.pollAlarm(within)
-			}
-		}
-	}
-	if err != nil {
-		s.alarm.Fails(at)
-		return &AlarmError{At: at.Time(), Err: err}
-	}
-	return nil
-}
-
-// bookOnce records that an alarm is owed, sets it if the store assigns it to this process, and reports whether one is set then. Until the
-// clock has confirmed an alarm, it stays owed.
-func (s *Scheduler) bookOnce(ctx context.Context, at store.Millis) (done bool, err error) {
-	mine := store.Booking{At: at, Tag: s.nonce, For: booking.PullWaits + booking.ConfirmIn}
-	booked, err := s.store.Book(ctx, mine)
-	if err != nil {
-		return false, err
-	}
-	s.base.Observe(booked.Now)
-	// guard: alarm-believed
-	s.alarm.Confirmed(booked.Now, booked.By)
-	if booked.Set != 0 {
-		mine.At = booking.At(booked.Set, booked.Now)
-		if s.alarm.Guarded.Load() != int64(mine.At) {
-			err = s.ring(ctx, mine.At)
-		}
-		if err != nil {
-			return false, err
-		}
-		s.alarm.Confirmed(booked.Now, mine.At)
-		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), booking.ConfirmIn)
-		defer cancel()
-		if err := s.store.Confirm(own, mine); err != nil { // it rings all the same, and another time too
-			s.config.Logger.WarnContext(ctx, "an alarm is set, and the store does not know it", slog.Time("at", mine.At.Time()), slog.Any("err", err))
-		}
-	}
-	return booked.By != 0 || booked.Set != 0 && mine.At <= booking.At(at, booked.Now), nil
-}
-
-// ring sets the external clock for a time of the store's clock. The external clock is assumed to agree with that of this process, from which
-// the store's may differ by any amount. Rounded to whole seconds it rings early by less than one, which a pull waits for, or late by at most 100 ms.
-func (s *Scheduler) ring(ctx context.Context, at store.Millis) error {
-	const late = 100 // ms
-	now := store.MillisOf(s.config.Clock.Now())
-	there := (at - store.Millis(s.base.Offset.Load()) + late) / 1000 * 1000
-	return s.config.Alarm.Set(ctx, max(there, booking.At(now, now)).Time())
-}
+const (
+	// alarmLinger is how long a pull waits for what falls due next, rather than book an alarm for it; alarmEarly is the same for a pull that has found
+	// nothing: the external clock may be ahead of the store's by so much. An alarm that rings before something is due would otherwise find nothing and
+	// be lost. A call that says for when it was booked has another one booked if it is earlier.
+	alarmLinger = 1500 * time.Millisecond
+	alarmEarly  = 3500 * time.Millisecond
+	// alarmBarren is how soon an alarm rings after a pull that has left due tasks without claiming any: they are for another process, or
+	// in a partition that is away.
+	alarmBarren = 30 * time.Second
+)
 
 // EarlyBy is how long it is until a time that the clock outside was given, as the time of a message is: by the clock of this process.
 func (s *Scheduler) EarlyBy(at time.Time) time.Duration { return at.Sub(s.config.Clock.Now()) }
-
-// pollAlarm waits before it asks the store again about another process' alarm.
-func (s *Scheduler) pollAlarm(ctx context.Context) error {
-	over := make(chan struct{})
-	stop := s.config.Clock.AfterFunc(booking.Poll, func() { close(over) })
-	defer stop()
-	select {
-	case <-over:
-		return nil
-	case <-ctx.Done():
-		return booking.ErrSetElsewhere
-	}
-}
-
-// alarmContext is the context for booking an alarm. The caller's may be done, as a pull ends with it.
-func alarmContext(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
-	if end, ok := ctx.Deadline(); ok {
-		patience = min(patience, max(time.Until(end), booking.LastPull)) //nolint:forbidigo // the deadline of a context is by the machine's clock
-	}
-	// guard: alarm-own-time
-	return context.WithTimeout(context.WithoutCancel(ctx), patience)
-}
-
-// madeDue books an alarm for what a call has made due. The call was carried out, even if the booking fails.
-func (s *Scheduler) madeDue(ctx context.Context, due store.Millis) {
-	if due == 0 || s.alarm.Defers(due) {
-		return
-	}
-	err := s.recordOwed(ctx, due)
-	if s.config.Alarm != nil {
-		err = s.book(ctx, due, booking.WriterWaits)
-	}
-	if err != nil {
-		s.config.Logger.ErrorContext(ctx, "could not book a wake-up: what has become due waits for the next call", slog.Any("err", err))
-	}
-}
-
-// recordOwed records in the store what is due, for processes with a clock, if its hosts are called by alarms and this process has no clock. It returns an
-// error if no alarm is booked for it.
-func (s *Scheduler) recordOwed(ctx context.Context, due store.Millis) error {
-	if s.config.Alarm != nil || !s.alarm.Asks(s.config.Clock.Now()) {
-		return nil
-	}
-	within, cancel := alarmContext(ctx, booking.WriterWaits)
-	defer cancel()
-	booked, err := s.store.Book(within, store.Booking{At: (due + 999) / 1000 * 1000, Tag: s.nonce})
-	if err != nil {
-		return nil // whether anything has to be booked is not known
-	}
-	s.alarm.Heard(booked.Fleet, s.config.Clock.Now())
-	s.alarm.Confirmed(booked.Now, booked.By)
-	at := booking.At(due, booked.Now)
-	if !booked.Fleet || booked.By != 0 {
-		return nil
-	}
-	s.alarm.Fails(at)
-	return &AlarmError{At: at.Time(), Err: booking.ErrNoClock}
-}
 
 // BookAlarm books for what is due next and for what other processes owe, as far as no alarm is booked yet. A process that lives on calls it when
 // a [store.Waker] reports something, when it has failed, some time after the alarm should have rung, and periodically: then nothing waits for long
 // that other processes could not book, or that a clock confirmed and never rang for. It returns when something is due next, zero for nothing; its
 // error is an *[AlarmError].
 func (s *Scheduler) BookAlarm(ctx context.Context) (due time.Time, err error) {
-	if s.config.Alarm == nil {
-		return due, nil
-	}
-	due, err = s.base.NextDue(ctx)
-	if err != nil {
-		return due, &AlarmError{Err: err}
-	}
-	if due.IsZero() || s.alarm.Defers(store.MillisOf(due)) {
-		return due, nil
-	}
-	return due, s.book(ctx, store.MillisOf(due), booking.WriterWaits)
-}
-
-// explainAlarm adds that hosts are called by alarms and that none is booked for a task. It adds nothing if that is not known.
-func (s *Scheduler) explainAlarm(ctx context.Context, e *inspect.Explanation, t *store.Stored) {
-	if !slices.ContainsFunc(e.Reasons, func(b model.Because) bool {
-		return b.Code == model.BecauseNotDue || b.Code == model.BecauseRetry || b.Code == model.BecauseWaiting
-	}) {
-		return
-	}
-	booked, err := s.store.Book(ctx, store.Booking{})
-	if err != nil || !booked.Fleet || booked.Next != 0 && booked.Next <= booking.At(t.Due, booked.Now) {
-		return
-	}
-	e.Because(model.BecauseAlarm, 0, "hosts are called by alarms here, and none is booked for it: it waits for the next call, unless a daemon runs; duly run-due --all -c FILE books one")
+	return s.alarm.BookNext(ctx)
 }
 
 // BooksAlarms reports whether the process has an alarm.
 func (s *Scheduler) BooksAlarms() bool { return s.config.Alarm != nil }
 
 // AlarmBy reports whether this process knows of an alarm that is to come, no later than something that is due at a time of the store's clock.
-func (s *Scheduler) AlarmBy(due time.Time) bool {
-	now := s.base.StoreNow()
-	return s.alarm.Covers(booking.At(store.MillisOf(due), now), now)
+func (s *Scheduler) AlarmBy(due time.Time) bool { return s.alarm.By(due) }
+
+// runBooked is run, and books the alarm for what follows.
+func (p *pull) runBooked() (Report, error) {
+	if p.alarm.By == nil {
+		return p.run()
+	}
+	p.s.alarm.Enter()
+	r, err := p.run()
+	made := p.alarm.Leave()
+	// guard: alarm-next
+	due := base.Earlier(store.MillisOf(r.NextDueAt), made)
+	switch now := p.s.base.StoreNow(); {
+	case r.More && r.Agents > 0:
+		due = base.Earlier(due, now)
+	case r.More:
+		due = now.Add(alarmBarren)
+		if made > now {
+			due = base.Earlier(due, made)
+		}
+	}
+	var early time.Duration // how long before its time the alarm has called
+	if !p.scope.AlarmAt.IsZero() {
+		early = p.scope.AlarmAt.Sub(p.begun)
+	}
+	failed := p.s.alarm.Book(p.ctx, due, booking.PullWaits)
+	if failed == nil {
+		failed = p.alarm.Rebook(p.ctx, due, early)
+	}
+	if failed != nil {
+		err = errors.Join(err, failed) // the error of the pull is not hidden
+	}
+	r.AlarmAt = p.s.alarm.Next(p.s.base.StoreNow()).Time()
+	return r, err
+}
+
+// awaitsDue waits for a task that falls due within a moment, and reports whether there is one: a host that is called for each second
+// costs more than one that waits for it.
+func (p *pull) awaitsDue() bool {
+	// guard: lent-lingers
+	if p.scope.loan != nil { // a worker waits as long as it says, and what it has ended waits with it
+		return false
+	}
+	if p.alarm.By == nil || p.scope.Agents != nil || p.over() || p.left == 0 {
+		return false
+	}
+	wait := alarmLinger
+	if !p.claimed {
+		wait = alarmEarly
+	}
+	news := p.outlook.linger()
+	next, now := p.outlook.Next(), p.s.base.StoreNow()
+	if next <= now || next > now.Add(wait) {
+		return false
+	}
+	lingerFor(p, next.Time().Sub(now.Time()), news)
+	return !p.over()
+}
+
+// linger is closed when a run ends; it is now if one has since the pull has looked what is ready.
+func (o *outlook) linger() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	news := make(chan struct{})
+	if o.lingers = news; o.roused {
+		close(news)
+		o.lingers = nil
+	}
+	return news
+}
+
+// rouse ends the wait of a pull that lingers, as a run has ended, which may have made something due, or room for it.
+func (o *outlook) rouse() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.roused = true
+	if o.lingers != nil {
+		close(o.lingers)
+		o.lingers = nil
+	}
+}
+
+// lingerFor waits for a while, or until a run ends: one that frees a limit is followed by the next that waits for it.
+func lingerFor(p *pull, d time.Duration, news <-chan struct{}) {
+	timer := make(chan struct{})
+	stop := p.s.config.Clock.AfterFunc(d, func() { close(timer) })
+	defer stop()
+	select {
+	case <-timer:
+	// guard: linger
+	case <-news:
+	case <-p.claiming.Done():
+	}
 }

@@ -4,6 +4,7 @@ package core
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
@@ -11,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/callback"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -44,9 +46,14 @@ func (e engine) OwnKinds() map[string]*inspect.KindInfo { return e.ownKinds() }
 // OwnKind is for the view.
 func (e engine) OwnKind(kind string) *inspect.KindInfo { return e.ownKind(kind) }
 
-// ExplainAlarm is for the view.
+// ExplainAlarm is for the view: it adds that hosts are called by alarms and that none is booked for a task. It adds nothing if that is not known.
 func (e engine) ExplainAlarm(ctx context.Context, to *inspect.Explanation, t *store.Stored) {
-	e.explainAlarm(ctx, to, t)
+	waits := slices.ContainsFunc(to.Reasons, func(b model.Because) bool {
+		return b.Code == model.BecauseNotDue || b.Code == model.BecauseRetry || b.Code == model.BecauseWaiting
+	})
+	if waits && e.alarm.Lacking(ctx, t.Due) {
+		to.Because(model.BecauseAlarm, 0, "hosts are called by alarms here, and none is booked for it: it waits for the next call, unless a daemon runs; duly run-due --all -c FILE books one")
+	}
 }
 
 // wireRooms gives a scheduler the base of its rooms, and the rooms.
@@ -67,6 +74,7 @@ func (s *Scheduler) wireRooms(st Store) {
 		own = own.Or(c.Default).Plain()
 		s.base.OfKind[name] = &own
 	}
+	s.alarm.Base, s.alarm.Alarm = s.base, c.Alarm
 	s.patrol.Base, s.runCounters.Base, s.figures.Base = s.base, s.base, s.base
 	s.presence.Base, s.presence.Slots, s.presence.Running = s.base, s.slots, s.pulls.running
 	s.View = inspect.New(s.base, engine{s})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/booking"
 	"github.com/seed-6f6f2c11/duly/core/internal/printing"
 	"github.com/seed-6f6f2c11/duly/core/internal/replan"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
@@ -55,8 +56,7 @@ type pull struct {
 	probes          sync.WaitGroup // questions to partitions that are away
 	someUnavailable atomic.Bool    // some may be
 	immediate       bool           // it runs tasks that a living process has started at once, and claims nothing
-	leftAlarm       atomic.Bool    // it no longer books for tasks that others make due
-	guarded         bool           // an alarm is set in case this process dies
+	alarm           booking.Pull
 	settler         *settler
 	own             settler // its settler, unless it is of a series
 	heartbeat       heartbeat
@@ -83,6 +83,9 @@ func newPull(ctx context.Context, s *Scheduler, scope Scope) *pull {
 	}
 	if p.settler = &p.own; scope.Series != nil {
 		p.settler = &scope.Series.settler
+	}
+	if s.config.Alarm != nil && scope.Series == nil { // pulls of a series are of a process that lives on
+		p.alarm.By = &s.alarm
 	}
 	p.own.s, p.toReplan.Base = s, s.base
 	p.bound()
@@ -166,7 +169,7 @@ func (p *pull) run() (Report, error) {
 	if err == nil && !follows { // a partition that was away may be back, and no pull follows
 		err = p.claimRecovered()
 	}
-	stop := p.bookWhileRunning()
+	stop := p.alarm.WhileRunning(p.ctx, p.claimed, &p.outlook)
 	p.open.Wait()
 	// Tasks that its runs have made due are for this pull too, unless another follows it anyway.
 	for err == nil && !follows && p.madeMoreDue.Swap(false) {
@@ -209,7 +212,7 @@ func (p *pull) lookAgain(ended bool) error {
 
 // idle reports that the pull claims no more for now, and returns whether another pull follows it.
 func (p *pull) idle() bool {
-	return p.scope.Idle != nil && p.claiming.Err() == nil && p.scope.Idle(p.outlook.next().Time())
+	return p.scope.Idle != nil && p.claiming.Err() == nil && p.scope.Idle(p.outlook.Next().Time())
 }
 
 // runTick runs tasks that the caller has claimed: it never asks the store for more.
@@ -251,7 +254,7 @@ func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 func (p *pull) finish(err error) (Report, error) {
 	p.s.runCounters.Flush(p.ctx, inspect.TallyEvery)
 	p.s.printing.Flush(printing.Every) // the host may freeze its process
-	next := p.outlook.next()
+	next := p.outlook.Next()
 	unknown, _ := p.outlook.unknown()
 	p.tally.mu.Lock()
 	defer p.tally.mu.Unlock()

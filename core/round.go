@@ -76,7 +76,7 @@ func (p *pull) round() (bool, error) {
 		p.slots.Keep(g, nil)
 		return err == nil, err
 	}
-	p.guard()
+	p.alarm.Guard(p.ctx)
 	return true, p.claim(due, g)
 }
 

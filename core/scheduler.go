@@ -73,7 +73,7 @@ type Scheduler struct {
 	pulls    openPulls
 	figures  load.Figures
 	shared   shared.Pulls
-	alarm    booking.State
+	alarm    booking.Booker
 	printing *printing.Sender // of what runs print; nil if the store keeps none
 
 	declared  declared.Declared
@@ -97,7 +97,7 @@ func New(st Store, config Config) (*Scheduler, error) {
 		store: st, config: config, slots: slots.New(config.Clock, config.Concurrency, config.Urgent, config.MaxAbandoned), nonce: rand.Text()[:store.NonceLen/2],
 		handlers: map[string]*handler{}, gates: map[string]gate{}, fences: make(fences, st.Partitions()),
 	}
-	s.store, s.alarm.Turn = &alarmStore{Store: &base.Paced{Store: st}, s: s}, make(chan struct{}, 1)
+	s.store, s.alarm.Turn = &booking.Store{Store: &base.Paced{Store: st}, By: &s.alarm, PullNow: s.pullNow}, make(chan struct{}, 1)
 	s.wireRooms(s.store)
 	s.base.Config.Outputs, _ = st.(output.Keeper)
 	s.printing = printing.New(s.base.Config.Outputs, config.Clock)

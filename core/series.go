@@ -223,7 +223,7 @@ func (p *pull) waitsForDue() bool {
 		return false
 	}
 	wait := q.Pause()
-	next, now := p.outlook.next(), p.s.base.StoreNow()
+	next, now := p.outlook.Next(), p.s.base.StoreNow()
 	if wait <= 0 || next <= now || next > now.Add(wait) { // what is due already is not for this pull, or it would have claimed it
 		return false
 	}

@@ -235,8 +235,8 @@ func (o *outlook) inTurns(due []*target) bool {
 	return takeTurns(due)
 }
 
-// next is when the first target is due, as far as is known.
-func (o *outlook) next() store.Millis {
+// Next is when the first target is due, as far as is known.
+func (o *outlook) Next() store.Millis {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var next store.Millis
