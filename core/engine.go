@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/callback"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/placing"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
@@ -82,6 +83,7 @@ func (s *Scheduler) wireRooms(st Store) {
 	s.callbacks = callback.Outbox{
 		Base: s.base, View: s.View, Callbacks: c.Callbacks, Wait: c.Default.Lease + callback.Margin, Submit: s.Submit, Signal: s.Signal,
 	}
+	s.placer = placing.Placer{Base: s.base, Steered: c.Policy != nil, Ensure: s.callbacks.Ensure, MaxDepth: c.MaxDepth, MaxSpawned: c.MaxSpawned}
 	s.declared.Base, s.declared.Desk, s.declared.Limits, s.declared.Budgets, s.declared.Busy = s.base, s.Desk, c.Limits, c.Budgets, make(chan struct{}, 1)
 }
 

@@ -1,6 +1,6 @@
 package core
 
-// Origins: tasks that the runs of other tasks submit, and the breaker that bounds them by depth and by number.
+// Origins: tasks that the runs of other tasks submit.
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // originKey is the key of the origin that the tasks have which are submitted with a context.
@@ -115,45 +114,4 @@ func (c *call) origin() *Origin {
 		}
 	}
 	return deepest
-}
-
-// checked returns tasks in their stored form, or an error for any fault that shows without asking the store.
-func (s *Scheduler) checked(tasks []NewTask, origin *Origin) ([]store.Submission, error) {
-	subs, err := s.base.Prepare(tasks, origin)
-	if err != nil {
-		return nil, err
-	}
-	if err := notTooLarge(subs); err != nil {
-		return nil, err
-	}
-	if err := s.checkOrigin(origin, subs); err != nil {
-		return nil, s.broken(origin, subs, err)
-	}
-	return subs, nil
-}
-
-// checkOrigin gives submissions their root, and refuses those that are too deep.
-func (s *Scheduler) checkOrigin(o *Origin, subs []store.Submission) error {
-	if o == nil {
-		return nil
-	}
-	// guard: breaker-depth
-	if most := s.config.MaxDepth; most > 0 && o.Depth > most {
-		return &store.BreakerError{Agent: o.Root.Agent, ID: o.Root.ID, Depth: o.Depth, Limit: most}
-	}
-	if s.config.MaxSpawned > 0 {
-		root := &store.Root{Agent: o.Root.Agent, ID: o.Root.ID, Most: s.config.MaxSpawned}
-		for i := range subs {
-			subs[i].Root = root
-		}
-	}
-	return nil
-}
-
-// broken reports that the breaker has refused the tasks of a run. It returns the error.
-func (s *Scheduler) broken(o *Origin, subs []store.Submission, err error) error {
-	if full, is := errors.AsType[*store.BreakerError](err); is && o != nil {
-		s.base.Emit(Event{Type: model.EventBreaker, Agent: o.By.Agent, ID: o.By.ID, By: check.ByDuly, Code: CodeOf(full), Count: len(subs), Error: check.Clip(full.Error())})
-	}
-	return err
 }

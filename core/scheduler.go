@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,9 +21,9 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/counters"
 	"github.com/seed-6f6f2c11/duly/core/internal/declared"
-	"github.com/seed-6f6f2c11/duly/core/internal/late"
 	"github.com/seed-6f6f2c11/duly/core/internal/load"
 	"github.com/seed-6f6f2c11/duly/core/internal/notices"
+	"github.com/seed-6f6f2c11/duly/core/internal/placing"
 	"github.com/seed-6f6f2c11/duly/core/internal/presence"
 	"github.com/seed-6f6f2c11/duly/core/internal/printing"
 	"github.com/seed-6f6f2c11/duly/core/internal/replan"
@@ -78,6 +77,7 @@ type Scheduler struct {
 
 	declared  declared.Declared
 	callbacks callback.Outbox
+	placer    placing.Placer
 	expected  []store.Expected // the expected use of runs whose use is not known yet
 }
 
@@ -144,15 +144,15 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 		tasks = s.steered(ctx, tasks)
 	}
 	origin := originOf(ctx)
-	subs, err := s.checked(tasks, origin)
+	subs, err := s.placer.Checked(tasks, origin)
 	if err != nil {
 		return nil, err
 	}
-	if err := admit(ctx, s, origin, tasks, subs); err != nil {
+	if err := s.placer.Admit(ctx, origin, tasks, subs); err != nil {
 		return nil, err
 	}
 	codec.HoldNew(ctx, tasks, subs)
-	watched, armed, err := watchFirst(ctx, s.base, tasks, subs)
+	watched, armed, err := placing.WatchFirst(ctx, s.base, tasks, subs)
 	if err != nil {
 		return nil, err
 	}
@@ -160,14 +160,14 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 	var was []Status
 	start, placed, err := s.submitAndStart(ctx, subs)
 	if placed == nil && err == nil || errors.Is(err, store.ErrChanged) {
-		placed, was, err = s.place(ctx, tasks, subs, err)
+		placed, was, err = s.placer.Place(ctx, origin, tasks, subs, err)
 	}
 	if err != nil {
-		watchNoMore(ctx, s.base, armed, err)
-		return nil, s.broken(origin, subs, err)
+		placing.WatchNoMore(ctx, s.base, armed, err)
+		return nil, s.placer.Broken(origin, subs, err)
 	}
 	replan.Submitted(ctx, s.base, subs, placed, with)
-	watchReplaced(ctx, s.base, watched, subs, placed)
+	placing.WatchReplaced(ctx, s.base, watched, subs, placed)
 	out := make([]Submitted, len(subs))
 	for i, p := range placed {
 		out[i] = Submitted{
@@ -176,70 +176,35 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 		}
 	}
 	if s.base.HasListeners() {
-		s.emitPlaced(ctx, tasks, out, was)
+		s.placer.Emit(ctx, ParentOf(ctx), tasks, out, was)
 	}
 	if start != nil { // its event comes after it was stored
 		go start()
 	} else {
 		s.startListed(ctx, subs, placed)
 	}
-	return out, s.describeExisting(ctx, out, subs)
+	return out, s.placer.Describe(ctx, out, subs)
 }
 
-// watchFirst makes sure that those of some tasks are watched that are to succeed within a time, and returns them, and those of them that were not watched
-// before.
-func watchFirst(ctx context.Context, b *base.Base, tasks []NewTask, subs []store.Submission) (out, armed []late.Task, err error) {
+// Existing returns what Submit would find of tasks whose ids are known already, in order; nothing is stored. A task that does not
+// exist has no Status.
+func (s *Scheduler) Existing(ctx context.Context, tasks ...NewTask) ([]Submitted, error) {
+	tasks, err := s.base.Filled(ctx, tasks)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.base.AuthorizeSubmit(ctx, tasks); err != nil {
+		return nil, err
+	}
+	subs, err := s.base.Prepare(tasks, originOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Submitted, len(subs))
 	for i := range subs {
-		if tasks[i].ExpectSuccess == 0 && b.Kind(subs[i].Kind).ExpectSuccess == 0 {
-			continue
-		}
-		body, err := codec.DecodeBody(subs[i].Body)
-		if expects := late.Of(b, subs[i].Agent, subs[i].Kind, &body); err == nil && expects != nil {
-			// guard: watched-by-the-store
-			now, err := b.AskedNow(ctx)
-			if err != nil {
-				return nil, nil, err
-			}
-			out = append(out, late.Task{Agent: subs[i].Agent, ID: subs[i].ID, Expects: expects, From: max(now, subs[i].Due.At, now.Add(subs[i].Due.After)), Recurs: body.Recurs()})
-		}
+		out[i] = Submitted{Agent: subs[i].Agent, ID: subs[i].ID, Kind: subs[i].Kind}
 	}
-	// guard: watched-first
-	armed, err = late.Arm(ctx, b, out, false)
-	return out, armed, err
-}
-
-// watchNoMore ends the watches of tasks that were refused, unless it is not known whether they are stored.
-func watchNoMore(ctx context.Context, b *base.Base, armed []late.Task, err error) {
-	// guard: watched-refused
-	if code := CodeOf(err); code == CodeUnavailable || code == CodeInternal {
-		return
-	}
-	late.Disarm(ctx, b, armed)
-}
-
-// watchReplaced begins the watches of tasks afresh that have a new definition: what they did before says nothing about it. Where that fails, the watch looks at its
-// time before, and finds the new definition.
-func watchReplaced(ctx context.Context, b *base.Base, watched []late.Task, subs []store.Submission, placed []store.Submitted) {
-	watched = slices.DeleteFunc(watched, func(t late.Task) bool {
-		at := slices.IndexFunc(subs, func(sub store.Submission) bool { return sub.Agent == t.Agent && sub.ID == t.ID })
-		return !placed[at].Replaced
-	})
-	// guard: watched-afresh
-	if _, err := late.Arm(ctx, b, watched, true); err != nil {
-		b.Config.Logger.WarnContext(ctx, "the watches of tasks with a new definition look as they would have before", slog.Int("tasks", len(watched)), slog.Any("err", err))
-	}
-}
-
-// notTooLarge refuses several tasks that have too many bytes to be stored in one step.
-func notTooLarge(subs []store.Submission) error {
-	n := 0
-	for i := range subs {
-		n += len(subs[i].Body) + len(subs[i].State)
-	}
-	if len(subs) > 1 && n > model.MaxSubmitBytes {
-		return check.Invalid("tasks", "have %d bytes in all: the limit is %d a call; submit them in several calls", n, model.MaxSubmitBytes)
-	}
-	return nil
+	return out, s.placer.Describe(ctx, out, subs)
 }
 
 // Until is how long it is until t, a time of the store's clock as Report.NextDueAt is, judged by the last answer of the

@@ -13,7 +13,6 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/decide"
-	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -218,13 +217,4 @@ func (a *moves) carryOut(ctx context.Context, s *Scheduler) {
 			s.config.Logger.WarnContext(ctx, "a task could not be moved as the policy wants", slog.String("agent", m.agent), slog.String("task", m.id), slog.Any("err", err))
 		}
 	}
-}
-
-// alike reports whether two bodies are the same except for the limit key, which a policy may have set in one, and for the runs and
-// traces that have submitted them.
-func alike(a, b []byte) bool {
-	x, err1 := record.DecodeBody(a)
-	y, err2 := record.DecodeBody(b)
-	x.LimitKey, y.LimitKey, x.Origin, y.Origin, x.Traceparent, y.Traceparent = "", "", nil, nil, "", ""
-	return err1 == nil && err2 == nil && slices.Equal(x.Encode(), y.Encode())
 }

@@ -1,12 +1,13 @@
-package core
-
-// The answer to a submit: the outcome for each task, and its differences from one that existed.
+// Package placing places tasks that are submitted: it checks them against the tree that they grow, watches those that are to succeed within a time, stores them, and
+// finds the outcome for each, with its differences from one that existed.
+package placing
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"maps"
+	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
@@ -17,30 +18,18 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// Existing returns what Submit would find of tasks whose ids are known already, in order; nothing is stored. A task that does not
-// exist has no Status.
-func (s *Scheduler) Existing(ctx context.Context, tasks ...NewTask) ([]Submitted, error) {
-	tasks, err := s.base.Filled(ctx, tasks)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.base.AuthorizeSubmit(ctx, tasks); err != nil {
-		return nil, err
-	}
-	subs, err := s.base.Prepare(tasks, originOf(ctx))
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Submitted, len(subs))
-	for i := range subs {
-		out[i] = Submitted{Agent: subs[i].Agent, ID: subs[i].ID, Kind: subs[i].Kind}
-	}
-	return out, s.describeExisting(ctx, out, subs)
+// Placer places tasks. Its fields are set before it is used.
+type Placer struct {
+	Base       *base.Base
+	Steered    bool                                             // by a policy
+	Ensure     func(ctx context.Context, t *store.Stored) error // that the end of a task is reported before it is undone
+	MaxDepth   int                                              // of a tree of tasks; no bound if zero
+	MaxSpawned int                                              // tasks of a tree within an hour; no bound if zero
 }
 
-// describeExisting fills in the status of tasks that were there before. A task whose record has just gone stays as it
+// Describe fills in the status of tasks that were there before. A task whose record has just gone stays as it
 // is.
-func (s *Scheduler) describeExisting(ctx context.Context, out []Submitted, subs []store.Submission) error {
+func (p *Placer) Describe(ctx context.Context, out []model.Submitted, subs []store.Submission) error {
 	ids := map[string][]string{}
 	for i := range out {
 		if !out[i].Created {
@@ -48,7 +37,7 @@ func (s *Scheduler) describeExisting(ctx context.Context, out []Submitted, subs 
 		}
 	}
 	for agent, want := range ids {
-		page, err := s.store.Get(ctx, store.Get{Agent: agent, IDs: want})
+		page, err := p.Base.Store.Get(ctx, store.Get{Agent: agent, IDs: want})
 		if err != nil {
 			return err
 		}
@@ -58,7 +47,7 @@ func (s *Scheduler) describeExisting(ctx context.Context, out []Submitted, subs 
 		}
 		for i := range out {
 			if t := found[out[i].ID]; out[i].Agent == agent && t != nil {
-				describe(&out[i], t, &subs[i], s.config.Policy != nil)
+				describe(&out[i], t, &subs[i], p.Steered)
 			}
 		}
 	}
@@ -116,9 +105,9 @@ func sameBody(a, b []byte) bool {
 	return bytes.Equal(x.Encode(), y.Encode())
 }
 
-// place stores submissions. Those that replace a task take over its history; if one of these changes meanwhile, or the quota of an agent, all are
+// Place stores submissions. Those that replace a task take over its history; if one of these changes meanwhile, or the quota of an agent, all are
 // tried again. changed is ErrChanged if they were tried already. was are the statuses that those had before, in order; nil if none was to replace another.
-func (s *Scheduler) place(ctx context.Context, tasks []NewTask, subs []store.Submission, changed error) (placed []store.Submitted, was []Status, err error) {
+func (p *Placer) Place(ctx context.Context, origin *model.Origin, tasks []model.NewTask, subs []store.Submission, changed error) (placed []store.Submitted, was []store.Status, err error) {
 	var replacing []int
 	planned := make([][]byte, len(subs))
 	for i := range subs {
@@ -128,18 +117,18 @@ func (s *Scheduler) place(ctx context.Context, tasks []NewTask, subs []store.Sub
 		}
 	}
 	if replacing != nil {
-		was = make([]Status, len(subs))
+		was = make([]store.Status, len(subs))
 	}
 	for try := 1; ; try++ {
 		if changed != nil {
-			if err := base.Wall(ctx, s.base, originOf(ctx), tasks, subs, true); err != nil {
+			if err := base.Wall(ctx, p.Base, origin, tasks, subs, true); err != nil {
 				return nil, nil, err
 			}
 		}
-		if err := s.takeOverAll(ctx, subs, replacing, planned, was); err != nil {
+		if err := p.takeOverAll(ctx, subs, replacing, planned, was); err != nil {
 			return nil, nil, err
 		}
-		placed, err = s.store.Submit(ctx, subs)
+		placed, err = p.Base.Store.Submit(ctx, subs)
 		if !errors.Is(err, store.ErrChanged) || try == base.MostTries {
 			return placed, was, err
 		}
@@ -148,10 +137,10 @@ func (s *Scheduler) place(ctx context.Context, tasks []NewTask, subs []store.Sub
 }
 
 // takeOverAll gives the submissions that replace a task the history of that task, and notes the statuses.
-func (s *Scheduler) takeOverAll(ctx context.Context, subs []store.Submission, replacing []int, planned [][]byte, was []Status) (err error) {
+func (p *Placer) takeOverAll(ctx context.Context, subs []store.Submission, replacing []int, planned [][]byte, was []store.Status) (err error) {
 	old := 0
 	for _, i := range replacing {
-		if was[i], err = s.takeOver(ctx, &subs[i], planned[i]); err != nil {
+		if was[i], err = p.takeOver(ctx, &subs[i], planned[i]); err != nil {
 			return err
 		}
 		old += subs[i].OldLen
@@ -162,33 +151,33 @@ func (s *Scheduler) takeOverAll(ctx context.Context, subs []store.Submission, re
 	return nil
 }
 
-// emitPlaced reports what a submit has stored. was are the statuses of tasks that were to be replaced.
-func (s *Scheduler) emitPlaced(ctx context.Context, tasks []NewTask, out []Submitted, was []Status) {
-	by := model.OrderOf(ctx, Order{})
+// Emit reports what a submit has stored; parent names the task of the run that has submitted it. was are the statuses of tasks that were to be replaced.
+func (p *Placer) Emit(ctx context.Context, parent string, tasks []model.NewTask, out []model.Submitted, was []store.Status) {
+	by := model.OrderOf(ctx, model.Order{})
 	for i := range out {
-		e := Event{
+		e := model.Event{
 			Type: model.EventEnqueue, Agent: out[i].Agent, ID: out[i].ID, Kind: out[i].Kind, Group: tasks[i].Group, TraceID: tasks[i].TraceID,
 			SessionID: tasks[i].SessionID, Labels: maps.Clone(tasks[i].Labels),
-			Due: out[i].Due, Status: StatusWaiting, By: by.By, Key: tasks[i].LimitKey,
+			Due: out[i].Due, Status: store.StatusWaiting, By: by.By, Key: tasks[i].LimitKey,
 		}
-		if parent := ParentOf(ctx); parent != "" {
+		if parent != "" {
 			e.Reason = check.Clip("submitted by the run of " + parent)
 		}
 		switch {
 		case out[i].Created:
 		case out[i].Replaced:
 			e.Type, e.From = model.EventReplace, was[i]
-			if e.From == StatusInProgress { // the new definition holds when its run has ended
+			if e.From == store.StatusInProgress { // the new definition holds when its run has ended
 				e.Status = e.From
 			}
 		default:
 			continue
 		}
-		s.base.Emit(e)
+		p.Base.Emit(e)
 		if hold := codec.HoldOf(ctx, &tasks[i]); hold != nil && out[i].Created {
 			order := model.DecodeHold(hold.Note)
-			s.base.Emit(Event{
-				Type: model.EventPause, Agent: e.Agent, ID: e.ID, Kind: e.Kind, Key: e.Key, From: StatusWaiting, Status: StatusWaiting,
+			p.Base.Emit(model.Event{
+				Type: model.EventPause, Agent: e.Agent, ID: e.ID, Kind: e.Kind, Key: e.Key, From: store.StatusWaiting, Status: store.StatusWaiting,
 				By: order.By, Reason: order.Reason, Note: order.Note, Next: hold.Until.At.Time(),
 			})
 		}
@@ -196,8 +185,8 @@ func (s *Scheduler) emitPlaced(ctx context.Context, tasks []NewTask, out []Submi
 }
 
 // takeOver gives a submission the history of the task that it replaces, and returns the status of that.
-func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned []byte) (Status, error) {
-	page, err := s.store.Get(ctx, store.Get{Agent: sub.Agent, IDs: []string{sub.ID}})
+func (p *Placer) takeOver(ctx context.Context, sub *store.Submission, planned []byte) (store.Status, error) {
+	page, err := p.Base.Store.Get(ctx, store.Get{Agent: sub.Agent, IDs: []string{sub.ID}})
 	if err != nil {
 		return "", err
 	}
@@ -212,7 +201,7 @@ func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned
 			return "", err
 		}
 		stored = rec.State
-		if err := s.callbacks.Ensure(ctx, t); err != nil {
+		if err := p.Ensure(ctx, t); err != nil {
 			return "", err
 		}
 	}
@@ -232,48 +221,57 @@ func (s *Scheduler) takeOver(ctx context.Context, sub *store.Submission, planned
 		sub.Conflict, sub.State, sub.OldLen = store.ConflictKeep, nil, 0
 		return t.Status, nil
 	}
-	base.NotTooSoon(s.base, sub, &kept.Runs, t.Status == StatusInProgress)
+	base.NotTooSoon(p.Base, sub, &kept.Runs, t.Status == store.StatusInProgress)
 	sub.Version, sub.OldGroup, sub.OldLen, sub.State = t.Version, b.Group, len(t.Body), kept.First()
 	return t.Status, nil
 }
 
-// admit works out when tasks are first due, and refuses them by the rule for submits and by the quotas of their agents.
-func admit(ctx context.Context, s *Scheduler, origin *Origin, tasks []NewTask, subs []store.Submission) error {
-	if err := s.base.Plan(ctx, tasks, subs); err != nil {
+// Admit works out when tasks are first due, and refuses them by the rule for submits and by the quotas of their agents.
+func (p *Placer) Admit(ctx context.Context, origin *model.Origin, tasks []model.NewTask, subs []store.Submission) error {
+	if err := p.Base.Plan(ctx, tasks, subs); err != nil {
 		return err
 	}
-	if err := s.allowSubmit(ctx, tasks, subs); err != nil {
+	if err := p.allow(ctx, tasks, subs); err != nil {
 		return err
 	}
-	return s.broken(origin, subs, base.Wall(ctx, s.base, origin, tasks, subs, false))
+	return p.Broken(origin, subs, base.Wall(ctx, p.Base, origin, tasks, subs, false))
 }
 
-// allowSubmit calls the rule for submitted tasks, if it is set: it reads those that may exist. A task that exists and
+// allow calls the rule for submitted tasks, if it is set: it reads those that may exist. A task that exists and
 // is kept does not change.
-func (s *Scheduler) allowSubmit(ctx context.Context, tasks []NewTask, subs []store.Submission) error {
-	if s.config.Allow == nil {
+func (p *Placer) allow(ctx context.Context, tasks []model.NewTask, subs []store.Submission) error {
+	if p.Base.Config.Allow == nil {
 		return nil
 	}
-	found, err := s.base.Existing(ctx, tasks, subs)
+	found, err := p.Base.Existing(ctx, tasks, subs)
 	if err != nil {
 		return err
 	}
 	for i := range subs {
 		sub := &subs[i]
-		t := &Transition{Type: model.EventEnqueue, Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, Key: sub.Key, To: StatusWaiting, Task: &tasks[i]}
+		t := &model.Transition{Type: model.EventEnqueue, Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, Key: sub.Key, To: store.StatusWaiting, Task: &tasks[i]}
 		if old := found[[2]string{sub.Agent, sub.ID}]; old != "" {
 			if sub.Conflict != store.ConflictReplace {
 				continue
 			}
 			t.Type, t.From = model.EventReplace, old
-			if old == StatusInProgress { // the new definition holds when its run has ended
+			if old == store.StatusInProgress { // the new definition holds when its run has ended
 				t.To = old
 			}
 		}
 		t.Order = model.OrderOf(ctx, t.Order)
-		if err := s.base.Allow(ctx, t); err != nil {
+		if err := p.Base.Allow(ctx, t); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// alike reports whether two bodies are the same except for the limit key, which a policy may have set in one, and for the runs and
+// traces that have submitted them.
+func alike(a, b []byte) bool {
+	x, err1 := record.DecodeBody(a)
+	y, err2 := record.DecodeBody(b)
+	x.LimitKey, y.LimitKey, x.Origin, y.Origin, x.Traceparent, y.Traceparent = "", "", nil, nil, "", ""
+	return err1 == nil && err2 == nil && slices.Equal(x.Encode(), y.Encode())
 }
