@@ -1,6 +1,6 @@
 package core
 
-// What the packages above the base need from core, and what users ask of core that the base answers.
+// What the packages above the base need from core, and what users ask of core that other rooms answer.
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/internal/activity"
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/callback"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
@@ -130,4 +131,12 @@ func (s *Scheduler) Announce(ctx context.Context) {
 func (s *Scheduler) Retire(ctx context.Context) {
 	s.runCounters.Flush(ctx, 0)
 	s.presence.Retire(ctx)
+}
+
+// Notice records that a subject was active. It books a run of the kind's task for that subject; see [Activity]. The task is
+// owned by the agent, or by the user if no agent is given or the kind does not distinguish agents. A scheduler whose kind has no Activity takes the
+// rule from the subject's task, which every task keeps, so that a process without the settings can record activity too; the first
+// activity of a subject needs a process that has them.
+func (s *Scheduler) Notice(ctx context.Context, kind string, subject Subject) (model.Noticed, error) {
+	return activity.Notice(ctx, s.base, originOf(ctx), kind, subject)
 }
