@@ -1,0 +1,472 @@
+// Package horizon is what pulls know of the partitions of a store: when each is due, as far as answers and news say, which does not answer, and when it is worth
+// asking again. It asks the store for nothing itself.
+package horizon
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/internal/ahead"
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/search"
+	"github.com/seed-6f6f2c11/duly/core/internal/slots"
+	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// Target is a partition that the pull takes tasks from, and its known state.
+type Target struct {
+	Partition int
+	Agents    []string                // nil for all
+	dues      map[string]store.Millis // of agents: when each is due next, by the last answer
+
+	*seen
+
+	away   error // why it did not answer last time
+	looked bool  // this pull has looked at it, rather than claimed from it
+
+	room       bool          // it is due regardless of the clock: a run has made room in it since it was asked last
+	left       int           // tasks that it was seen to leave for lack of time
+	nextSort   time.Duration // until another sort of these has its turn
+	suspected  time.Time     // when a claim last left tasks whose last runs died with their process
+	rest       search.Search // of claims that leave some kinds
+	urgent     search.Urgent // of claims for urgent tasks
+	emptyUntil time.Time     // until when nothing in it is for this pull, by the last claim
+	because    uint64        // if not zero: unless slots have come free since, see slots.Grant
+}
+
+// seen is the last answer of a partition, and the news since. The pulls of a series share it.
+type seen struct {
+	asked   time.Time    // when the last answer was requested; zero: never
+	next    store.Millis // when it is due next, by the last answer
+	settled store.Millis // when the earliest of the tasks is due that were settled or announced since
+	atNow   bool         // it answered that something was due at that very moment, or later
+	// overdue reports that next was over when it answered, by its own clock: the clock of another partition, or of an answer that was long under
+	// way, may be behind it, and then nothing would seem to be due.
+	overdue bool
+	clock   ahead.Clock  // of its server
+	served  store.Millis // when a claim has last brought something of it
+	turns   bool         // tenants took turns then: its place among partitions does not follow from when it is due
+	doubted bool         // the last claim found nothing, as if others were faster: a look costs them and us less
+}
+
+// suspects reports whether claims have left tasks lately whose last runs died with their process. A search that has passed them sees none.
+func (t *Target) suspects(now time.Time) bool {
+	return !t.suspected.IsZero() && now.Sub(t.suspected) < slots.SuspectsLinger
+}
+
+// due is when something is due in the partition, as far as is known.
+func (s *seen) due() store.Millis { return base.Earlier(s.next, s.settled) }
+
+// place is its place among partitions that are due, those first that come first. Where tenants take turns partitions do, too: what is due in one for
+// longest is of the tenant that has most, so that by age alone another one, in another partition, would wait behind all of it.
+func (t *Target) place(turns bool) store.Millis {
+	if turns {
+		return max(t.due(), t.served)
+	}
+	return t.due()
+}
+
+// urgentFrom is when it is worth asking it for urgent tasks.
+func (t *Target) urgentFrom(q *Series) time.Time {
+	return t.urgent.From(q != nil && q.hears.Load(), q.urgentNews(t.Partition))
+}
+
+// takeTurns reports whether tenants take turns in some target. The mutex is held.
+func takeTurns(targets []*Target) bool {
+	return slices.ContainsFunc(targets, func(t *Target) bool { return t.turns })
+}
+
+// Outlook is what a pull knows of its partitions: from looks, claims and settlements.
+type Outlook struct {
+	of      *Partitions
+	mu      *sync.Mutex // the series', if there is one
+	series  *Series     // nil for a pull that no pull follows, and one that names agents
+	targets []*Target
+	byIndex map[int]*Target
+	agents  int           // named in them
+	roused  bool          // a run has ended since the pull has looked what is ready
+	lingers chan struct{} // closed when one does; nil unless the pull waits for that
+
+	someAway  atomic.Bool    // some partitions may be
+	recovered atomic.Int64   // partitions that have come back while it ran
+	probes    sync.WaitGroup // questions to those that are away
+}
+
+// Aim makes the targets of a pull: the partitions of some agents, or, if these are nil, some partitions, or all. The pulls of a series share what they know unless
+// they name agents.
+func (o *Outlook) Aim(of *Partitions, series *Series, agents []string, some []int) {
+	o.of, o.byIndex, o.mu = of, map[int]*Target{}, new(sync.Mutex)
+	defer o.skipAway()
+	partitions := of.Base.Store.Partitions()
+	if agents != nil {
+		o.add(agents, partitions)
+		return
+	}
+	if o.series = series; series != nil {
+		o.mu = &series.mu
+		o.mu.Lock()
+		defer o.mu.Unlock()
+	}
+	all := some
+	if all == nil {
+		all = make([]int, partitions)
+		for i := range all {
+			all[i] = i
+		}
+	}
+	for _, i := range all {
+		o.target(i)
+	}
+}
+
+// AimAtNothing leaves no partition to ask: the pull runs tasks that were claimed elsewhere.
+func (o *Outlook) AimAtNothing() {
+	o.mu = new(sync.Mutex)
+	o.series, o.targets, o.byIndex, o.agents = nil, nil, nil, 0
+}
+
+// Each calls f for each of some targets, while nothing of what is known changes.
+func (o *Outlook) Each(targets []*Target, f func(i int, t *Target)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i, t := range targets {
+		f(i, t)
+	}
+}
+
+// Follows reports whether another pull of its series follows that knows what this one does.
+func (o *Outlook) Follows() bool { return o.series != nil }
+
+// Empty reports whether no partition is asked.
+func (o *Outlook) Empty() bool { return len(o.targets) == 0 }
+
+// Join adds the agents that have joined the pull, and removes those that have left it. It names no more agents than two calls may: while more have something
+// due, others wait until some have not.
+func (o *Outlook) Join(most int, join func() (in, out []string)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.agents >= most {
+		o.drop(o.of.Base.StoreNow())
+	}
+	if o.agents >= 2*most {
+		return
+	}
+	in, out := join()
+	partitions := o.of.Base.Store.Partitions()
+	o.remove(out, partitions)
+	o.add(in, partitions)
+}
+
+// add adds agents to those that the pull takes tasks of, and wants them to be asked for.
+func (o *Outlook) add(agents []string, partitions int) {
+	for _, agent := range agents {
+		t := o.target(store.PartitionOf(agent, partitions))
+		if t.dues == nil {
+			t.dues = map[string]store.Millis{}
+		}
+		if _, known := t.dues[agent]; !known {
+			t.Agents = append(t.Agents, agent)
+			o.agents++
+		}
+		// Old answers of the partition were about other agents, so it counts as never asked.
+		t.dues[agent], t.asked = longAgo, time.Time{}
+	}
+}
+
+// AsksFor reports whether the pull takes tasks of an agent, which a claim of a partition has brought.
+func (o *Outlook) AsksFor(agent string, partition int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.byIndex[partition]
+	if t == nil || t.dues == nil {
+		return t != nil
+	}
+	_, named := t.dues[agent]
+	return named
+}
+
+// remove takes agents out.
+func (o *Outlook) remove(agents []string, partitions int) {
+	for _, agent := range agents {
+		t := o.byIndex[store.PartitionOf(agent, partitions)]
+		if t == nil {
+			continue
+		}
+		if _, known := t.dues[agent]; known {
+			delete(t.dues, agent)
+			t.Agents = slices.DeleteFunc(t.Agents, func(a string) bool { return a == agent })
+			o.agents--
+		}
+	}
+}
+
+// longAgo is when an agent is due that is to be asked for in any case.
+const longAgo store.Millis = 1
+
+// drop forgets agents that have nothing due, so that a pull that never ends and that others join can continue.
+func (o *Outlook) drop(now store.Millis) {
+	for _, t := range o.targets {
+		t.Agents = slices.DeleteFunc(t.Agents, func(agent string) bool {
+			at := t.dues[agent]
+			if at != 0 && at <= now {
+				return false
+			}
+			delete(t.dues, agent)
+			o.agents--
+			return true
+		})
+	}
+}
+
+// target is what the pull knows of a partition; still empty for a new one.
+func (o *Outlook) target(partition int) *Target {
+	t := o.byIndex[partition]
+	if t == nil {
+		t = &Target{Partition: partition}
+		if o.series != nil {
+			t.seen = o.series.state(partition)
+		} else {
+			t.seen = &seen{}
+		}
+		o.byIndex[partition] = t
+		o.targets = append(o.targets, t)
+	}
+	return t
+}
+
+// due is when the target is due; long ago if it has never been asked.
+func (t *Target) due() store.Millis {
+	if t.asked.IsZero() && t.Agents != nil {
+		return longAgo
+	}
+	return t.seen.due()
+}
+
+// Ready are the targets that are due and may have something for this pull, those that have waited longest first; and the
+// time from which on more may be ready that are due but had nothing, zero if there are none.
+func (o *Outlook) Ready(now time.Time, storeNow store.Millis, news uint64) (due []*Target, again time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.roused = false
+	for _, t := range o.targets {
+		at := t.due()
+		switch {
+		case t.away != nil || !t.room && (at == 0 || at > storeNow && !t.overdue):
+		case now.Before(t.emptyUntil) && (t.because == 0 || t.because == news):
+			// Only tasks that wait for slots are worth another look in this pull; those left for lack of
+			// time are not.
+			if t.because != 0 && (again.IsZero() || t.emptyUntil.Before(again)) {
+				again = t.emptyUntil
+			}
+		default:
+			due = append(due, t)
+		}
+	}
+	turns := takeTurns(due)
+	sort.SliceStable(due, func(i, k int) bool { return due[i].place(turns) < due[k].place(turns) })
+	return due, again
+}
+
+// InTurns reports whether tenants take turns in some target.
+func (o *Outlook) InTurns(due []*Target) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return takeTurns(due)
+}
+
+// Next is when the first target is due, as far as is known.
+func (o *Outlook) Next() store.Millis {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var next store.Millis
+	for _, t := range o.targets {
+		// A target that was never asked is due long ago for ready, but that is no time to report.
+		if !t.asked.IsZero() {
+			next = base.Earlier(next, t.due())
+		}
+	}
+	return next
+}
+
+// fallsDue is when the first target falls due that is not now; zero if none does.
+func (o *Outlook) fallsDue(now store.Millis) (first store.Millis) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, t := range o.targets {
+		if at := t.due(); at > now && t.away == nil {
+			first = base.Earlier(first, at)
+		}
+	}
+	return first
+}
+
+// Unknown reports whether some target has not answered, or whether none has.
+func (o *Outlook) Unknown() (some, all bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all = len(o.targets) > 0
+	for _, t := range o.targets {
+		if t.asked.IsZero() || t.away != nil {
+			some = true
+		} else {
+			all = false
+		}
+	}
+	return some, all
+}
+
+// Forget notes that nothing is known any more.
+func (o *Outlook) Forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, t := range o.targets {
+		t.asked = time.Time{}
+	}
+}
+
+// Missed is what the pull could not do: how many tasks it left for lack of time, as far as it saw, and which partitions
+// were away, also as an error.
+func (o *Outlook) Missed() (left int, away []int, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, t := range o.targets {
+		left += t.left
+		if t.away != nil {
+			away, err = append(away, t.Partition), cmp.Or(err, t.away)
+		}
+	}
+	slices.Sort(away)
+	// Where all are away the call has failed as a whole, with an error of its own.
+	if len(away) == 0 || len(away) == len(o.targets) {
+		return left, nil, nil
+	}
+	return left, away, &model.AwayError{Partitions: away, Err: err}
+}
+
+// Old are the targets whose last answer is older than an age, and those whose claims find nothing though it said they would. In a
+// series targets that soon will be are included, so that one look serves all. Named agents that were never asked for are worth a
+// claim at once.
+func (o *Outlook) Old(now time.Time, storeNow store.Millis, age time.Duration) []*Target {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	old := o.olderThan(now, storeNow, age)
+	if len(old) > 0 && o.series != nil {
+		old = o.olderThan(now, storeNow, age/2)
+	}
+	return old
+}
+
+// olderThan is old for one age. The mutex is held.
+func (o *Outlook) olderThan(now time.Time, storeNow store.Millis, age time.Duration) []*Target {
+	var old []*Target
+	for _, t := range o.targets {
+		aged := t.asked.IsZero() && t.Agents == nil || !t.asked.IsZero() && now.Sub(t.asked) >= age
+		doubted := t.doubted && !t.looked && t.due() != 0 && t.due() <= storeNow
+		if t.away == nil && (aged || doubted) {
+			old = append(old, t)
+		}
+	}
+	return old
+}
+
+// Settle notes that a task of a partition is due at a time.
+func (o *Outlook) Settle(partition int, at store.Millis) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	// The earliest is kept, never replaced by a later one: the next answer corrects it, but nothing would
+	// correct an overlooked task.
+	if t := o.byIndex[partition]; t != nil && at != 0 {
+		t.settled = base.Earlier(t.settled, at)
+		if o.series != nil {
+			o.series.noticed(at)
+		}
+	}
+}
+
+// Freed notes that the end of a run has made room in a partition for what was due in it, under a limit or beside its agent, or that its own task
+// is due at once: after any earlier claim, and any that is under way, another one is worth it, unless too little time is
+// left.
+func (o *Outlook) Freed(partition int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.byIndex[partition]
+	if t == nil {
+		return
+	}
+	t.room = true
+	if t.because == 0 && t.left == 0 {
+		t.emptyUntil = time.Time{}
+	}
+}
+
+// Asking notes that targets are asked now: the answer includes all settlements so far; those that come while it
+// is under way are kept.
+func (o *Outlook) Asking(targets []*Target) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, t := range targets {
+		t.settled, t.room = 0, false
+	}
+}
+
+// answered learns from a look or a claim that asked for some agents of the target, or all.
+func (t *Target) answered(asked time.Time, agents []string, c *store.Look) {
+	t.asked, t.away, t.next, t.atNow = asked, nil, c.NextDue, c.NextDue >= c.Now
+	for i := range c.AgentsDue {
+		t.dues[agents[i]] = c.AgentsDue[i]
+	}
+	if len(agents) < len(t.Agents) { // the others are due when they were
+		for _, due := range t.dues {
+			t.next = base.Earlier(t.next, due)
+		}
+	}
+	if t.Agents == nil || c.NextLease != 0 && c.NextLease <= c.Now { // expired leases may hold tasks of these agents
+		t.next = base.Earlier(t.next, c.NextLease)
+	}
+	t.overdue = t.next != 0 && t.next <= c.Now
+}
+
+// AgentsNow are the agents to ask for: those that are due, or all if it is not known which are. The mutex is held.
+func (t *Target) AgentsNow(now store.Millis) []string {
+	if t.Agents == nil {
+		return nil
+	}
+	var due []string
+	for _, agent := range t.Agents {
+		if at := t.dues[agent]; at != 0 && at <= now {
+			due = append(due, agent)
+		}
+	}
+	if len(due) == 0 || t.settled != 0 && t.settled <= now || len(due) == len(t.Agents) {
+		return slices.Clone(t.Agents)
+	}
+	return due
+}
+
+// Linger is closed when a run ends; it is now if one has since the pull has looked what is ready.
+func (o *Outlook) Linger() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	news := make(chan struct{})
+	if o.lingers = news; o.roused {
+		close(news)
+		o.lingers = nil
+	}
+	return news
+}
+
+// Rouse ends the wait of a pull that lingers, as a run has ended, which may have made something due, or room for it.
+func (o *Outlook) Rouse() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.roused = true
+	if o.lingers != nil {
+		close(o.lingers)
+		o.lingers = nil
+	}
+}
