@@ -98,36 +98,13 @@ func (p *pull) awaitsDue() bool {
 	if !p.claimed {
 		wait = alarmEarly
 	}
-	news := p.outlook.linger()
+	news := p.outlook.Linger()
 	next, now := p.outlook.Next(), p.s.base.StoreNow()
 	if next <= now || next > now.Add(wait) {
 		return false
 	}
 	lingerFor(p, next.Time().Sub(now.Time()), news)
 	return !p.over()
-}
-
-// linger is closed when a run ends; it is now if one has since the pull has looked what is ready.
-func (o *outlook) linger() <-chan struct{} {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	news := make(chan struct{})
-	if o.lingers = news; o.roused {
-		close(news)
-		o.lingers = nil
-	}
-	return news
-}
-
-// rouse ends the wait of a pull that lingers, as a run has ended, which may have made something due, or room for it.
-func (o *outlook) rouse() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.roused = true
-	if o.lingers != nil {
-		close(o.lingers)
-		o.lingers = nil
-	}
 }
 
 // lingerFor waits for a while, or until a run ends: one that frees a limit is followed by the next that waits for it.

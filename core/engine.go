@@ -76,6 +76,7 @@ func (s *Scheduler) wireRooms(st Store) {
 		own = own.Or(c.Default).Plain()
 		s.base.OfKind[name] = &own
 	}
+	s.partitions.Base = s.base
 	s.alarm.Base, s.alarm.Alarm = s.base, c.Alarm
 	s.patrol.Base, s.runCounters.Base, s.figures.Base = s.base, s.base, s.base
 	s.presence.Base, s.presence.Slots, s.presence.Running = s.base, s.slots, s.pulls.running

@@ -136,7 +136,7 @@ func (s *Scheduler) submitAndStart(ctx context.Context, subs []store.Submission)
 	}
 	c := &claims[0]
 	s.base.Observe(c.Now)
-	s.fences.seen(partition, c.Fence)
+	s.partitions.Fences.Seen(partition, c.Fence)
 	s.slots.Keep(g, c.Tasks)
 	if len(c.Tasks) > 0 {
 		start = func() { h.run(c, heldUntil(sent, lease), lease) }
@@ -154,7 +154,7 @@ func (h *immediateHost) run(c *store.Claim, deadline time.Time, lease time.Durat
 	p := newPull(h.ctx, h.s, Scope{Agents: agents, Grace: h.Grace, OnDue: h.OnDue, OnTick: h.OnTick})
 	defer p.close()
 	p.immediate = true
-	p.outlook = outlook{mu: new(sync.Mutex)} // no partition is asked, so none is left to ask
+	p.outlook.AimAtNothing() // no partition is asked, so none is left to ask
 	p.heartbeat.add(c, deadline, lease)
 	for agent, tasks := range byAgent(c.Tasks) {
 		p.open.Enter(agent, len(tasks))
@@ -224,7 +224,7 @@ func (s *Scheduler) startListed(ctx context.Context, subs []store.Submission, pl
 		case err == nil && claims[i].Err == nil:
 			c = &claims[i]
 			s.base.Observe(c.Now)
-			s.fences.seen(c.Partition, c.Fence)
+			s.partitions.Fences.Seen(c.Partition, c.Fence)
 		case err == nil:
 			err = claims[i].Err
 		}
@@ -303,6 +303,6 @@ func (s *Scheduler) claimOf(partition int, kind string) store.ClaimRequest {
 	lease := s.base.Kind(kind).Lease
 	return store.ClaimRequest{
 		Partition: partition, Nonce: s.nonceFor(), Kinds: []string{kind}, Lease: stored(lease), Notice: noticeOf(lease),
-		Fence: s.fences.last(partition), Stamp: s.declared.Stamp(), Expect: s.expected,
+		Fence: s.partitions.Fences.Last(partition), Stamp: s.declared.Stamp(), Expect: s.expected,
 	}
 }

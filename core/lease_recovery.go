@@ -50,7 +50,7 @@ func (p *pull) awaitsNotice() bool {
 	if p.noticed.IsZero() || p.scope.Series != nil || p.over() || p.left == 0 {
 		return false
 	}
-	news := p.outlook.linger()
+	news := p.outlook.Linger()
 	if lingerFor(p, wait+time.Millisecond, news); p.s.config.Clock.Now().After(p.noticed) {
 		p.noticed = time.Time{}
 	}
@@ -125,7 +125,7 @@ func (h *heartbeat) move(from claimKey, back []store.Run, lease time.Duration, s
 	if old == nil || len(back) == 0 {
 		return
 	}
-	h.pull.s.fences.seen(from.partition, back[0].Fence)
+	h.pull.s.partitions.Fences.Seen(from.partition, back[0].Fence)
 	held := &heldClaim{lease: lease, known: true, deadline: heldUntil(sent, lease), next: sent.Add(lease / 3)}
 	key := claimKey{from.partition, back[0].Fence}
 	for _, run := range back {

@@ -115,7 +115,8 @@ func (l *Lender) endFrom(ctx context.Context, worker string, ends []Returned, of
 	// The outcome is stored also if the worker does not wait for the answer. A store that is away is not waited for: the worker sends it again.
 	ctx = context.WithoutCancel(ctx)
 	p := newPull(ctx, l.s, Scope{loan: o, MaxDuration: endWithin})
-	p.settler, p.outlook = &e.settler, outlook{mu: p.outlook.mu} // no partition is asked
+	p.settler = &e.settler
+	p.outlook.AimAtNothing() // no partition is asked
 	e.pulls = append(e.pulls, p)
 	var runs []*run
 	for _, i := range of {

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/booking"
+	"github.com/seed-6f6f2c11/duly/core/internal/horizon"
 	"github.com/seed-6f6f2c11/duly/core/internal/printing"
 	"github.com/seed-6f6f2c11/duly/core/internal/replan"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
@@ -39,30 +40,27 @@ type pull struct {
 	timers   []func() bool
 	spent    atomic.Bool // its time was up, rather than its caller's patience
 
-	outlook         outlook
-	left            int          // tasks that the budget still allows
-	claimed         bool         // whether anything was claimed, so that the first look is out of date
-	full            bool         // the last slots were some that are kept for urgent tasks
-	dry             bool         // the last round brought nothing
-	recovered       atomic.Int64 // partitions that have come back while it ran
-	turn            int          // of partitions, where there is not enough for all
-	lastClaim       time.Time
-	noticed         time.Time // when the notice is over that one of its claims has given; zero for none
-	tally           tally
-	open            ticks.Open
-	gaveBack        atomic.Bool    // it has released tasks that it could not start: the host decides when to try again
-	madeMoreDue     atomic.Bool    // a run made something else due: an occurrence that became a task of its own, a task in line, or one whose signal had come
-	calls           sync.WaitGroup // of handlers that have not returned, or were abandoned
-	probes          sync.WaitGroup // questions to partitions that are away
-	someUnavailable atomic.Bool    // some may be
-	immediate       bool           // it runs tasks that a living process has started at once, and claims nothing
-	alarm           booking.Pull
-	settler         *settler
-	own             settler // its settler, unless it is of a series
-	heartbeat       heartbeat
-	workers         workers
-	openCalls       openCalls
-	batches         batches
+	outlook     horizon.Outlook
+	left        int  // tasks that the budget still allows
+	claimed     bool // whether anything was claimed, so that the first look is out of date
+	full        bool // the last slots were some that are kept for urgent tasks
+	dry         bool // the last round brought nothing
+	turn        int  // of partitions, where there is not enough for all
+	lastClaim   time.Time
+	noticed     time.Time // when the notice is over that one of its claims has given; zero for none
+	tally       tally
+	open        ticks.Open
+	gaveBack    atomic.Bool    // it has released tasks that it could not start: the host decides when to try again
+	madeMoreDue atomic.Bool    // a run made something else due: an occurrence that became a task of its own, a task in line, or one whose signal had come
+	calls       sync.WaitGroup // of handlers that have not returned, or were abandoned
+	immediate   bool           // it runs tasks that a living process has started at once, and claims nothing
+	alarm       booking.Pull
+	settler     *settler
+	own         settler // its settler, unless it is of a series
+	heartbeat   heartbeat
+	workers     workers
+	openCalls   openCalls
+	batches     batches
 
 	toReplan replan.Marks // about due times
 	moved    moves        // by the policy
@@ -89,8 +87,7 @@ func newPull(ctx context.Context, s *Scheduler, scope Scope) *pull {
 	}
 	p.own.s, p.toReplan.Base = s, s.base
 	p.bound()
-	p.outlook.aim(&p.scope, s.store.Partitions())
-	p.skipUnavailable()
+	p.outlook.Aim(&s.partitions, scope.Series.horizon(), scope.Agents, scope.Partitions)
 	s.pulls.add(p)
 	return p
 }
@@ -182,12 +179,12 @@ func (p *pull) run() (Report, error) {
 	// The heartbeat stops only when nothing is under lease any more, so that no lease expires while a
 	// handler takes its time to end.
 	p.heartbeat.stop()
-	p.probes.Wait()
-	if left, _, _ := p.outlook.missed(); left > 0 {
+	p.outlook.Recovered()
+	if left, _, _ := p.outlook.Missed(); left > 0 {
 		p.tellLeft()
 	}
 	ended := p.claiming.Err() != nil
-	if _, silent := p.outlook.unknown(); ended && (p.ctx.Err() != nil || !silent) {
+	if _, silent := p.outlook.Unknown(); ended && (p.ctx.Err() != nil || !silent) {
 		err = nil // the end was asked for, so a call that it cut off is no error; but a store that has not answered once is a failure
 	}
 	if err == nil && !follows && (p.claimed || ended) && p.scope.Agents == nil && p.ctx.Err() == nil {
@@ -204,7 +201,7 @@ func (p *pull) lookAgain(ended bool) error {
 	}
 	err := p.refresh(0)
 	if err != nil && ended {
-		p.outlook.forget()
+		p.outlook.Forget()
 		err = nil
 	}
 	return err
@@ -217,7 +214,7 @@ func (p *pull) idle() bool {
 
 // runTick runs tasks that the caller has claimed: it never asks the store for more.
 func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
-	p.outlook = outlook{mu: new(sync.Mutex)} // no partition is asked, so none is left to ask
+	p.outlook.AimAtNothing() // no partition is asked, so none is left to ask
 	p.heartbeat.addClaimed(claimed)
 	p.open.Enter(agent, len(claimed))
 	for len(claimed) > 0 {
@@ -255,7 +252,7 @@ func (p *pull) finish(err error) (Report, error) {
 	p.s.runCounters.Flush(p.ctx, inspect.TallyEvery)
 	p.s.printing.Flush(printing.Every) // the host may freeze its process
 	next := p.outlook.Next()
-	unknown, _ := p.outlook.unknown()
+	unknown, _ := p.outlook.Unknown()
 	p.tally.mu.Lock()
 	defer p.tally.mu.Unlock()
 	r := p.tally.report
@@ -263,11 +260,11 @@ func (p *pull) finish(err error) (Report, error) {
 	r.Duration = p.s.config.Clock.Now().Sub(p.begun)
 	r.NextDueAt = next.Time()
 	r.More = next != 0 && next <= p.s.base.StoreNow() || unknown
-	if len(p.outlook.targets) > 0 && p.ctx.Err() != nil { // cut off by its caller, it did not look what is left
+	if !p.outlook.Empty() && p.ctx.Err() != nil { // cut off by its caller, it did not look what is left
 		r.More = true
 	}
 	var away error
-	r.Left, r.Away, away = p.outlook.missed()
+	r.Left, r.Away, away = p.outlook.Missed()
 	if r.Left > 0 {
 		p.s.config.Logger.WarnContext(p.ctx, "tasks were left: their runs usually take longer than the pull had time for",
 			slog.Int("left", r.Left), slog.Duration("had", p.end.Sub(p.begun)))

@@ -7,11 +7,11 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/horizon"
 	"github.com/seed-6f6f2c11/duly/core/internal/notices"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
@@ -54,7 +54,7 @@ func (p *pull) round() (bool, error) {
 	if p.slots.Full() {
 		p.announce(base.AnnounceEvery, base.AnnounceFor) // so that callers can learn why a task waits
 	}
-	g := p.slots.Take(p.claiming, min(p.left, len(due)*store.MaxClaim), p.urgentAt(due))
+	g := p.slots.Take(p.claiming, min(p.left, len(due)*store.MaxClaim), p.outlook.UrgentAt(p.scope.Series.horizon(), due, p.full))
 	if g.Err != nil {
 		p.announce(base.AnnounceEvery, base.LeftTold) // that it claims nothing is to be visible to others
 	}
@@ -68,7 +68,7 @@ func (p *pull) round() (bool, error) {
 	if err == nil {
 		due, _ = p.ready(g.News)
 		if g.Urgent {
-			due = p.urgentDue(due)
+			due = horizon.UrgentDue(p.scope.Series.horizon(), due, p.s.config.Clock.Now())
 		}
 	}
 	// Nothing to fill them with: the slots go back at once, as another pull may be waiting for them.
@@ -84,50 +84,15 @@ func (p *pull) round() (bool, error) {
 func (p *pull) over() bool { return p.claiming.Err() != nil }
 
 // ready are the partitions to claim from now, and when to look again.
-func (p *pull) ready(news uint64) (due []*target, again time.Time) {
-	return p.outlook.ready(p.s.config.Clock.Now(), p.s.base.StoreNow(), news)
+func (p *pull) ready(news uint64) (due []*horizon.Target, again time.Time) {
+	return p.outlook.Ready(p.s.config.Clock.Now(), p.s.base.StoreNow(), news)
 }
-
-// urgentAfter is how long a pull waits for a slot that any task may have before it asks for urgent tasks alone: where
-// handlers are quick, that is never.
-const urgentAfter = 20 * time.Millisecond
-
-// urgentAt is when it is worth asking for urgent tasks alone, while there are no other slots.
-func (p *pull) urgentAt(due []*target) time.Time {
-	at := due[0].urgentFrom(p.scope.Series)
-	for _, t := range due {
-		if from := t.urgentFrom(p.scope.Series); from.Before(at) {
-			at = from
-		}
-	}
-	storeNow := p.s.base.StoreNow()
-	if next := p.outlook.fallsDue(storeNow); next != 0 { // in a partition in which nothing is due now
-		if falls := p.s.config.Clock.Now().Add(next.Sub(storeNow)); falls.Before(at) {
-			at = falls
-		}
-	}
-	if soon := p.s.config.Clock.Now().Add(urgentAfter); !p.full && at.Before(soon) {
-		return soon
-	}
-	return at
-}
-
-// urgentDue are the targets that are worth asking for urgent tasks now, those asked longest ago first.
-func (p *pull) urgentDue(due []*target) []*target {
-	now := p.s.config.Clock.Now()
-	due = slices.DeleteFunc(due, func(t *target) bool { return now.Before(t.urgentFrom(p.scope.Series)) })
-	sort.SliceStable(due, func(i, k int) bool { return due[i].urgent.Asked().Before(due[k].urgent.Asked()) })
-	return due
-}
-
-// leftFor is how long a task that was left for lack of time stays so: nothing but the end of the pull changes that.
-const leftFor = time.Second
 
 // longestCall bounds a claim.
 const longestCall = 5 * time.Second
 
 // claim asks targets for as many tasks as the grant has slots, and starts what it gets.
-func (p *pull) claim(due []*target, g slots.Grant) error {
+func (p *pull) claim(due []*horizon.Target, g slots.Grant) error {
 	// The leases count from before the call: the store starts them later, so this process takes them
 	// for over too early rather than too late.
 	all := len(due)
@@ -135,9 +100,9 @@ func (p *pull) claim(due []*target, g slots.Grant) error {
 	sent := p.s.config.Clock.Now()
 	// Before the call, not after it: its answer may not include
 	// settlements that arrive while it is under way.
-	p.outlook.asking(due)
+	p.outlook.Asking(due)
 	if p.scope.Series != nil {
-		p.scope.Series.begins(sent)
+		p.scope.Series.known.Begins(sent)
 	}
 	ctx, cancel := p.call(longestCall)
 	claims, err := p.claimWith(ctx, requests)
@@ -145,7 +110,7 @@ func (p *pull) claim(due []*target, g slots.Grant) error {
 	cancel()
 	if err != nil {
 		p.slots.Keep(g, nil)
-		return p.markAllUnavailable(due, err)
+		return p.outlook.AllAway(p.ctx, due, err)
 	}
 	noteAhead(requests, claims)
 	tasks := dueOf(&claims[0]) // nearly always all there are
@@ -158,7 +123,7 @@ func (p *pull) claim(due []*target, g slots.Grant) error {
 		more = more || len(dueOf(&claims[i])) == requests[i].Limit
 	}
 	if p.scope.Series != nil && more {
-		p.scope.Series.filled()
+		p.scope.Series.known.Filled()
 	}
 	p.dry = len(tasks) == 0
 	p.s.base.Observe(base.LatestOf(claims, func(c *store.Claim) *store.Look { return &c.Look }))
@@ -166,8 +131,12 @@ func (p *pull) claim(due []*target, g slots.Grant) error {
 	// gives its slot back.
 	p.slots.Keep(g, tasks)
 	for i := range claims {
-		due[i].observe(&claims[i], sent, received)
-		p.observeClaim(due[i], &requests[i], &claims[i], sent, g)
+		due[i].ObserveClock(&claims[i], sent, received)
+		if c := &claims[i]; c.Err == nil && !c.Unstamped && c.Noticed > 0 {
+			p.noticed = sent.Add(requests[i].Notice)
+		}
+		answer := horizon.Answer{Request: &requests[i], Claim: &claims[i], Sent: sent, Grant: g, Slots: p.slots, Patience: p.sortPatience()}
+		p.outlook.Observe(p.ctx, due[i], &answer)
 		p.took(due[i], &claims[i], sent)
 	}
 	p.startUnwaited() // after all of the answer, each task of which had a slot
@@ -182,7 +151,7 @@ func (p *pull) claimWith(ctx context.Context, requests []store.ClaimRequest) ([]
 	}
 	runs := settlements(batch)
 	if q := p.settler.series; q != nil {
-		q.sends()
+		q.known.Sends()
 	}
 	settled, claims, err := p.s.store.Turn(ctx, runs, requests)
 	// Before anything that was claimed starts: it may be the next run of what has just been settled.
@@ -209,13 +178,13 @@ const smallestShare = 16
 
 // requests asks the first of the targets, which have waited longest, for an equal share each of the tasks that a grant
 // has slots for. It returns the targets that are asked.
-func (p *pull) requests(due []*target, g slots.Grant) ([]store.ClaimRequest, []*target) {
+func (p *pull) requests(due []*horizon.Target, g slots.Grant) ([]store.ClaimRequest, []*horizon.Target) {
 	take, leave := p.kinds()
 	lease, leases, notice := p.leases(take)
 	n, few := g.N, max(g.N/smallestShare, (g.N+store.MaxClaim-1)/store.MaxClaim)
 	now, storeNow := p.s.config.Clock.Now(), p.s.base.StoreNow()
 	// Dry: the ones asked before had nothing for us.
-	if p.dry || g.Urgent || p.outlook.inTurns(due) || now.Sub(p.lastClaim) > lookEvery || p.scope.Series != nil && !p.scope.Series.hurries() {
+	if p.dry || g.Urgent || p.outlook.InTurns(due) || now.Sub(p.lastClaim) > lookEvery || p.scope.Series != nil && !p.scope.Series.known.Hurries() {
 		few = n
 	}
 	p.lastClaim = now
@@ -223,35 +192,23 @@ func (p *pull) requests(due []*target, g slots.Grant) ([]store.ClaimRequest, []*
 	passing := g.Passing(leave)
 	requests := make([]store.ClaimRequest, len(due))
 	ahead := p.scope.Series.aheadFor(p)
-	p.outlook.mu.Lock()
-	defer p.outlook.mu.Unlock()
-	for i, t := range due {
+	p.outlook.Each(due, func(i int, t *horizon.Target) {
 		// The remainder goes to the later ones, so that every slot is offered to
 		// a partition.
 		share := min(n/(len(due)-i), store.MaxClaim)
 		n -= share
 		requests[i] = store.ClaimRequest{
-			Partition: t.partition, Nonce: nonceOf(p), Agents: t.agentsNow(storeNow), Kinds: take,
+			Partition: t.Partition, Nonce: nonceOf(p), Agents: t.AgentsNow(storeNow), Kinds: take,
 			// guard: suspects
 			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.Urgent, Serial: p.serial(), Limit: share, PerAgent: p.scope.PerAgent, Lease: lease, Leases: leases, Notice: notice, Suspects: g.SuspectsFor(p.turn+i, len(due)),
 			MaxCrashes: p.s.config.MaxCrashes,
-			Fence:      p.s.fences.last(t.partition), Tell: p.s.base.HasListeners(), Stamp: p.s.declared.Stamp(), Expect: p.s.expected,
+			Fence:      p.s.partitions.Fences.Last(t.Partition), Tell: p.s.base.HasListeners(), Stamp: p.s.declared.Stamp(), Expect: p.s.expected,
 		}
 		if ahead > 0 && !g.Urgent {
 			requests[i].Ahead, requests[i].AheadMost, requests[i].AheadLease = ahead, min(aheadOfSlot*share, store.MaxClaim), stored(aheadLease)
 		}
-		switch {
-		// Each kind of claim continues where the last of its kind stopped: a task that one passes over another
-		// may want.
-		case g.Urgent:
-			requests[i].After = t.urgent.On(passing, now, p.scope.Series.urgentNews(t.partition))
-		// guard: hidden
-		case t.suspects(now): // they may be many, with other tasks behind them
-			requests[i].After = t.rest.On(passing+"?", now)
-		case passing != "":
-			requests[i].After = t.rest.On(passing, now)
-		}
-	}
+		requests[i].After = t.After(p.scope.Series.horizon(), &g, passing, now)
+	})
 	p.turn++
 	return requests, due
 }
@@ -312,7 +269,7 @@ func (p *pull) leases(kinds []string) (lease time.Duration, others map[string]ti
 }
 
 // took starts the tasks of a claim.
-func (p *pull) took(t *target, c *store.Claim, sent time.Time) {
+func (p *pull) took(t *horizon.Target, c *store.Claim, sent time.Time) {
 	p.tally.add(func(r *Report) {
 		r.Parked += c.Parked
 		r.Recovered += c.Recovered
@@ -339,11 +296,11 @@ func (p *pull) took(t *target, c *store.Claim, sent time.Time) {
 	}
 	p.heartbeat.add(c, heldUntil(sent, lease), lease)
 	if q := p.scope.Series; q != nil && c.Ahead != 0 {
-		q.brought(len(c.Tasks))
+		q.known.Brought(len(c.Tasks))
 	}
 	for agent, tasks := range byAgent(c.Tasks) {
 		p.open.Enter(agent, len(tasks))
-		if p.outlook.asksFor(agent, c.Partition) {
+		if p.outlook.AsksFor(agent, c.Partition) {
 			if tasks = p.scope.Series.await(p, c, t, tasks, sent); len(tasks) > 0 {
 				p.tick(agent, tasks, delayOf(c))
 			}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
-	"github.com/seed-6f6f2c11/duly/core/internal/absence"
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/booking"
 	"github.com/seed-6f6f2c11/duly/core/internal/callback"
@@ -21,6 +20,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/counters"
 	"github.com/seed-6f6f2c11/duly/core/internal/declared"
+	"github.com/seed-6f6f2c11/duly/core/internal/horizon"
 	"github.com/seed-6f6f2c11/duly/core/internal/load"
 	"github.com/seed-6f6f2c11/duly/core/internal/notices"
 	"github.com/seed-6f6f2c11/duly/core/internal/placing"
@@ -66,14 +66,13 @@ type Scheduler struct {
 	claims     []string // the same with that of signals of ends, which every process that runs anything sends
 	runTimes   slots.RunTimes
 
-	absences absence.Absences
-	fences   fences
-	presence presence.Presence
-	pulls    openPulls
-	figures  load.Figures
-	shared   shared.Pulls
-	alarm    booking.Booker
-	printing *printing.Sender // of what runs print; nil if the store keeps none
+	partitions horizon.Partitions
+	presence   presence.Presence
+	pulls      openPulls
+	figures    load.Figures
+	shared     shared.Pulls
+	alarm      booking.Booker
+	printing   *printing.Sender // of what runs print; nil if the store keeps none
 
 	declared  declared.Declared
 	callbacks callback.Outbox
@@ -95,7 +94,8 @@ func New(st Store, config Config) (*Scheduler, error) {
 	}
 	s := &Scheduler{
 		store: st, config: config, slots: slots.New(config.Clock, config.Concurrency, config.Urgent, config.MaxAbandoned), nonce: rand.Text()[:store.NonceLen/2],
-		handlers: map[string]*handler{}, gates: map[string]gate{}, fences: make(fences, st.Partitions()),
+		handlers: map[string]*handler{}, gates: map[string]gate{},
+		partitions: horizon.Partitions{Fences: make(horizon.Fences, st.Partitions())},
 	}
 	s.store, s.alarm.Turn = &booking.Store{Store: &base.Paced{Store: st}, By: &s.alarm, PullNow: s.pullNow}, make(chan struct{}, 1)
 	s.wireRooms(s.store)
@@ -221,7 +221,7 @@ func (s *Scheduler) Slots() model.SlotStats {
 // Ready is nil while the process can claim all there is, as far as its pulls know: it calls no store. Otherwise it is an
 // *[model.AbandonedError], an *[AwayError], or both.
 func (s *Scheduler) Ready() error {
-	err := s.absences.List()
+	err := s.partitions.Absences.List()
 	if st := s.slots.Stats(); st.Abandoned >= st.MaxAbandoned {
 		err = errors.Join(&model.AbandonedError{Handlers: st.Abandoned, Limit: st.MaxAbandoned}, err)
 	}

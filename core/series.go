@@ -4,23 +4,11 @@ package core
 // shortly before they are due, so that one claim serves all that fall due within a moment: they start at their time by the store's clock.
 
 import (
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/ahead"
-	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/horizon"
 	"github.com/seed-6f6f2c11/duly/core/store"
-)
-
-// pace is the least time between the starts of two claims of a series, unless the first was full: tasks that fall due meanwhile
-// come with the second, and so do the outcomes of the first.
-//
-// After a rest the pace does not matter: the first few claims begin at once.
-const (
-	pace  = 2 * time.Millisecond
-	rest  = 10 * pace
-	burst = 2
 )
 
 const (
@@ -29,12 +17,6 @@ const (
 	aheadLease = time.Second
 	// aheadOfSlot is how many tasks are claimed ahead of their time for each free slot: most runs are over soon.
 	aheadOfSlot = 4
-	// fewAhead and manyAhead are how many tasks a claim brings for which the moment becomes longer, and shorter.
-	fewAhead, manyAhead = 20, 48
-	// shortestAhead is the shortest moment.
-	shortestAhead = 5 * time.Millisecond
-	// noneAhead is how long nothing is claimed ahead of its time once something was withdrawn.
-	noneAhead = time.Second
 )
 
 // Series ties the pulls of a host together that follow one another, such as those of a daemon: see [Scope.Series]. It knows when
@@ -45,183 +27,58 @@ type Series struct {
 	s       *Scheduler
 	every   time.Duration
 	settler settler
-	earlier chan struct{} // has room for one signal: a second one would add nothing
-	hears   atomic.Bool
 	waiting *ahead.Waiting[early]
-	urgent  []atomic.Uint64 // urgent tasks that were announced, by partition
-
-	mu        sync.Mutex // also of the outlooks of its pulls
-	seen      map[int]*seen
-	alarm     store.Millis  // the last result of Next; zero: never
-	claimedAt time.Time     // when the last claim began; zero: never
-	full      bool          // it brought all that it asked for
-	burst     int           // claims that need not wait, as there was a rest before
-	settledAt time.Time     // when outcomes were sent last
-	moment    time.Duration // how far claims look ahead
-	withdrawn time.Time     // when what they had brought was last withdrawn; zero: never
+	known   *horizon.Series
 }
 
 // NewSeries makes a series whose pulls look again at a partition that has reported nothing for so long: so they find what no process
 // announces, such as the tasks of a process that died.
 func (s *Scheduler) NewSeries(every time.Duration) *Series {
 	s.alarm.Lives()
-	q := &Series{s: s, every: every, earlier: make(chan struct{}, 1), seen: map[int]*seen{}}
+	q := &Series{s: s, every: every, known: horizon.NewSeries(&s.partitions, s.config.Ahead)}
 	q.settler.s, q.settler.series = s, q
-	q.urgent = make([]atomic.Uint64, s.Partitions())
-	q.moment = s.config.Ahead
 	q.waiting = ahead.NewWaiting(s.config.Clock, q.begin)
 	return q
 }
 
+// horizon is what the pulls of the series know; nil for that of no series.
+func (q *Series) horizon() *horizon.Series {
+	if q == nil {
+		return nil
+	}
+	return q.known
+}
+
 // Expect notes that a partition has something due at a time of the store's clock, as a [store.Wakeup] says.
 func (q *Series) Expect(partition int, due time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	// Of a partition that no pull has aimed at nothing is known, and the first one looks.
-	if t := q.seen[partition]; t != nil {
-		t.settled = base.Earlier(t.settled, store.MillisOf(due))
-		q.noticed(t.settled)
-	}
+	q.known.Expect(partition, store.MillisOf(due))
 	q.s.slots.Hurry() // a pull that waits for slots has to learn of it
 }
 
 // Hurry notes that a partition has a task of level 1 sooner than it had said, as a [store.Wakeup] says: pulls that have slots for these alone ask it
 // at once.
 func (q *Series) Hurry(partition int) {
-	q.urgent[partition].Add(1)
+	q.known.Urgent(partition)
 	q.s.slots.Hurry()
-}
-
-// urgentNews is how many urgent tasks of a partition were announced.
-func (q *Series) urgentNews(partition int) uint64 {
-	if q == nil {
-		return 0
-	}
-	return q.urgent[partition].Load()
 }
 
 // Forget makes the next pull look at all partitions, as anything may have fallen due.
 func (q *Series) Forget() {
-	q.mu.Lock()
-	q.forget()
-	q.mu.Unlock()
-	for i := range q.urgent {
+	q.known.Forget()
+	for i := range q.s.Partitions() {
 		q.Hurry(i)
-	}
-}
-
-// forget is Forget. The mutex is held.
-func (q *Series) forget() {
-	for _, t := range q.seen {
-		t.asked = time.Time{}
 	}
 }
 
 // Next is when something is due next, as far as the series knows; the zero time for never. If something falls due before
 // that, Earlier signals.
-func (q *Series) Next() time.Time {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.alarm = q.next()
-	return q.alarm.Time()
-}
-
-// next is when the first partition is due. The mutex is held.
-func (q *Series) next() store.Millis {
-	var next store.Millis
-	for _, t := range q.seen {
-		next = base.Earlier(next, t.due())
-	}
-	return next
-}
+func (q *Series) Next() time.Time { return q.known.Next().Time() }
 
 // Earlier has a value when something has become due before what Next has returned last.
-func (q *Series) Earlier() <-chan struct{} { return q.earlier }
-
-// noticed wakes the host if something is due before what Next last returned. The mutex is held.
-func (q *Series) noticed(at store.Millis) {
-	if at == 0 || q.alarm != 0 && at >= q.alarm {
-		return
-	}
-	q.alarm = at // one signal is enough
-	select {
-	case q.earlier <- struct{}{}:
-	default:
-	}
-}
+func (q *Series) Earlier() <-chan struct{} { return q.known.Earlier() }
 
 // Pause is how long the next claim has to wait for the sake of the pace; zero or less if it may begin.
-func (q *Series) Pause() time.Duration {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.pause()
-}
-
-// pause is Pause. The mutex is held.
-func (q *Series) pause() time.Duration {
-	if q.full || q.burst > 0 {
-		return 0
-	}
-	return q.claimedAt.Add(pace).Sub(q.s.config.Clock.Now())
-}
-
-// begins notes that a claim begins.
-func (q *Series) begins(at time.Time) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.burst--; at.Sub(q.claimedAt) >= rest {
-		q.burst = burst
-	}
-	q.claimedAt, q.full = at, false
-}
-
-// filled notes that a claim has brought all that it asked for, or could not ask every partition: the next one need not wait.
-func (q *Series) filled() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.full = true
-}
-
-// hurries reports whether claims follow one another without a pace, as there is more to have.
-func (q *Series) hurries() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.full
-}
-
-// company reports whether an outcome that waits for the pace would meet others: a claim that begins by then, the outcome of a task that starts
-// by then, or, where outcomes were sent just now, those of handlers that still run.
-func (q *Series) company() bool {
-	now, storeNow := q.s.config.Clock.Now(), q.s.base.StoreNow()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.s.calls.Load() > 0 && now.Sub(q.settledAt) < pace {
-		return true
-	}
-	if first := q.waiting.First(); !first.IsZero() && first.Sub(now) <= pace {
-		return true
-	}
-	next := q.next()
-	return next != 0 && next <= storeNow.Add(pace)
-}
-
-// sends notes that outcomes are sent.
-func (q *Series) sends() {
-	at := q.s.config.Clock.Now()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.settledAt = at
-}
-
-// of is the state of a partition. The mutex is held.
-func (q *Series) of(partition int) *seen {
-	t := q.seen[partition]
-	if t == nil {
-		t = &seen{}
-		q.seen[partition] = t
-	}
-	return t
-}
+func (q *Series) Pause() time.Duration { return q.known.Pause() }
 
 // paced waits until the pace allows another claim, or the pull may claim no more.
 func (p *pull) paced() {
@@ -267,7 +124,7 @@ func (p *pull) maxAge() time.Duration {
 	if q == nil || p.scope.Agents != nil || p.slots.Full() {
 		return lookEvery
 	}
-	if q.hurries() {
+	if q.known.Hurries() {
 		return lookEvery
 	}
 	return q.every
@@ -300,7 +157,7 @@ func delayOf(c *store.Claim) delay {
 // Hears says whether the host gets the wake-ups of the store. A series claims nothing ahead of its time while it does not: a command in
 // between would not reach it. What waits for its time is given back when the host hears no more.
 func (q *Series) Hears(hears bool) {
-	q.hears.Store(hears)
+	q.known.SetHears(hears)
 	if !hears {
 		q.Withdraw(-1)
 	}
@@ -310,9 +167,7 @@ func (q *Series) Hears(hears bool) {
 // [store.Withdrawn].
 func (q *Series) Withdraw(partition int) {
 	taken := q.waiting.Take(func(e *early) bool { return partition < 0 || e.tasks[0].Partition == partition })
-	q.mu.Lock()
-	q.withdrawn = q.s.config.Clock.Now()
-	q.mu.Unlock()
+	q.known.Withdraws()
 	for i := range taken {
 		// guard: ahead-not-withdrawn
 		taken[i].giveBack()
@@ -371,46 +226,18 @@ func (e *early) start() {
 // aheadFor is how far ahead of its time a pull may claim. Where slots are scarce or runs of an agent come one after the other that is
 // nothing: what waits would keep others from running.
 func (q *Series) aheadFor(p *pull) time.Duration {
-	if q == nil || p.scope.Agents != nil || !q.hears.Load() || p.serial() || !p.end.IsZero() || p.slots.Scarce() {
+	if q == nil || p.scope.Agents != nil || !q.known.Hears() || p.serial() || !p.end.IsZero() || p.slots.Scarce() {
 		return 0
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.withdrawn.IsZero() && q.s.config.Clock.Now().Sub(q.withdrawn) < noneAhead {
-		return 0
-	}
-	return q.moment
+	return q.known.Ahead()
 }
 
 // untilClaim is how long it is until a claim will have begun that takes outcomes along; zero if none is to be expected within the moment.
 func (q *Series) untilClaim() time.Duration {
-	storeNow := q.s.base.StoreNow()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	next := q.next()
-	if wait := next.Sub(storeNow); next != 0 && wait <= q.moment+q.moment/4 {
-		return max(wait, 0) + settleAfter
+	if wait, soon := q.known.UntilClaim(); soon {
+		return wait + settleAfter
 	}
 	return 0
-}
-
-// brought notes how many tasks a claim has brought: the more there are, the shorter is the moment for which they are claimed together.
-func (q *Series) brought(n int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	switch {
-	case n >= manyAhead:
-		q.moment = max(q.moment/2, min(shortestAhead, q.s.config.Ahead))
-	case n < fewAhead:
-		q.moment = min(q.moment*2, q.s.config.Ahead)
-	}
-}
-
-// observe learns the clock of the target's server from an answer.
-func (t *target) observe(c *store.Claim, sent, received time.Time) {
-	if c.Err == nil {
-		t.clock.Observe(c.Now, sent, received)
-	}
 }
 
 // noteAhead notes which claims have tasks ahead of their time although they do not say that they have looked ahead: the answer to a claim that was
@@ -436,15 +263,12 @@ func dueOf(c *store.Claim) []Claimed {
 
 // await lets the tasks of an agent that are not due yet wait for their times, and returns the others.
 // A command that came while the claim was under way may be about them: then they are given back.
-func (q *Series) await(p *pull, c *store.Claim, t *target, tasks []Claimed, sent time.Time) []Claimed {
+func (q *Series) await(p *pull, c *store.Claim, t *horizon.Target, tasks []Claimed, sent time.Time) []Claimed {
 	now := len(dueOf(&store.Claim{Look: c.Look, Ahead: c.Ahead, Tasks: tasks}))
 	if now == len(tasks) {
 		return tasks
 	}
-	q.mu.Lock()
-	late := !q.withdrawn.IsZero() && !q.withdrawn.Before(sent)
-	q.mu.Unlock()
-	if late {
+	if q.known.WithdrawnSince(sent) {
 		p.releaseAll(tasks[now:])
 		return tasks[:now]
 	}
@@ -453,7 +277,7 @@ func (q *Series) await(p *pull, c *store.Claim, t *target, tasks []Claimed, sent
 		for end < len(tasks) && tasks[end].Due == tasks[start].Due {
 			end++
 		}
-		begin := t.clock.Reaches(tasks[start].Due)
+		begin := t.Reaches(tasks[start].Due)
 		q.waiting.Add(begin, early{pull: p, tasks: tasks[start:end], begin: begin})
 		start = end
 	}

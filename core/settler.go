@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/decide"
+	"github.com/seed-6f6f2c11/duly/core/internal/horizon"
 	"github.com/seed-6f6f2c11/duly/core/internal/notices"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -67,7 +68,7 @@ type settler struct {
 }
 
 // settleAfter is how long an outcome waits for a claim at the pace, which is left the time to take it along.
-const settleAfter = pace + pace/2
+const settleAfter = horizon.Pace + horizon.Pace/2
 
 // largestSettle is the most outcomes that are stored together, and enoughToSettle how many wait for no more.
 const (
@@ -105,7 +106,7 @@ func (t *settler) patience(r *run) time.Duration {
 			return d
 		}
 	}
-	if t.series.company() {
+	if t.series.known.Company(&t.s.calls, t.series.waiting.First) {
 		return settleAfter
 	}
 	return 0
@@ -199,7 +200,7 @@ func (t *settler) take() []*run {
 func (t *settler) store(batch []*run) {
 	runs := settlements(batch)
 	if t.series != nil {
-		t.series.sends()
+		t.series.known.Sends()
 	}
 	ctx, cancel := settleCall(batch)
 	t.holdBusy(ctx, batch)
@@ -226,7 +227,7 @@ func settlements(batch []*run) []store.Settlement {
 // knows it from the answer, and has a slot for it as far as one can see. An agent that was named may be another process's next.
 func (r *run) quiet() bool {
 	p := r.pull
-	return p.outlook.series != nil && !p.over() && r.verdict.Settlement.Verb != store.VerbRelease && !p.slots.Scarce()
+	return p.outlook.Follows() && !p.over() && r.verdict.Settlement.Verb != store.VerbRelease && !p.slots.Scarce()
 }
 
 // revise decides a second time, by why the store has refused the verdict; false if that changes nothing.
@@ -300,15 +301,15 @@ func (r *run) noteRoom(result store.Settled) {
 	if result.Freed && !r.verdict.Released { // a task that was released would come again, and again
 		p.madeMoreDue.Store(true)
 		p.again(r.claimed, p.s.base.StoreNow())
-		p.outlook.freed(r.claimed.Partition)
+		p.outlook.Freed(r.claimed.Partition)
 	}
 	for _, partition := range result.Opened {
 		p.madeMoreDue.Store(true)
-		p.outlook.settle(partition, p.s.base.StoreNow())
-		p.outlook.freed(partition)
+		p.outlook.Settle(partition, p.s.base.StoreNow())
+		p.outlook.Freed(partition)
 	}
 	if !r.verdict.Released && p.scope.Series == nil {
-		p.outlook.rouse()
+		p.outlook.Rouse()
 	}
 }
 
@@ -317,7 +318,7 @@ func (r *run) noteMadeDue(result store.Settled) {
 	p, s := r.pull, &r.verdict.Settlement
 	if a := s.Await; a != nil && a.Key != "" && result.Due < s.Due.At {
 		p.madeMoreDue.Store(true)
-		p.outlook.freed(r.claimed.Partition)
+		p.outlook.Freed(r.claimed.Partition)
 	}
 	if r.EndsWithCallback() {
 		p.madeMoreDue.Store(true)
@@ -377,7 +378,7 @@ func (p *pull) again(c *Claimed, due store.Millis) {
 	if due == 0 || due >= store.Never {
 		return
 	}
-	p.outlook.settle(c.Partition, due)
+	p.outlook.Settle(c.Partition, due)
 	if p.scope.OnDue != nil {
 		p.scope.OnDue(c.Agent, due.Time())
 	}

@@ -64,7 +64,7 @@ func (r *run) spawn(ctx context.Context) error {
 			Status: StatusWaiting, By: check.ByDuly, Reason: "occurrence of " + r.claimed.ID,
 		})
 	}
-	r.pull.outlook.settle(r.claimed.Partition, placed[0].Due)
+	r.pull.outlook.Settle(r.claimed.Partition, placed[0].Due)
 	r.pull.madeMoreDue.Store(true)
 	if r.body.OverlapPolicy() == OverlapCancelRunning {
 		for _, other := range r.state.Children {

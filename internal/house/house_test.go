@@ -30,13 +30,13 @@ const (
 )
 
 var (
-	filesBeyond   = map[string]int{"core": 34, "internal/proof/sim/world": 45}
+	filesBeyond   = map[string]int{"core": 32, "internal/proof/sim/world": 45}
 	namesBeyond   = map[string]int{"core/model": 210, "core/store": 271}
 	methodsBeyond = map[string]int{
 		"adapters/http.api":                 77,
-		"core.Scheduler":                    60,
+		"core.Scheduler":                    59,
 		"core/internal/decide.Decision":     60,
-		"core.pull":                         72,
+		"core.pull":                         63,
 		"core/operate.Desk":                 50,
 		"core/filestore.Store":              62,
 		"core/memstore.Store":               62,

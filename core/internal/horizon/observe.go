@@ -88,6 +88,7 @@ func (o *Outlook) Observe(ctx context.Context, t *Target, a *Answer) {
 		// The place of an agent whose due task was cancelled or replaced stays in the past until a claim has looked there and put it
 		// right, which may be all that a small claim has a turn for. Then something else comes first: the next claim sees others.
 		// A place that is always now moves with the clock alone, which is no reason to come back at once.
+		// guard: nothing-found
 		t.foundNothing(r, c, sent, g, due > before && (!now || !t.atNow))
 	}
 }

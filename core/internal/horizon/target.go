@@ -65,6 +65,7 @@ func (s *seen) due() store.Millis { return base.Earlier(s.next, s.settled) }
 // place is its place among partitions that are due, those first that come first. Where tenants take turns partitions do, too: what is due in one for
 // longest is of the tenant that has most, so that by age alone another one, in another partition, would wait behind all of it.
 func (t *Target) place(turns bool) store.Millis {
+	// guard: partitions-in-turn
 	if turns {
 		return max(t.due(), t.served)
 	}
@@ -337,6 +338,7 @@ func (o *Outlook) Missed() (left int, away []int, err error) {
 	for _, t := range o.targets {
 		left += t.left
 		if t.away != nil {
+			// guard: away-is-named
 			away, err = append(away, t.Partition), cmp.Or(err, t.away)
 		}
 	}

@@ -49,6 +49,7 @@ func (t *Target) After(q *Series, g *slots.Grant, passing string, now time.Time)
 	switch {
 	case g.Urgent:
 		return t.urgent.On(passing, now, q.urgentNews(t.Partition))
+	// guard: hidden
 	case t.suspects(now): // they may be many, with other tasks behind them
 		return t.rest.On(passing+"?", now)
 	case passing != "":

@@ -183,7 +183,7 @@ var Guards = append([]Guard{
 	}, inMemory, "TestContract$/one_run_of_an_agent_at_a_time"},
 	{"25", sow.Fault{
 		Name: "away-is-named", What: "partitions that are away are not named",
-		Change: sow.Swap("append(away, t.partition)", "away"),
+		Change: sow.Swap("append(away, t.Partition)", "away"),
 	}, "adapters/http", "TestPartitionsThatAreAwayAreNamed$"},
 	{"26", sow.Fault{
 		Name: "suspects", What: "a process runs any number of tasks whose processes have died",
