@@ -94,7 +94,7 @@ func (p *pull) admit(ctx context.Context, c *call, r *run) error {
 
 // stillHeld postpones a run whose lease expired because the checks before it took too long: another process may have begun it.
 func (p *pull) stillHeld(r *run) error {
-	fence, over, _ := p.heartbeat.lapsed(r.claimed)
+	fence, over, _ := p.heartbeat.Lapsed(r.claimed)
 	if over {
 		return &outcome.SnoozeError{After: hearAgain}
 	}

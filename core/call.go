@@ -215,8 +215,16 @@ func (o *openCalls) end() {
 	}
 }
 
-// cancel ends the context of a call, for a cause.
-func (c *call) cancel(cause error) {
+// Alone reports whether the call is for one run.
+func (c *call) Alone() bool { return len(c.runs) == 1 }
+
+// Has reports whether the call is for a task of a sort.
+func (c *call) Has(which func(of *Claimed) bool) bool {
+	return slices.ContainsFunc(c.runs, func(r *run) bool { return which(r.claimed) })
+}
+
+// Cancel ends the context of a call, for a cause.
+func (c *call) Cancel(cause error) {
 	c.ctx.Cancel(cause)
 	if !c.over.Load() {
 		c.giveUp()

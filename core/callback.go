@@ -67,7 +67,7 @@ func (r *run) EndsWithCallback() bool {
 func (r *run) Delivery() (store.Submission, error) {
 	c, v := r.claimed, &r.verdict
 	of := store.Stored{Agent: c.Agent, ID: c.ID, Status: v.Status, Record: v.Settlement.Record}
-	return callback.Of(&of, &r.body, r.pull.heartbeat.runOf(c).Fence, r.pull.lease(r)+callback.Margin)
+	return callback.Of(&of, &r.body, r.pull.heartbeat.RunOf(c).Fence, r.pull.LeaseOf(r)+callback.Margin)
 }
 
 // Ends are the task of a run, its definition, and the record of its end.

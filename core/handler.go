@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/leases"
 	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -96,13 +97,16 @@ func (t *RunInfo) SetProgress(v any) error {
 	switch {
 	case !kept:
 	case t.run != nil:
-		var h interface{ progressed() } = &t.run.pull.heartbeat // a linter that follows contexts does not have to follow the heartbeat's from each handler
-		h.progressed()
+		var h interface{ Progressed() } = &t.run.pull.heartbeat // a linter that follows contexts does not have to follow the heartbeat's from each handler
+		h.Progressed()
 	case t.made.news != nil:
 		t.made.news()
 	}
 	return err
 }
+
+// ProgressWithin is how soon the store knows how far a run has come, if it answers at once.
+const ProgressWithin = leases.ProgressWithin
 
 // handler is a registered handler with its payload type erased: it runs tasks of one kind and one agent.
 type handler struct {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/leases"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -139,7 +140,7 @@ func (s *Scheduler) submitAndStart(ctx context.Context, subs []store.Submission)
 	s.partitions.Fences.Seen(partition, c.Fence)
 	s.slots.Keep(g, c.Tasks)
 	if len(c.Tasks) > 0 {
-		start = func() { h.run(c, heldUntil(sent, lease), lease) }
+		start = func() { h.run(c, leases.HeldUntil(sent, lease), lease) }
 	}
 	return start, []store.Submitted{*c.Submitted}, nil
 }
@@ -155,14 +156,14 @@ func (h *immediateHost) run(c *store.Claim, deadline time.Time, lease time.Durat
 	defer p.close()
 	p.immediate = true
 	p.outlook.AimAtNothing() // no partition is asked, so none is left to ask
-	p.heartbeat.add(c, deadline, lease)
+	p.heartbeat.Add(c, deadline, lease)
 	for agent, tasks := range byAgent(c.Tasks) {
 		p.open.Enter(agent, len(tasks))
 		p.tick(agent, tasks, atOnce)
 	}
 	p.startAll() // its kind may have a handler of batches since the start was granted
 	p.open.Wait()
-	p.heartbeat.stop()
+	p.heartbeat.Stop()
 	report, err := p.finish(nil)
 	if h.Done != nil {
 		h.Done(report, err)
@@ -234,7 +235,7 @@ func (s *Scheduler) startListed(ctx context.Context, subs []store.Submission, pl
 			continue
 		}
 		lease := s.base.Kind(st.claim.Kinds[0]).Lease
-		go st.host.run(c, sent.Add(stored(lease)), lease)
+		go st.host.run(c, sent.Add(leases.Stored(lease)), lease)
 	}
 	if err != nil { // they are stored, which is all that the submit has to do
 		s.config.Logger.WarnContext(ctx, "urgent tasks do not start at once: the next pull runs them", slog.Any("err", err))
@@ -302,7 +303,7 @@ func (s *Scheduler) startable(subs []store.Submission, placed []store.Submitted)
 func (s *Scheduler) claimOf(partition int, kind string) store.ClaimRequest {
 	lease := s.base.Kind(kind).Lease
 	return store.ClaimRequest{
-		Partition: partition, Nonce: s.nonceFor(), Kinds: []string{kind}, Lease: stored(lease), Notice: noticeOf(lease),
+		Partition: partition, Nonce: leases.Nonce(s.nonce), Kinds: []string{kind}, Lease: leases.Stored(lease), Notice: leases.Notice(lease),
 		Fence: s.partitions.Fences.Last(partition), Stamp: s.declared.Stamp(), Expect: s.expected,
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/leases"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/internal/waiting"
 	"github.com/seed-6f6f2c11/duly/core/model"
@@ -350,7 +351,7 @@ func (o *loan) take(r *run) error {
 	if err != nil {
 		return err
 	}
-	at := r.pull.heartbeat.runOf(r.claimed)
+	at := r.pull.heartbeat.RunOf(r.claimed)
 	lent := LentRun{Task: t, Timeout: r.pull.timeout([]*run{r}), Prints: r.pull.s.base.Config.Outputs != nil}
 	lent.Ticket = Ticket{
 		Partition: at.Partition, Fence: at.Fence, Index: at.Index, Agent: at.Agent, ID: at.ID, Kind: r.claimed.Kind, Worker: o.Worker,
@@ -407,7 +408,7 @@ func tagOf(worker string) string {
 // nonceOf is a nonce for a claim of a pull.
 func nonceOf(p *pull) string {
 	if o := p.scope.loan; o != nil {
-		return tagOf(o.Worker) + p.s.nonceFor()[store.NonceLen/2:]
+		return tagOf(o.Worker) + leases.Nonce(p.s.nonce)[store.NonceLen/2:]
 	}
-	return p.s.nonceFor()
+	return leases.Nonce(p.s.nonce)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/leases"
 	"github.com/seed-6f6f2c11/duly/core/internal/notices"
 	"github.com/seed-6f6f2c11/duly/core/internal/printing"
 	"github.com/seed-6f6f2c11/duly/core/model"
@@ -189,7 +190,7 @@ const overtime = 30 * time.Second
 // extensionFor is the extension that a sign of life is; nil if the run is over.
 func (l *Lender) extensionFor(ctx context.Context, k *Keep) (*store.Extension, error) {
 	t := &k.Ticket
-	e := &store.Extension{Partition: t.Partition, Fence: t.Fence, Lease: stored(t.Lease)}
+	e := &store.Extension{Partition: t.Partition, Fence: t.Fence, Lease: leases.Stored(t.Lease)}
 	if t.Timeout > 0 {
 		left := t.Claimed.Add(t.Timeout + overtime).Sub(l.s.base.StoreNow())
 		// guard: lent-timeout

@@ -142,7 +142,7 @@ func (l *Lender) store(ctx context.Context, e *ends) []ReturnedAs {
 	e.settler.flush()
 	for _, p := range e.pulls {
 		p.open.Wait()
-		p.heartbeat.stop()
+		p.heartbeat.Stop()
 		p.toReplan.CarryOut(p.ctx)
 		_, _ = p.finish(nil)
 		p.close()
@@ -227,7 +227,7 @@ func (l *Lender) restore(ctx context.Context, p *pull, t *Ticket, number int64) 
 	}
 	r.describe()
 	r.info.Claimed = t.Claimed.Time()
-	p.heartbeat.add(c, p.s.config.Clock.Now().Add(t.Lease), t.Lease) // so that it can be taken back if no other process has begun it since
+	p.heartbeat.Add(c, p.s.config.Clock.Now().Add(t.Lease), t.Lease) // so that it can be taken back if no other process has begun it since
 	p.open.Enter(t.Agent, 1)
 	return r, nil
 }

@@ -100,3 +100,17 @@ func (p *pull) LookAt(partition int) error {
 	}
 	return err
 }
+
+// awaitsNotice waits until a notice is over that the pull has given, and reports whether there is one: a host that is called once a minute
+// would come too late for the work of the dead. A series comes back by itself.
+func (p *pull) awaitsNotice() bool {
+	wait := p.noticed.Sub(p.s.config.Clock.Now())
+	if p.noticed.IsZero() || p.scope.Series != nil || p.over() || p.left == 0 {
+		return false
+	}
+	news := p.outlook.Linger()
+	if lingerFor(p, wait+time.Millisecond, news); p.s.config.Clock.Now().After(p.noticed) {
+		p.noticed = time.Time{}
+	}
+	return !p.over()
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/booking"
 	"github.com/seed-6f6f2c11/duly/core/internal/horizon"
+	"github.com/seed-6f6f2c11/duly/core/internal/leases"
 	"github.com/seed-6f6f2c11/duly/core/internal/printing"
 	"github.com/seed-6f6f2c11/duly/core/internal/replan"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
@@ -57,7 +58,7 @@ type pull struct {
 	alarm       booking.Pull
 	settler     *settler
 	own         settler // its settler, unless it is of a series
-	heartbeat   heartbeat
+	heartbeat   leases.Heartbeat[*run, *call]
 	workers     workers
 	openCalls   openCalls
 	batches     batches
@@ -75,7 +76,9 @@ func newPull(ctx context.Context, s *Scheduler, scope Scope) *pull {
 	if scope.MaxTasks > 0 {
 		p.left = scope.MaxTasks
 	}
-	p.heartbeat.pull, p.open.Clock = p, s.config.Clock
+	p.open.Clock = s.config.Clock
+	h := &p.heartbeat
+	h.Base, h.Fences, h.Default, h.Ctx, h.Pull = s.base, s.partitions.Fences, s.config.Default.Lease, ctx, p
 	if scope.OnTick != nil || s.config.OnTick != nil {
 		p.open.On = p.onTick
 	}
@@ -125,14 +128,14 @@ func (p *pull) bound() {
 		p.timers = append(p.timers, clock.AfterFunc(max(p.end.Sub(p.begun), 0), func() {
 			// Noted first: a run that the cancellation ends asks for it when its outcome is decided.
 			p.spent.Store(true)
-			p.heartbeat.leave()
+			p.heartbeat.Leave()
 			stop()
 			p.cancel(ErrStopping)
 		}))
 	}
 	p.timers = append(p.timers,
 		context.AfterFunc(p.ctx, func() {
-			p.heartbeat.leave()
+			p.heartbeat.Leave()
 			if p.scope.Grace <= 0 {
 				p.cancel(ErrStopping)
 				return
@@ -178,7 +181,7 @@ func (p *pull) run() (Report, error) {
 	p.moved.carryOut(p.ctx, p.s)
 	// The heartbeat stops only when nothing is under lease any more, so that no lease expires while a
 	// handler takes its time to end.
-	p.heartbeat.stop()
+	p.heartbeat.Stop()
 	p.outlook.Recovered()
 	if left, _, _ := p.outlook.Missed(); left > 0 {
 		p.tellLeft()
@@ -215,13 +218,13 @@ func (p *pull) idle() bool {
 // runTick runs tasks that the caller has claimed: it never asks the store for more.
 func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 	p.outlook.AimAtNothing() // no partition is asked, so none is left to ask
-	p.heartbeat.addClaimed(claimed)
+	p.heartbeat.AddClaimed(claimed, p.begun)
 	p.open.Enter(agent, len(claimed))
 	for len(claimed) > 0 {
 		most := len(claimed)
 		// Runs of an agent that come one after the other: the next starts when the handler has
 		// returned, not when the pull has given it up.
-		if p.serial() {
+		if p.Serial() {
 			p.calls.Wait()
 			most = 1
 		}
@@ -243,7 +246,7 @@ func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 		}
 	}
 	p.open.Wait()
-	p.heartbeat.stop()
+	p.heartbeat.Stop()
 	return p.finish(nil)
 }
 
@@ -329,6 +332,14 @@ func (t *tally) failure(f model.RunFailure) {
 	}
 }
 
+// LeaseOf is the lease of a run: its task's, or its kind's.
+func (p *pull) LeaseOf(r *run) time.Duration {
+	if r.body.Lease != 0 && p.scope.loan == nil {
+		return r.body.Lease
+	}
+	return leaseFor(p, r.claimed.Kind)
+}
+
 // tellLeft announces which kinds the pull has left for lack of time.
 func (p *pull) tellLeft() {
 	now := p.s.config.Clock.Now()
@@ -338,11 +349,11 @@ func (p *pull) tellLeft() {
 		}
 		return model.LeftKind{Usual: p.s.runTimes.Percentile90(kind), Had: p.end.Sub(p.begun), At: p.s.base.StoreNow().Time()}, true
 	})
-	p.announce(0, base.LeftTold)
+	p.Announce(0, base.LeftTold)
 }
 
-// announce stores what the process runs, within the pull.
-func (p *pull) announce(every, keep time.Duration) {
+// Announce stores what the process runs, within the pull.
+func (p *pull) Announce(every, keep time.Duration) {
 	if p.s.config.Presence == nil {
 		return
 	}

@@ -130,8 +130,8 @@ func (r *recorder) record(what string, v any, keep func(data []byte)) error {
 	return nil
 }
 
-// progress is the run's state with its number, if it has news that were not sent, or in any case; nil if there are none or the run has ended.
-func (r *recorder) progress(always bool) (state []byte, number int64) {
+// Progress is the run's state with its number, if it has news that were not sent, or in any case; nil if there are none or the run has ended.
+func (r *recorder) Progress(always bool) (state []byte, number int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.dirty && !always || r.ended {
@@ -198,23 +198,23 @@ func (r *run) save(ctx context.Context) error {
 	h := &r.pull.heartbeat
 	var err error = &store.Error{Verb: "extend", Err: errors.New("the lease is over, and is not taken back yet")} // the store did not answer that
 	for range 2 {
-		lease, at, held := h.extensionOf(r.claimed)
-		state, number := r.progress(true)
+		lease, at, held := h.ExtensionOf(r.claimed)
+		state, number := r.Progress(true)
 		if !held || state == nil {
 			return fmt.Errorf("save: %w", ErrLeaseLost)
 		}
-		lease.Progress = []store.Progress{{Run: at.run(r.claimed), State: state, Number: number, Used: r.info.Used().Amounts()}}
+		lease.Progress = []store.Progress{{Run: at.Run(r.claimed), State: state, Number: number, Used: r.info.Used().Amounts()}}
 		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestStore(r.pull, lease.Lease))
-		answers, failed := h.extend(call, []store.Extension{lease}, []claimKey{at.key})
+		answer, failed := h.ExtendOne(call, lease, at)
 		cancel()
 		// guard: save-held
-		if failed == nil && !answers[0].Held {
+		if failed == nil && !answer.Held {
 			continue
 		}
 		switch {
 		case failed != nil:
 			err = failed
-		case slices.ContainsFunc(answers[0].Ended, func(e store.Ended) bool { return e.Deleted && e.Index == at.index }):
+		case slices.ContainsFunc(answer.Ended, func(e store.Ended) bool { return e.Deleted && e.Index == at.Index }):
 			return fmt.Errorf("save: the task was deleted: %w", ErrLeaseLost)
 		default:
 			return nil
@@ -230,21 +230,7 @@ func (r *run) unsaved() {
 	r.mu.Lock()
 	r.dirty = !r.ended
 	r.mu.Unlock()
-	r.pull.heartbeat.progressed()
-}
-
-// extensionOf is an extension of the lease of a task, and where that lease is; false if it is lost.
-func (h *heartbeat) extensionOf(c *Claimed) (store.Extension, leasePlace, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	at := h.leaseOf(c)
-	held := h.claims[at.key]
-	if held == nil || held.lost {
-		return store.Extension{}, at, false
-	}
-	// guard: outcome-asked
-	held.asked = held.open
-	return store.Extension{Partition: at.key.partition, Fence: at.key.fence, Lease: stored(held.lease), Leave: h.leaving}, at, true
+	r.pull.heartbeat.Progressed()
 }
 
 // Use adds to the use of the run. It is charged to budgets with [RunInfo.Save] and when the run ends, with any outcome, and kept in the task's history; a run

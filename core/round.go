@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/horizon"
+	"github.com/seed-6f6f2c11/duly/core/internal/leases"
 	"github.com/seed-6f6f2c11/duly/core/internal/notices"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
@@ -52,11 +53,11 @@ func (p *pull) round() (bool, error) {
 	}
 	p.paced()
 	if p.slots.Full() {
-		p.announce(base.AnnounceEvery, base.AnnounceFor) // so that callers can learn why a task waits
+		p.Announce(base.AnnounceEvery, base.AnnounceFor) // so that callers can learn why a task waits
 	}
 	g := p.slots.Take(p.claiming, min(p.left, len(due)*store.MaxClaim), p.outlook.UrgentAt(p.scope.Series.horizon(), due, p.full))
 	if g.Err != nil {
-		p.announce(base.AnnounceEvery, base.LeftTold) // that it claims nothing is to be visible to others
+		p.Announce(base.AnnounceEvery, base.LeftTold) // that it claims nothing is to be visible to others
 	}
 	if g.N == 0 {
 		return false, g.Err
@@ -180,7 +181,7 @@ const smallestShare = 16
 // has slots for. It returns the targets that are asked.
 func (p *pull) requests(due []*horizon.Target, g slots.Grant) ([]store.ClaimRequest, []*horizon.Target) {
 	take, leave := p.kinds()
-	lease, leases, notice := p.leases(take)
+	lease, others, notice := p.leases(take)
 	n, few := g.N, max(g.N/smallestShare, (g.N+store.MaxClaim-1)/store.MaxClaim)
 	now, storeNow := p.s.config.Clock.Now(), p.s.base.StoreNow()
 	// Dry: the ones asked before had nothing for us.
@@ -200,12 +201,12 @@ func (p *pull) requests(due []*horizon.Target, g slots.Grant) ([]store.ClaimRequ
 		requests[i] = store.ClaimRequest{
 			Partition: t.Partition, Nonce: nonceOf(p), Agents: t.AgentsNow(storeNow), Kinds: take,
 			// guard: suspects
-			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.Urgent, Serial: p.serial(), Limit: share, PerAgent: p.scope.PerAgent, Lease: lease, Leases: leases, Notice: notice, Suspects: g.SuspectsFor(p.turn+i, len(due)),
+			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.Urgent, Serial: p.Serial(), Limit: share, PerAgent: p.scope.PerAgent, Lease: lease, Leases: others, Notice: notice, Suspects: g.SuspectsFor(p.turn+i, len(due)),
 			MaxCrashes: p.s.config.MaxCrashes,
 			Fence:      p.s.partitions.Fences.Last(t.Partition), Tell: p.s.base.HasListeners(), Stamp: p.s.declared.Stamp(), Expect: p.s.expected,
 		}
 		if ahead > 0 && !g.Urgent {
-			requests[i].Ahead, requests[i].AheadMost, requests[i].AheadLease = ahead, min(aheadOfSlot*share, store.MaxClaim), stored(aheadLease)
+			requests[i].Ahead, requests[i].AheadMost, requests[i].AheadLease = ahead, min(aheadOfSlot*share, store.MaxClaim), leases.Stored(aheadLease)
 		}
 		requests[i].After = t.After(p.scope.Series.horizon(), &g, passing, now)
 	})
@@ -213,8 +214,8 @@ func (p *pull) requests(due []*horizon.Target, g slots.Grant) ([]store.ClaimRequ
 	return requests, due
 }
 
-// serial reports whether runs of an agent come one after the other.
-func (p *pull) serial() bool { return p.s.config.Serial == SerialAgent }
+// Serial reports whether runs of an agent come one after the other.
+func (p *pull) Serial() bool { return p.s.config.Serial == SerialAgent }
 
 // share is how many tasks of the kinds that have a bound the i-th of n requests may take. Where there are fewer than
 // requests, it is the turn of others each time.
@@ -261,11 +262,11 @@ func (p *pull) leases(kinds []string) (lease time.Duration, others map[string]ti
 			if others == nil {
 				others = map[string]time.Duration{}
 			}
-			others[kind] = stored(own)
+			others[kind] = leases.Stored(own)
 		}
 	}
 	// guard: notice-given
-	return stored(whole), others, noticeOf(shortest)
+	return leases.Stored(whole), others, leases.Notice(shortest)
 }
 
 // took starts the tasks of a claim.
@@ -294,7 +295,7 @@ func (p *pull) took(t *horizon.Target, c *store.Claim, sent time.Time) {
 	if c.Ahead != 0 && c.Tasks[len(c.Tasks)-1].Due > c.Now {
 		lease = min(lease, aheadLease)
 	}
-	p.heartbeat.add(c, heldUntil(sent, lease), lease)
+	p.heartbeat.Add(c, leases.HeldUntil(sent, lease), lease)
 	if q := p.scope.Series; q != nil && c.Ahead != 0 {
 		q.known.Brought(len(c.Tasks))
 	}

@@ -106,6 +106,12 @@ func (p *pull) settledEarly(r *run) bool {
 	return early
 }
 
+// Claimed is the task of the run.
+func (r *run) Claimed() *Claimed { return r.claimed }
+
+// Ordered notes the message that came with the order to end its task.
+func (r *run) Ordered(order *[]byte) { r.order.Store(order) }
+
 // describe fills in what the handler and the events get to know about the run.
 func (r *run) describe() {
 	c, b := r.claimed, &r.body
@@ -160,7 +166,7 @@ func (p *pull) start(h *handler, runs []*run) {
 	// them.
 	c.ctx.Parent = p.running //nolint:fatcontext // it is the run's own, and none is within it
 	for _, r := range runs {
-		p.heartbeat.watch(r, c)
+		p.heartbeat.Watch(r, c)
 	}
 	p.calls.Add(1)
 	p.s.calls.Add(1)
@@ -170,7 +176,7 @@ func (p *pull) start(h *handler, runs []*run) {
 	}
 	if timeout := p.timeout(runs); timeout > 0 && h != spawner { // it is the handler's, and that does not run here
 		// guard: timeout
-		c.stop = p.s.config.Clock.AfterFunc(timeout, func() { c.cancel(ErrTimeout) })
+		c.stop = p.s.config.Clock.AfterFunc(timeout, func() { c.Cancel(ErrTimeout) })
 	}
 	p.openCalls.add(c)
 	p.workers.add(c)
@@ -181,7 +187,7 @@ func (p *pull) start(h *handler, runs []*run) {
 func (p *pull) held(runs []*run) []*run {
 	first := runs[0]
 	runs = slices.DeleteFunc(runs, func(r *run) bool {
-		fence, over, lost := p.heartbeat.lapsed(r.claimed)
+		fence, over, lost := p.heartbeat.Lapsed(r.claimed)
 		// guard: frozen
 		if !over {
 			r.info.Fence = fence
@@ -282,7 +288,7 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 	if errors.Is(err, ErrLeaseLost) {
 		// Nothing is written: the task is another process's by now, or will be, and the fence would
 		// refuse it.
-		p.heartbeat.release(r.claimed, false) // otherwise its lease would be extended while the pull lasts, and no process would run it
+		p.heartbeat.Release(r.claimed, false) // otherwise its lease would be extended while the pull lasts, and no process would run it
 		p.tally.add(func(rep *Report) { rep.Lost++ })
 		e := r.event(model.EventLost)
 		e.Duration, e.Status = took, "" // another process may have it by now

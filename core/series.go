@@ -226,7 +226,7 @@ func (e *early) start() {
 // aheadFor is how far ahead of its time a pull may claim. Where slots are scarce or runs of an agent come one after the other that is
 // nothing: what waits would keep others from running.
 func (q *Series) aheadFor(p *pull) time.Duration {
-	if q == nil || p.scope.Agents != nil || !q.known.Hears() || p.serial() || !p.end.IsZero() || p.slots.Scarce() {
+	if q == nil || p.scope.Agents != nil || !q.known.Hears() || p.Serial() || !p.end.IsZero() || p.slots.Scarce() {
 		return 0
 	}
 	return q.known.Ahead()

@@ -25,7 +25,7 @@ const (
 // is no reason to lose an outcome.
 func settleCall(batch []*run) (context.Context, context.CancelFunc) {
 	p := batch[0].pull
-	return context.WithTimeout(context.WithoutCancel(p.ctx), longestStore(p, p.heartbeat.longestOf(batch[:1])))
+	return context.WithTimeout(context.WithoutCancel(p.ctx), longestStore(p, p.heartbeat.LongestOf(batch[:1])))
 }
 
 // longestStore is how long a call may take that stores what a run has become, with a lease of so long.
@@ -46,7 +46,7 @@ func patienceFor(batch []*run) time.Duration {
 		for to < len(batch) && batch[to].pull == p {
 			to++
 		}
-		lease := p.heartbeat.longestOf(batch[from:to])
+		lease := p.heartbeat.LongestOf(batch[from:to])
 		if !p.end.IsZero() {
 			lease = min(lease, max(p.settleBy().Sub(p.s.config.Clock.Now()), 0))
 		}
@@ -134,7 +134,7 @@ func sortOut(batch []*run, runs []store.Settlement, results []store.Settled) ([]
 		}
 		// Another process has taken the lease while the store was out of reach, and has not begun the task.
 		if errors.Is(results[i].Err, ErrLeaseLost) {
-			reclaimed, failed := batch[i].reclaimed()
+			reclaimed, failed := batch[i].pull.heartbeat.Reclaimed(batch[i])
 			if reclaimed || failed != nil {
 				again, left, err = append(again, batch[i]), append(left, settlements(batch[i:i+1])...), cmp.Or(failed, err)
 				continue

@@ -98,7 +98,7 @@ func (t *settler) add(r *run) {
 // once, and so is a pause that other tasks are to have too.
 func (t *settler) patience(r *run) time.Duration {
 	s := &r.verdict.Settlement
-	if t.series == nil || s.Verb == store.VerbRelease || r.pull.over() || r.pull.serial() || r.verdict.Busy != nil {
+	if t.series == nil || s.Verb == store.VerbRelease || r.pull.over() || r.pull.Serial() || r.verdict.Busy != nil {
 		return 0
 	}
 	if !r.EndsWithCallback() && !r.endsWatched() && (r.waits == untilNextClaim || r.waits == ifDueAgain && s.Verb == store.VerbAgain) {
@@ -216,7 +216,7 @@ func settlements(batch []*run) []store.Settlement {
 	runs := make([]store.Settlement, len(batch))
 	for i, r := range batch {
 		runs[i] = r.verdict.Settlement
-		runs[i].Run = r.pull.heartbeat.runOf(r.claimed)
+		runs[i].Run = r.pull.heartbeat.RunOf(r.claimed)
 		runs[i].BodyLen = len(r.claimed.Body)
 		runs[i].Quiet = r.quiet()
 	}
@@ -245,7 +245,7 @@ func (r *run) stored(result store.Settled) {
 	p, v, c := r.pull, &r.verdict, r.claimed
 	defer p.open.Leave(c.Agent)
 	// guard: given-up
-	p.heartbeat.release(c, result.Err == nil)
+	p.heartbeat.Release(c, result.Err == nil)
 	typ := model.EventFinish
 	switch {
 	case p.scope.loan != nil && errors.As(result.Err, new(givenUpError)):

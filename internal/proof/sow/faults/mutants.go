@@ -131,7 +131,7 @@ var plain = []sow.Fault{
 	},
 	{
 		Name: "no-notice", What: "A lease that is over is taken back at once.",
-		At: "notice-given", Change: sow.Swap("noticeOf(shortest)", "0"),
+		At: "notice-given", Change: sow.Swap("leases.Notice(shortest)", "0"),
 	},
 	{
 		Name: "crash-of-the-living", What: "The crashes of a process that lives stay counted.", At: "lived", Change: sow.Drop,
@@ -166,7 +166,7 @@ var plain = []sow.Fault{
 	},
 	{
 		Name: "given-up-is-kept", What: "Heartbeats extend the lease of a run that was given up.",
-		At: "given-up", Change: sow.Instead("if result.Err == nil { p.heartbeat.release(c, true) }"),
+		At: "given-up", Change: sow.Instead("if result.Err == nil { p.heartbeat.Release(c, true) }"),
 	},
 	{
 		Name: "claims-after-stop", What: "A process that is asked to end claims on.",
@@ -174,7 +174,7 @@ var plain = []sow.Fault{
 	},
 	{
 		Name: "timeout-ignored", What: "A handler is not told that its time is up.",
-		At: "timeout", Change: sow.Swap("c.cancel(ErrTimeout)", ""),
+		At: "timeout", Change: sow.Swap("c.Cancel(ErrTimeout)", ""),
 	},
 	{
 		Name: "cancel-not-told", What: "A run is not told that its task was cancelled.",

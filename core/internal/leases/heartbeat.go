@@ -1,6 +1,5 @@
-package core
-
-// The heartbeat: how a pull keeps its leases, and learns which it has lost.
+// Package leases is how a pull keeps its leases, and learns which it has lost.
+package leases
 
 import (
 	"cmp"
@@ -12,21 +11,64 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/horizon"
 	"github.com/seed-6f6f2c11/duly/core/internal/notices"
+	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// heartbeat keeps the leases of a pull's claims alive: it extends all of them in one call, three times in a lease. Where the store does not
+// Run is a run under lease.
+type Run interface {
+	comparable
+
+	// Progress is the state of the run with its number, if it has news that were not sent, or in any case; nil if there are none or it has ended.
+	Progress(always bool) (state []byte, number int64)
+	// Claimed is its task.
+	Claimed() *store.Claimed
+	// Ordered notes the order to end its task.
+	Ordered(order *[]byte)
+}
+
+// Call is a call of a handler, for one run or some.
+type Call interface {
+	comparable
+
+	// Alone reports whether it is for one run.
+	Alone() bool
+	// Has reports whether it is for a task of a sort.
+	Has(which func(c *store.Claimed) bool) bool
+	// Cancel ends its context, for a cause.
+	Cancel(cause error)
+}
+
+// Pull is the pull whose leases are kept.
+type Pull[R Run] interface {
+	// LeaseOf is the lease of a run: its task's, or its kind's.
+	LeaseOf(r R) time.Duration
+	// Serial reports whether runs of an agent come one after the other.
+	Serial() bool
+	// Announce stores what the process runs, unless it has just done so, for some time.
+	Announce(every, keep time.Duration)
+}
+
+// Heartbeat keeps the leases of a pull's claims alive: it extends all of them in one call, three times in a lease. Where the store does not
 // answer it asks again, for as long as that takes: handlers continue, as the store may be away for every process. Only a store that reports a
 // lease as lost ends its runs, and only those that another process has begun meanwhile.
-type heartbeat struct {
-	pull *pull
+//
+// Its exported fields are set before it is used.
+type Heartbeat[R Run, C Call] struct {
+	Base    *base.Base
+	Fences  horizon.Fences
+	Default time.Duration   // the lease of runs of which it is not known
+	Ctx     context.Context //nolint:containedctx // the pull's; a heartbeat lives as long as it
+	Pull    Pull[R]
 
 	mu           sync.Mutex
-	claims       map[claimKey]*heldClaim
-	moved        map[*Claimed]leasePlace // runs that were leased again under another fence
-	stopAt       func() bool             // stops the timer of the next beat
-	nextAt       time.Time               // when that is
+	claims       map[claimKey]*heldClaim[R, C]
+	moved        map[*store.Claimed]Place // runs that were leased again under another fence
+	stopAt       func() bool              // stops the timer of the next beat
+	nextAt       time.Time                // when that is
 	halted       bool
 	beating      bool
 	progressNews bool      // a run has come further since the beat under way began
@@ -46,32 +88,32 @@ func (k claimKey) compare(o claimKey) int {
 }
 
 // heldClaim is a claim whose lease the heartbeat keeps.
-type heldClaim struct {
+type heldClaim[R Run, C Call] struct {
 	lease     time.Duration // the longest of its runs'; as claimed until they are known
 	known     bool
 	lost      bool      // it is lost, and its runs have been notified
 	leaveSent bool      // the store knows that the process leaves
 	deadline  time.Time // by our clock, counted from before the claim was sent
 	next      time.Time // when it is extended at the latest
-	runs      []heldRun
+	runs      []heldRun[R, C]
 	open      int // of them, not settled
 	asked     int // open when its extension was sent
 }
 
 // heldRun is one of its runs, and the call of its handler.
-type heldRun struct {
+type heldRun[R Run, C Call] struct {
 	index   int32
 	ended   bool
-	claimed *Claimed // of one that has ended, only if its outcome is stored
-	run     *run     // nil before it has begun
-	call    *call
+	claimed *store.Claimed // of one that has ended, only if its outcome is stored
+	run     R              // nil before it has begun
+	call    C
 }
 
 // of is a run of the claim by its index, which is its place unless the claim has come again without some; nil if it has ended.
-func (c *heldClaim) of(index int) *heldRun {
+func (c *heldClaim[R, C]) of(index int) *heldRun[R, C] {
 	i := index
 	if i < 0 || i >= len(c.runs) || int(c.runs[i].index) != index {
-		i = slices.IndexFunc(c.runs, func(r heldRun) bool { return int(r.index) == index })
+		i = slices.IndexFunc(c.runs, func(r heldRun[R, C]) bool { return int(r.index) == index })
 	}
 	if i < 0 || c.runs[i].ended {
 		return nil
@@ -79,27 +121,27 @@ func (c *heldClaim) of(index int) *heldRun {
 	return &c.runs[i]
 }
 
-// add adds a claim that was just made.
-func (h *heartbeat) add(c *store.Claim, deadline time.Time, lease time.Duration) {
+// Add adds a claim that was just made.
+func (h *Heartbeat[R, C]) Add(c *store.Claim, deadline time.Time, lease time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.claims == nil {
-		h.claims = map[claimKey]*heldClaim{}
+		h.claims = map[claimKey]*heldClaim[R, C]{}
 	}
 	// Entries for all its runs from the start: a claim without any is forgotten as soon as one of them is
 	// settled.
-	held := &heldClaim{lease: lease, deadline: deadline, runs: make([]heldRun, len(c.Tasks)), open: len(c.Tasks)}
+	held := &heldClaim[R, C]{lease: lease, deadline: deadline, runs: make([]heldRun[R, C], len(c.Tasks)), open: len(c.Tasks)}
 	for i := range c.Tasks {
 		held.runs[i].index, held.runs[i].claimed = int32(c.Tasks[i].Index), &c.Tasks[i] //nolint:gosec // below MaxClaim
 	}
 	h.claims[claimKey{c.Partition, c.Fence}] = held
 	// Three beats in a lease: two may fail before it is lost.
-	held.next = h.pull.s.config.Clock.Now().Add(lease / 3)
+	held.next = h.Base.Config.Clock.Now().Add(lease / 3)
 	h.plan(lease / 3)
 }
 
-// addClaimed adds tasks that were claimed elsewhere; how much of their lease is left is not known.
-func (h *heartbeat) addClaimed(tasks []Claimed) {
+// AddClaimed adds tasks that were claimed elsewhere, for a pull that has begun at a time; how much of their lease is left is not known.
+func (h *Heartbeat[R, C]) AddClaimed(tasks []store.Claimed, begun time.Time) {
 	byClaim := map[claimKey]*store.Claim{}
 	for i := range tasks {
 		key := claimKey{tasks[i].Partition, tasks[i].Fence}
@@ -109,21 +151,21 @@ func (h *heartbeat) addClaimed(tasks []Claimed) {
 		byClaim[key].Tasks = append(byClaim[key].Tasks, tasks[i])
 	}
 	for _, c := range byClaim {
-		lease := h.pull.s.config.Default.Lease
-		h.add(c, h.pull.begun.Add(lease), lease)
+		lease := h.Default
+		h.Add(c, begun.Add(lease), lease)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, held := range h.claims {
-		held.next = h.pull.begun
+		held.next = begun
 	}
 	h.plan(0) // the answer says what is still held, and the leases are ours from then on
 }
 
 // plan makes sure that the next beat comes within d. The mutex is held. A beat under way plans the next one itself, from
 // all claims.
-func (h *heartbeat) plan(d time.Duration) {
-	at := h.pull.s.config.Clock.Now().Add(d)
+func (h *Heartbeat[R, C]) plan(d time.Duration) {
+	at := h.Base.Config.Clock.Now().Add(d)
 	switch {
 	case h.halted || h.beating:
 	case h.stopAt == nil:
@@ -134,22 +176,22 @@ func (h *heartbeat) plan(d time.Duration) {
 	}
 }
 
-// watch sets the run of a task, and the call that is cancelled when its lease is lost.
-func (h *heartbeat) watch(r *run, call *call) {
+// Watch sets the run of a task, and the call that is cancelled when its lease is lost.
+func (h *Heartbeat[R, C]) Watch(r R, call C) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	at := h.leaseOf(r.claimed)
+	at := h.leaseOf(r.Claimed())
 	held := h.claims[at.key]
 	if held == nil {
 		return
 	}
-	if of := held.of(at.index); of != nil {
+	if of := held.of(at.Index); of != nil {
 		of.run, of.call = r, call
 		// A claim is extended as a whole, so the longest lease of its runs counts: all have the lease of their kind, except tasks with one
 		// of their own.
-		own := h.pull.lease(r)
+		own := h.Pull.LeaseOf(r)
 		if !held.known && own < held.lease {
-			held.next = h.pull.s.config.Clock.Now()
+			held.next = h.Base.Config.Clock.Now()
 			h.plan(0) // the store holds it for too long
 		}
 		if !held.known || own > held.lease {
@@ -158,27 +200,19 @@ func (h *heartbeat) watch(r *run, call *call) {
 	}
 }
 
-// lease of a run: its task's, or its kind's.
-func (p *pull) lease(r *run) time.Duration {
-	if r.body.Lease != 0 && p.scope.loan == nil {
-		return r.body.Lease
-	}
-	return leaseFor(p, r.claimed.Kind)
-}
-
-// lapsed reports whether the lease of a task is over by our clock, so that others may have taken it, and whether it is known to be lost;
+// Lapsed reports whether the lease of a task is over by our clock, so that others may have taken it, and whether it is known to be lost;
 // fence is that of the lease, which is another one than the claim's if the task was taken back.
-func (h *heartbeat) lapsed(c *Claimed) (fence store.Fence, over, lost bool) {
+func (h *Heartbeat[R, C]) Lapsed(c *store.Claimed) (fence store.Fence, over, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := h.leaseOf(c).key
 	held := h.claims[at]
 	lost = held == nil || held.lost
-	return at.fence, lost || !h.pull.s.config.Clock.Now().Before(held.deadline), lost
+	return at.fence, lost || !h.Base.Config.Clock.Now().Before(held.deadline), lost
 }
 
-// release forgets a task whose run has ended: its outcome is stored, or given up.
-func (h *heartbeat) release(c *Claimed, stored bool) {
+// Release forgets a task whose run has ended: its outcome is stored, or given up.
+func (h *Heartbeat[R, C]) Release(c *store.Claimed, stored bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := h.leaseOf(c)
@@ -187,8 +221,8 @@ func (h *heartbeat) release(c *Claimed, stored bool) {
 	if held == nil {
 		return
 	}
-	if r := held.of(at.index); r != nil {
-		*r = heldRun{index: r.index, ended: true}
+	if r := held.of(at.Index); r != nil {
+		*r = heldRun[R, C]{index: r.index, ended: true}
 		if stored {
 			r.claimed = c
 		}
@@ -202,8 +236,8 @@ func (h *heartbeat) release(c *Claimed, stored bool) {
 // ProgressWithin is how soon the store knows how far a run has come, if it answers at once.
 const ProgressWithin = time.Second
 
-// progressed makes sure that the store soon knows how far a run has come. A run that reports progress all the time costs one call in each such time.
-func (h *heartbeat) progressed() {
+// Progressed makes sure that the store soon knows how far a run has come. A run that reports progress all the time costs one call in each such time.
+func (h *Heartbeat[R, C]) Progressed() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.progressNews = true
@@ -212,8 +246,8 @@ func (h *heartbeat) progressed() {
 	}
 }
 
-// leave notifies the store that the process is about to end: a run that it cannot end by then is no suspect.
-func (h *heartbeat) leave() {
+// Leave notifies the store that the process is about to end: a run that it cannot end by then is no suspect.
+func (h *Heartbeat[R, C]) Leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.leaving = true
@@ -223,9 +257,9 @@ func (h *heartbeat) leave() {
 }
 
 // schedule plans the next beat. The mutex is held.
-func (h *heartbeat) schedule(d time.Duration) {
-	h.nextAt = h.pull.s.config.Clock.Now().Add(d)
-	h.stopAt = h.pull.s.config.Clock.AfterFunc(d, func() {
+func (h *Heartbeat[R, C]) schedule(d time.Duration) {
+	h.nextAt = h.Base.Config.Clock.Now().Add(d)
+	h.stopAt = h.Base.Config.Clock.AfterFunc(d, func() {
 		h.mu.Lock()
 		// A timer that has fired can no longer be stopped: it may come after the end, or during another
 		// beat.
@@ -248,16 +282,16 @@ const (
 )
 
 // beat extends all leases and plans the next beat.
-func (h *heartbeat) beat() {
+func (h *Heartbeat[R, C]) beat() {
 	extensions, keys := h.extensions()
 	failed := false
 	if len(extensions) > 0 {
 		// The leases are needed until the last run is settled, also when the caller has gone.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(h.pull.ctx), h.patience(keys))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(h.Ctx), h.patience(keys))
 		_, err := h.extend(ctx, extensions, keys)
 		cancel()
 		failed = err != nil
-		h.pull.announce(base.AnnounceEvery, base.AnnounceFor)
+		h.Pull.Announce(base.AnnounceEvery, base.AnnounceFor)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -265,7 +299,7 @@ func (h *heartbeat) beat() {
 	if h.halted || len(h.claims) == 0 {
 		return
 	}
-	next, retry, tell, now := check.MaxLease, check.MaxLease, false, h.pull.s.config.Clock.Now()
+	next, retry, tell, now := check.MaxLease, check.MaxLease, false, h.Base.Config.Clock.Now()
 	for _, held := range h.claims {
 		if !held.lost {
 			next, retry = min(next, max(held.next.Sub(now), 0)), min(retry, held.lease/10)
@@ -286,11 +320,11 @@ func (h *heartbeat) beat() {
 
 // extensions are what one heartbeat sends: the claims whose time has come, or comes soon, and those of whose runs there is progress since
 // the last one.
-func (h *heartbeat) extensions() ([]store.Extension, []claimKey) {
+func (h *Heartbeat[R, C]) extensions() ([]store.Extension, []claimKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.progressNews = false
-	now := h.pull.s.config.Clock.Now()
+	now := h.Base.Config.Clock.Now()
 	var extensions []store.Extension
 	var keys []claimKey
 	// In their order, which is also that in which what was lost meanwhile is taken back: histories are played again.
@@ -299,7 +333,7 @@ func (h *heartbeat) extensions() ([]store.Extension, []claimKey) {
 		if held.lost {
 			continue
 		}
-		e := store.Extension{Partition: key.partition, Fence: key.fence, Lease: stored(held.lease), Leave: h.leaving}
+		e := store.Extension{Partition: key.partition, Fence: key.fence, Lease: Stored(held.lease), Leave: h.leaving}
 		e.Progress = held.progress(key)
 		if len(e.Progress) > 0 || h.leaving && !held.leaveSent || held.next.Sub(now) <= held.lease/6 {
 			extensions, keys, held.asked = append(extensions, e), append(keys, key), held.open
@@ -309,15 +343,16 @@ func (h *heartbeat) extensions() ([]store.Extension, []claimKey) {
 }
 
 // progress is how far runs of the claim have come since it was last asked for.
-func (c *heldClaim) progress(key claimKey) (all []store.Progress) {
+func (c *heldClaim[R, C]) progress(key claimKey) (all []store.Progress) {
+	var none R
 	for _, r := range c.runs {
 		// Not started yet, so it has no progress; its lease is extended with the claim.
-		if r.run == nil {
+		if r.run == none {
 			continue
 		}
-		if state, number := r.run.progress(false); state != nil {
-			at := leasePlace{key, int(r.index)}
-			all = append(all, store.Progress{Run: at.run(r.claimed), State: state, Number: number})
+		if state, number := r.run.Progress(false); state != nil {
+			at := Place{key, int(r.index)}
+			all = append(all, store.Progress{Run: at.Run(r.claimed), State: state, Number: number})
 		}
 	}
 	return all
@@ -325,11 +360,11 @@ func (c *heldClaim) progress(key claimKey) (all []store.Progress) {
 
 // extend sends extensions, and takes note of each run that is to end and each lease that is lost. It fails if some of the store did not
 // answer.
-func (h *heartbeat) extend(ctx context.Context, extensions []store.Extension, keys []claimKey) ([]store.Extended, error) {
-	sent := h.pull.s.config.Clock.Now()
-	alive, err := h.pull.s.store.Extend(ctx, extensions)
+func (h *Heartbeat[R, C]) extend(ctx context.Context, extensions []store.Extension, keys []claimKey) ([]store.Extended, error) {
+	sent := h.Base.Config.Clock.Now()
+	alive, err := h.Base.Store.Extend(ctx, extensions)
 	whole := err
-	var lost []*heldClaim
+	var lost []*heldClaim[R, C]
 	var undone []store.Settlement
 	h.mu.Lock()
 	for i, key := range keys {
@@ -344,9 +379,9 @@ func (h *heartbeat) extend(ctx context.Context, extensions []store.Extension, ke
 			err = one
 		case alive[i].Held:
 			// From when it was sent, as for the claim: the store's lease is never over before ours.
-			held.deadline, held.next, held.leaveSent = heldUntil(sent, held.lease), sent.Add(held.lease/3), extensions[i].Leave
+			held.deadline, held.next, held.leaveSent = HeldUntil(sent, held.lease), sent.Add(held.lease/3), extensions[i].Leave
 			held.cancelEnded(alive[i].Ended)
-			undone = append(undone, held.undone(key, &alive[i], h.pull.s.nonce)...)
+			undone = append(undone, held.undone(key, &alive[i], h.Base.Tag)...)
 		default:
 			lost = append(lost, held)
 		}
@@ -355,7 +390,7 @@ func (h *heartbeat) extend(ctx context.Context, extensions []store.Extension, ke
 	h.logFailing(err)
 	for i := range alive {
 		if c := alive[i].Crossed; c != nil {
-			notices.Crossed(h.pull.s.base, c.Budgets)
+			notices.Crossed(h.Base, c.Budgets)
 		}
 	}
 	for _, held := range lost {
@@ -367,30 +402,31 @@ func (h *heartbeat) extend(ctx context.Context, extensions []store.Extension, ke
 
 // cancelEnded ends the runs of tasks that were cancelled or deleted. One that shares its handler's call with others is not
 // interrupted, as they would be too: it ends with the call.
-func (c *heldClaim) cancelEnded(ended []store.Ended) {
+func (c *heldClaim[R, C]) cancelEnded(ended []store.Ended) {
+	var none C
 	for _, e := range ended {
 		r := c.of(e.Index)
-		if r == nil || r.call == nil {
+		if r == nil || r.call == none {
 			continue
 		}
-		cause := ErrLeaseLost
+		cause := store.ErrLeaseLost
 		if !e.Deleted && !e.Spent {
-			r.run.order.Store(&e.Order)
-			cause = ErrCancelled
+			r.run.Ordered(&e.Order)
+			cause = model.ErrCancelled
 		}
 		if e.Spent {
-			cause = ErrBudgetSpent
+			cause = outcome.ErrBudgetSpent
 		}
 		// guard: cancel-reaches-run
-		if len(r.call.runs) == 1 {
-			r.call.cancel(cause)
+		if r.call.Alone() {
+			r.call.Cancel(cause)
 		}
 	}
 }
 
 // patience is how long a beat may take: a third of the shortest lease, and no longer than a look, so that one that hangs is not waited
 // for when the store is back.
-func (h *heartbeat) patience(keys []claimKey) time.Duration {
+func (h *Heartbeat[R, C]) patience(keys []claimKey) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	patience := base.LongestLook
@@ -402,23 +438,23 @@ func (h *heartbeat) patience(keys []claimKey) time.Duration {
 	return max(patience, time.Millisecond)
 }
 
-// longestOf is the longest lease of some runs.
-func (h *heartbeat) longestOf(runs []*run) time.Duration {
+// LongestOf is the longest lease of some runs.
+func (h *Heartbeat[R, C]) LongestOf(runs []R) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	longest := check.MinLease
 	for _, r := range runs {
-		if held := h.claims[h.leaseOf(r.claimed).key]; held != nil {
+		if held := h.claims[h.leaseOf(r.Claimed()).key]; held != nil {
 			longest = max(longest, held.lease)
 		} else {
-			longest = max(longest, h.pull.s.config.Default.Lease)
+			longest = max(longest, h.Default)
 		}
 	}
 	return longest
 }
 
-// stop ends the heartbeats and waits for one that is under way.
-func (h *heartbeat) stop() {
+// Stop ends the heartbeats and waits for one that is under way.
+func (h *Heartbeat[R, C]) Stop() {
 	h.mu.Lock()
 	h.halted = true
 	if h.stopAt != nil {
@@ -426,4 +462,27 @@ func (h *heartbeat) stop() {
 	}
 	h.mu.Unlock()
 	h.beats.Wait()
+}
+
+// ExtensionOf is an extension of the lease of a task, and where that lease is; false if it is lost.
+func (h *Heartbeat[R, C]) ExtensionOf(c *store.Claimed) (store.Extension, Place, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := h.leaseOf(c)
+	held := h.claims[at.key]
+	if held == nil || held.lost {
+		return store.Extension{}, at, false
+	}
+	// guard: outcome-asked
+	held.asked = held.open
+	return store.Extension{Partition: at.key.partition, Fence: at.key.fence, Lease: Stored(held.lease), Leave: h.leaving}, at, true
+}
+
+// ExtendOne sends the extension of one lease. It fails if the store did not answer.
+func (h *Heartbeat[R, C]) ExtendOne(ctx context.Context, e store.Extension, at Place) (store.Extended, error) {
+	answers, err := h.extend(ctx, []store.Extension{e}, []claimKey{at.key})
+	if err != nil {
+		return store.Extended{}, err
+	}
+	return answers[0], nil
 }
