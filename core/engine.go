@@ -42,11 +42,30 @@ func (e engine) ConfirmCancel(ctx context.Context, t *store.Stored, delivery *st
 	e.callbacks.ConfirmCancel(ctx, t, delivery)
 }
 
-// OwnKinds is for the view.
-func (e engine) OwnKinds() map[string]*inspect.KindInfo { return e.ownKinds() }
+// OwnKinds are the kinds that have a handler or settings in this process, for the view.
+func (e engine) OwnKinds() map[string]*inspect.KindInfo {
+	all := map[string]*inspect.KindInfo{}
+	for _, kind := range e.handled() {
+		all[kind] = e.OwnKind(kind)
+	}
+	for kind := range e.config.Kinds {
+		all[kind] = e.OwnKind(kind)
+	}
+	return all
+}
 
-// OwnKind is for the view.
-func (e engine) OwnKind(kind string) *inspect.KindInfo { return e.ownKind(kind) }
+// OwnKind is this process' settings for a kind, for the view.
+func (e engine) OwnKind(kind string) *inspect.KindInfo {
+	info := &inspect.KindInfo{Kind: kind, Settings: *e.base.Kind(kind), Counters: store.KindCounters{Kind: kind}, Slots: e.slots.Stats().Kinds[kind]}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if h := e.handlers[kind]; h != nil {
+		info.Handled, info.Batches = true, h.batch
+	}
+	info.Gated = e.gates[kind] != nil
+	info.Known = info.Handled || e.base.OfKind[kind] != nil
+	return info
+}
 
 // ExplainAlarm is for the view: it adds that hosts are called by alarms and that none is booked for a task. It adds nothing if that is not known.
 func (e engine) ExplainAlarm(ctx context.Context, to *inspect.Explanation, t *store.Stored) {

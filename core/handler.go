@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/leases"
 	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
@@ -212,31 +211,6 @@ func setHandled(s *Scheduler, kinds []string) {
 	if len(kinds) > 0 {
 		s.claims = slices.Sorted(slices.Values(append(slices.Clone(kinds), check.Everywhere...)))
 	}
-}
-
-// ownKinds are the kinds that have a handler or settings in this process.
-func (s *Scheduler) ownKinds() map[string]*inspect.KindInfo {
-	all := map[string]*inspect.KindInfo{}
-	for _, kind := range s.handled() {
-		all[kind] = s.ownKind(kind)
-	}
-	for kind := range s.config.Kinds {
-		all[kind] = s.ownKind(kind)
-	}
-	return all
-}
-
-// ownKind is this process' settings for a kind.
-func (s *Scheduler) ownKind(kind string) *inspect.KindInfo {
-	info := &inspect.KindInfo{Kind: kind, Settings: *s.base.Kind(kind), Counters: store.KindCounters{Kind: kind}, Slots: s.slots.Stats().Kinds[kind]}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if h := s.handlers[kind]; h != nil {
-		info.Handled, info.Batches = true, h.batch
-	}
-	info.Gated = s.gates[kind] != nil
-	info.Known = info.Handled || s.base.OfKind[kind] != nil
-	return info
 }
 
 // Unhandle takes the handler of a kind out of a running process, which begins no more runs of the kind and claims none: they are left for other

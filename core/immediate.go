@@ -38,10 +38,37 @@ type AtOnce struct {
 // It is for hosts: a daemon calls it while it runs, a function for each request.
 func (s *Scheduler) AtOnce(ctx context.Context, o AtOnce) (end func()) {
 	h := &immediateHost{s: s, ctx: ctx, AtOnce: o}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hosts = append(slices.Clip(s.hosts), h)
+	s.atOnce.add(h)
 	return h.end
+}
+
+// hosts are where tasks may start in the call that submits them.
+type hosts struct {
+	s *Scheduler
+
+	mu  sync.RWMutex
+	all []*immediateHost // never changed in place
+}
+
+// add lets tasks start at a host.
+func (a *hosts) add(h *immediateHost) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all = append(slices.Clip(a.all), h)
+}
+
+// remove lets none start there any more.
+func (a *hosts) remove(h *immediateHost) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all = slices.DeleteFunc(slices.Clone(a.all), func(other *immediateHost) bool { return other == h })
+}
+
+// list are the hosts, not to be changed.
+func (a *hosts) list() []*immediateHost {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.all
 }
 
 // immediateHost is where tasks start that are submitted in this process.
@@ -58,9 +85,7 @@ type immediateHost struct {
 
 // end lets nothing more start, and waits for the runs that have.
 func (h *immediateHost) end() {
-	h.s.mu.Lock()
-	h.s.hosts = slices.DeleteFunc(slices.Clone(h.s.hosts), func(other *immediateHost) bool { return other == h })
-	h.s.mu.Unlock()
+	h.s.atOnce.remove(h)
 	h.mu.Lock()
 	h.ended = true
 	h.mu.Unlock()
@@ -79,17 +104,17 @@ func (h *immediateHost) enter() bool {
 }
 
 // hostOf is where a task may start, with room made for its run; nil if it may not start here.
-func (s *Scheduler) hostOf(sub *store.Submission) *immediateHost {
-	if sub.Level != LevelHigh || sub.Due != (store.When{}) || sub.Conflict == store.ConflictReplace || sub.Hold != nil || s.config.Serial == SerialAgent {
+func (a *hosts) hostOf(sub *store.Submission) *immediateHost {
+	if sub.Level != LevelHigh || sub.Due != (store.When{}) || sub.Conflict == store.ConflictReplace || sub.Hold != nil || a.s.config.Serial == SerialAgent {
 		return nil
 	}
-	s.mu.RLock()
-	hosts, handler := s.hosts, s.handlers[sub.Kind]
-	s.mu.RUnlock()
+	a.s.mu.RLock()
+	handler := a.s.handlers[sub.Kind]
+	a.s.mu.RUnlock()
 	if handler == nil || handler.batch {
 		return nil
 	}
-	for _, h := range slices.Backward(hosts) {
+	for _, h := range slices.Backward(a.list()) {
 		if (h.Agents == nil || h.Agents(sub.Agent)) && h.enter() {
 			return h
 		}
@@ -97,13 +122,13 @@ func (s *Scheduler) hostOf(sub *store.Submission) *immediateHost {
 	return nil
 }
 
-// submitAndStart stores the only task of a submit and leases it; start runs it. Without an answer the task is to be stored as any other.
-func (s *Scheduler) submitAndStart(ctx context.Context, subs []store.Submission) (start func(), placed []store.Submitted, err error) {
+// submit stores the only task of a submit and leases it; start runs it. Without an answer the task is to be stored as any other.
+func (a *hosts) submit(ctx context.Context, subs []store.Submission) (start func(), placed []store.Submitted, err error) {
 	if len(subs) != 1 {
 		return nil, nil, nil
 	}
 	sub := &subs[0]
-	h := s.hostOf(sub)
+	h := a.hostOf(sub)
 	if h == nil {
 		return nil, nil, nil
 	}
@@ -112,33 +137,33 @@ func (s *Scheduler) submitAndStart(ctx context.Context, subs []store.Submission)
 			h.runs.Done()
 		}
 	}()
-	if s.declared.Storing() || s.declared.Keep(ctx) != nil { // the next pull reports why
+	if a.s.declared.Storing() || a.s.declared.Keep(ctx) != nil { // the next pull reports why
 		return nil, nil, nil
 	}
-	g := s.slots.Spare(sub.Kind)
+	g := a.s.slots.Spare(sub.Kind)
 	if g.N == 0 {
 		return nil, nil, nil
 	}
-	partition := store.PartitionOf(sub.Agent, s.store.Partitions())
-	lease := s.base.Kind(sub.Kind).Lease
-	r := s.claimOf(partition, sub.Kind)
+	partition := store.PartitionOf(sub.Agent, a.s.store.Partitions())
+	lease := a.s.base.Kind(sub.Kind).Lease
+	r := a.claimOf(partition, sub.Kind)
 	r.Limit, r.New = 1, sub
-	sent := s.config.Clock.Now()
+	sent := a.s.config.Clock.Now()
 	// A caller that gave up waiting would leave a lease behind that no process keeps.
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestCall)
 	defer cancel()
-	claims, err := s.store.Claim(call, []store.ClaimRequest{r})
+	claims, err := a.s.store.Claim(call, []store.ClaimRequest{r})
 	if err == nil {
 		err = claims[0].Err
 	}
 	if err != nil {
-		s.slots.Keep(g, nil)
+		a.s.slots.Keep(g, nil)
 		return nil, nil, err
 	}
 	c := &claims[0]
-	s.base.Observe(c.Now)
-	s.partitions.Fences.Seen(partition, c.Fence)
-	s.slots.Keep(g, c.Tasks)
+	a.s.base.Observe(c.Now)
+	a.s.partitions.Fences.Seen(partition, c.Fence)
+	a.s.slots.Keep(g, c.Tasks)
 	if len(c.Tasks) > 0 {
 		start = func() { h.run(c, leases.HeldUntil(sent, lease), lease) }
 	}
@@ -171,11 +196,8 @@ func (h *immediateHost) run(c *store.Claim, deadline time.Time, lease time.Durat
 }
 
 // pullNow runs what is due of an agent, if its tasks may start here.
-func (s *Scheduler) pullNow(agent string) {
-	s.mu.RLock()
-	hosts := s.hosts
-	s.mu.RUnlock()
-	for _, h := range slices.Backward(hosts) {
+func (a *hosts) pullNow(agent string) {
+	for _, h := range slices.Backward(a.list()) {
 		if (h.Agents == nil || h.Agents(agent)) && h.enter() {
 			go h.pull(agent)
 			return
@@ -201,11 +223,11 @@ type starting struct {
 
 // startListed leases the tasks of level 1 that a submit of several tasks has stored, and starts them. It gets tasks of level 1 and of the same
 // agents and kinds, in the order in which a pull would take them; those that it does not get are left to the next pull.
-func (s *Scheduler) startListed(ctx context.Context, subs []store.Submission, placed []store.Submitted) {
-	if len(subs) < 2 || !s.hasHostOfLists() || s.declared.Storing() || s.declared.Keep(ctx) != nil {
+func (a *hosts) startListed(ctx context.Context, subs []store.Submission, placed []store.Submitted) {
+	if len(subs) < 2 || !a.takesLists() || a.s.declared.Storing() || a.s.declared.Keep(ctx) != nil {
 		return
 	}
-	all := s.startable(subs, placed)
+	all := a.startable(subs, placed)
 	if len(all) == 0 {
 		return
 	}
@@ -214,18 +236,18 @@ func (s *Scheduler) startListed(ctx context.Context, subs []store.Submission, pl
 		st.claim.Limit = len(st.grants)
 		requests[i] = st.claim
 	}
-	sent := s.config.Clock.Now()
+	sent := a.s.config.Clock.Now()
 	// A caller that gave up waiting would leave leases behind that no process keeps.
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestCall)
 	defer cancel()
-	claims, err := s.store.Claim(call, requests)
+	claims, err := a.s.store.Claim(call, requests)
 	for i, st := range all {
 		var c *store.Claim
 		switch {
 		case err == nil && claims[i].Err == nil:
 			c = &claims[i]
-			s.base.Observe(c.Now)
-			s.partitions.Fences.Seen(c.Partition, c.Fence)
+			a.s.base.Observe(c.Now)
+			a.s.partitions.Fences.Seen(c.Partition, c.Fence)
 		case err == nil:
 			err = claims[i].Err
 		}
@@ -234,11 +256,11 @@ func (s *Scheduler) startListed(ctx context.Context, subs []store.Submission, pl
 			st.host.runs.Done()
 			continue
 		}
-		lease := s.base.Kind(st.claim.Kinds[0]).Lease
+		lease := a.s.base.Kind(st.claim.Kinds[0]).Lease
 		go st.host.run(c, sent.Add(leases.Stored(lease)), lease)
 	}
 	if err != nil { // they are stored, which is all that the submit has to do
-		s.config.Logger.WarnContext(ctx, "urgent tasks do not start at once: the next pull runs them", slog.Any("err", err))
+		a.s.config.Logger.WarnContext(ctx, "urgent tasks do not start at once: the next pull runs them", slog.Any("err", err))
 	}
 }
 
@@ -253,29 +275,27 @@ func (st *starting) keep(c *store.Claim) {
 	}
 }
 
-// hasHostOfLists reports whether a host has the tasks of lists start at once.
-func (s *Scheduler) hasHostOfLists() bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return slices.ContainsFunc(s.hosts, func(h *immediateHost) bool { return !h.Alone })
+// takesLists reports whether a host has the tasks of lists start at once.
+func (a *hosts) takesLists() bool {
+	return slices.ContainsFunc(a.list(), func(h *immediateHost) bool { return !h.Alone })
 }
 
 // startable are the tasks of a submit that may start here and have a slot, with room made in their host for the runs of each claim.
-func (s *Scheduler) startable(subs []store.Submission, placed []store.Submitted) []*starting {
+func (a *hosts) startable(subs []store.Submission, placed []store.Submitted) []*starting {
 	var all []*starting
 	for i := range subs {
 		sub := &subs[i]
-		h := s.hostOf(sub)
+		h := a.hostOf(sub)
 		if h == nil {
 			continue
 		}
-		partition := store.PartitionOf(sub.Agent, s.store.Partitions())
+		partition := store.PartitionOf(sub.Agent, a.s.store.Partitions())
 		at := slices.IndexFunc(all, func(st *starting) bool {
 			return st.host == h && st.claim.Partition == partition && st.claim.Kinds[0] == sub.Kind
 		})
 		g := slots.Grant{}
 		if placed[i].Created && !h.Alone {
-			g = s.slots.Spare(sub.Kind)
+			g = a.s.slots.Spare(sub.Kind)
 		}
 		switch {
 		case g.N == 0:
@@ -284,7 +304,7 @@ func (s *Scheduler) startable(subs []store.Submission, placed []store.Submitted)
 		case at < 0:
 			at = len(all)
 			// Tasks whose last run may have ended its process are left to pulls, which bound how many of those run.
-			claim := s.claimOf(partition, sub.Kind)
+			claim := a.claimOf(partition, sub.Kind)
 			claim.Urgent, claim.Suspects = true, new([store.SuspectSorts]int)
 			all = append(all, &starting{host: h, claim: claim})
 		default:
@@ -300,10 +320,10 @@ func (s *Scheduler) startable(subs []store.Submission, placed []store.Submitted)
 }
 
 // claimOf is a claim of tasks of a kind, outside of a pull.
-func (s *Scheduler) claimOf(partition int, kind string) store.ClaimRequest {
-	lease := s.base.Kind(kind).Lease
+func (a *hosts) claimOf(partition int, kind string) store.ClaimRequest {
+	lease := a.s.base.Kind(kind).Lease
 	return store.ClaimRequest{
-		Partition: partition, Nonce: leases.Nonce(s.nonce), Kinds: []string{kind}, Lease: leases.Stored(lease), Notice: leases.Notice(lease),
-		Fence: s.partitions.Fences.Last(partition), Stamp: s.declared.Stamp(), Expect: s.expected,
+		Partition: partition, Nonce: leases.Nonce(a.s.nonce), Kinds: []string{kind}, Lease: leases.Stored(lease), Notice: leases.Notice(lease),
+		Fence: a.s.partitions.Fences.Last(partition), Stamp: a.s.declared.Stamp(), Expect: a.s.expected,
 	}
 }

@@ -58,7 +58,6 @@ type Scheduler struct {
 	mu       sync.RWMutex
 	handlers map[string]*handler
 	gates    map[string]gate
-	hosts    []*immediateHost // never changed in place
 
 	middleware []func(next Handler) Handler
 	submitting []func(next Submitter) Submitter
@@ -76,6 +75,7 @@ type Scheduler struct {
 
 	declared  declared.Declared
 	callbacks callback.Outbox
+	atOnce    hosts
 	placer    placing.Placer
 	expected  []store.Expected // the expected use of runs whose use is not known yet
 }
@@ -97,7 +97,8 @@ func New(st Store, config Config) (*Scheduler, error) {
 		handlers: map[string]*handler{}, gates: map[string]gate{},
 		partitions: horizon.Partitions{Fences: make(horizon.Fences, st.Partitions())},
 	}
-	s.store, s.alarm.Turn = &booking.Store{Store: &base.Paced{Store: st}, By: &s.alarm, PullNow: s.pullNow}, make(chan struct{}, 1)
+	s.atOnce.s = s
+	s.store, s.alarm.Turn = &booking.Store{Store: &base.Paced{Store: st}, By: &s.alarm, PullNow: s.atOnce.pullNow}, make(chan struct{}, 1)
 	s.wireRooms(s.store)
 	s.base.Config.Outputs, _ = st.(output.Keeper)
 	s.printing = printing.New(s.base.Config.Outputs, config.Clock)
@@ -158,7 +159,7 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 	}
 	with := replan.Submissions(s.base, subs)
 	var was []Status
-	start, placed, err := s.submitAndStart(ctx, subs)
+	start, placed, err := s.atOnce.submit(ctx, subs)
 	if placed == nil && err == nil || errors.Is(err, store.ErrChanged) {
 		placed, was, err = s.placer.Place(ctx, origin, tasks, subs, err)
 	}
@@ -181,7 +182,7 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 	if start != nil { // its event comes after it was stored
 		go start()
 	} else {
-		s.startListed(ctx, subs, placed)
+		s.atOnce.startListed(ctx, subs, placed)
 	}
 	return out, s.placer.Describe(ctx, out, subs)
 }

@@ -34,7 +34,7 @@ var (
 	namesBeyond   = map[string]int{"core/model": 210, "core/store": 271}
 	methodsBeyond = map[string]int{
 		"adapters/http.api":                 77,
-		"core.Scheduler":                    58,
+		"core.Scheduler":                    49,
 		"core/internal/decide.Decision":     60,
 		"core.pull":                         63,
 		"core/operate.Desk":                 50,
