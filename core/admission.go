@@ -11,31 +11,38 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
 	"github.com/seed-6f6f2c11/duly/core/internal/plan"
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
-// needsAdmission reports whether the runs of a handler need a check before they start, other than a gate. The handler that turns occurrences into
+// admission is what the runs of all kinds have to pass.
+type admission struct {
+	base     *base.Base
+	bindings []Binding
+}
+
+// needed reports whether the runs of a handler need a check before they start, other than a gate. The handler that turns occurrences into
 // tasks of their own runs no user code: those tasks are checked when they run themselves.
-func (s *Scheduler) needsAdmission(h *handler) bool {
-	return (len(s.config.Bindings) > 0 || s.config.Authorizer != nil) && h != spawner
+func (a *admission) needed(h *handler) bool {
+	return (len(a.bindings) > 0 || a.base.Config.Authorizer != nil) && h != spawner
 }
 
 // needsAdmission reports whether the runs of a call need a check before they start.
 func (c *call) needsAdmission() bool {
-	return c.gate != nil || c.pull.s.needsAdmission(c.handler) || slices.ContainsFunc(c.runs, func(r *run) bool { return r.state.Await != nil })
+	return c.gate != nil || c.pull.s.admission.needed(c.handler) || slices.ContainsFunc(c.runs, func(r *run) bool { return r.state.Await != nil })
 }
 
 // admitAll makes every check that is due before each run, and hands the runs that pass to the handler.
-func (p *pull) admitAll(ctx context.Context, c *call) []error {
+func (c *call) admitAll(ctx context.Context) []error {
 	outcomes := make([]error, len(c.runs))
 	var through []*run
 	var at []int
 	for i, r := range c.runs {
-		if outcomes[i] = p.admit(ctx, c, r); outcomes[i] == nil {
-			outcomes[i] = p.stillHeld(r)
+		if outcomes[i] = c.admit(ctx, r); outcomes[i] == nil {
+			outcomes[i] = r.stillHeld()
 		}
 		if outcomes[i] == nil {
 			through, at = append(through, r), append(at, i)
@@ -47,26 +54,26 @@ func (p *pull) admitAll(ctx context.Context, c *call) []error {
 	if values := through[0].info.Bound(); values != nil && !c.handler.batch {
 		ctx = context.WithValue(ctx, boundKey{}, values)
 	}
-	p.started(c.handler, through)
+	c.pull.started(c.handler, through)
 	// Outcomes are in the order of the runs that passed; at holds their positions in the batch.
-	for k, err := range p.s.wrapped(ctx, c.handler, through, make([]error, len(through))) {
+	for k, err := range c.pull.s.middleware.wrap(ctx, c.handler, through, make([]error, len(through))) {
 		outcomes[at[k]] = err
 	}
 	return outcomes
 }
 
 // admit is the outcome of a run that is kept from its handler; nil for one that is not.
-func (p *pull) admit(ctx context.Context, c *call, r *run) error {
-	if p.s.needsAdmission(c.handler) {
-		if err := p.s.authorizeRun(ctx, &r.info); err != nil {
+func (c *call) admit(ctx context.Context, r *run) error {
+	if by := &c.pull.s.admission; by.needed(c.handler) {
+		if err := by.authorize(ctx, &r.info); err != nil {
 			return &outcome.HeldError{By: "authorizer", Err: err}
 		}
-		if err := p.s.bind(ctx, r); err != nil {
+		if err := by.bind(ctx, r); err != nil {
 			return &outcome.HeldError{By: "binding", Err: err}
 		}
 	}
 	waited := r.state.Await // read now: the run may be given up, and decided, during the check
-	if err := p.hear(ctx, r, waited); err != nil {
+	if err := r.hear(ctx, waited); err != nil {
 		return err
 	}
 	// The answer that it has waited for is its work.
@@ -93,8 +100,8 @@ func (p *pull) admit(ctx context.Context, c *call, r *run) error {
 }
 
 // stillHeld postpones a run whose lease expired because the checks before it took too long: another process may have begun it.
-func (p *pull) stillHeld(r *run) error {
-	fence, over, _ := p.heartbeat.Lapsed(r.claimed)
+func (r *run) stillHeld() error {
+	fence, over, _ := r.pull.heartbeat.Lapsed(r.claimed)
 	if over {
 		return &outcome.SnoozeError{After: hearAgain}
 	}
@@ -128,12 +135,12 @@ func (r *run) give(change func(x *extra)) {
 	r.info.extra = &x
 }
 
-// authorizeRun asks whether this process may run a task.
-func (s *Scheduler) authorizeRun(ctx context.Context, t *RunInfo) error {
-	if s.config.Authorizer == nil {
+// authorize asks whether this process may run a task.
+func (a *admission) authorize(ctx context.Context, t *RunInfo) error {
+	if a.base.Config.Authorizer == nil {
 		return nil
 	}
-	return s.base.Authorize(ctx, Access{Action: model.ActionRun, Agent: t.Agent, User: t.UserID, Kind: t.Kind, ID: t.ID})
+	return a.base.Authorize(ctx, Access{Action: model.ActionRun, Agent: t.Agent, User: t.UserID, Kind: t.Kind, ID: t.ID})
 }
 
 // Values are the values that bindings give a run, by name. A name has capital letters, digits and underscores, and begins with a letter, as
@@ -200,13 +207,13 @@ func (v Values) Check() error {
 }
 
 // bind asks the bindings for the values of a run. Of a name that several give, the last value counts.
-func (s *Scheduler) bind(ctx context.Context, r *run) error {
-	if len(s.config.Bindings) == 0 {
+func (a *admission) bind(ctx context.Context, r *run) error {
+	if len(a.bindings) == 0 {
 		return nil
 	}
 	var all Values
 	info := r.gateInfo()
-	for _, binding := range s.config.Bindings {
+	for _, binding := range a.bindings {
 		got, err := binding(ctx, info)
 		if err != nil {
 			return err

@@ -67,9 +67,9 @@ func (c *call) make(ctx context.Context) {
 		c.ended(ctx, outcomes)
 	}()
 	if !c.needsAdmission() {
-		outcomes = c.pull.s.wrapped(ctx, c.handler, c.runs, outcomes)
+		outcomes = c.pull.s.middleware.wrap(ctx, c.handler, c.runs, outcomes)
 	} else {
-		outcomes = c.pull.admitAll(ctx, c)
+		outcomes = c.admitAll(ctx)
 	}
 	returned = true
 }

@@ -96,8 +96,9 @@ func (s *Scheduler) wireRooms(st Store) {
 		s.base.OfKind[name] = &own
 	}
 	s.partitions.Base = s.base
+	s.steering.policy, s.admission = c.Policy, admission{base: s.base, bindings: c.Bindings}
 	s.alarm.Base, s.alarm.Alarm = s.base, c.Alarm
-	s.patrol.Base, s.runCounters.Base, s.figures.Base = s.base, s.base, s.base
+	s.patrol.Base, s.runCounters.Base, s.steering.figures.Base = s.base, s.base, s.base
 	s.presence.Base, s.presence.Slots, s.presence.Running = s.base, s.slots, s.pulls.running
 	s.View = inspect.New(s.base, engine{s})
 	s.Desk = operate.New(s.base, engine{s}, s.View)

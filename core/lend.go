@@ -267,7 +267,7 @@ func (l *Lender) checked(of Loan) (Loan, error) {
 	if err := check.ValidText("worker", of.Worker, maxWorker); err != nil {
 		return of, err
 	}
-	return of, l.s.check(Scope{Agents: of.Agents})
+	return of, (&Scope{Agents: of.Agents}).check(l.s)
 }
 
 // now lends what is due now; its claim takes the ends along that are given.
@@ -352,7 +352,7 @@ func (o *loan) take(r *run) error {
 		return err
 	}
 	at := r.pull.heartbeat.RunOf(r.claimed)
-	lent := LentRun{Task: t, Timeout: r.pull.timeout([]*run{r}), Prints: r.pull.s.base.Config.Outputs != nil}
+	lent := LentRun{Task: t, Timeout: longestTimeout(r.pull.s.base, []*run{r}), Prints: r.pull.s.base.Config.Outputs != nil}
 	lent.Ticket = Ticket{
 		Partition: at.Partition, Fence: at.Fence, Index: at.Index, Agent: at.Agent, ID: at.ID, Kind: r.claimed.Kind, Worker: o.Worker,
 		Due: r.claimed.Due, Claimed: store.MillisOf(r.info.Claimed), Lease: o.Lease, Timeout: lent.Timeout, Crashes: r.claimed.Crashes, Ref: []byte(at.Ref),

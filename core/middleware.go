@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/decide"
 	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
@@ -18,15 +19,22 @@ import (
 // of a batch, and returns an outcome for each; nil for all of them to have succeeded.
 type Handler func(ctx context.Context, runs []*RunInfo) []error
 
+// middleware is what wraps handlers and submits, the outermost first.
+type middleware struct {
+	mu       sync.RWMutex
+	handlers []func(next Handler) Handler // neither is changed in place
+	submits  []func(next Submitter) Submitter
+}
+
 // Use wraps all handlers of the scheduler, registered before or afterwards: for tracing, logging or metrics of your
 // own, or values in their contexts. Of several the first that was given is the outermost. A middleware that returns outcomes
 // without calling next decides how the runs end; one that panics fails them. It is called once for each run, so that what it
 // makes in wrapping is short-lived. Before it calls next it may set the Traceparent of its runs: programs and servers
 // get that one, and the stored task keeps its own.
 func (s *Scheduler) Use(middleware ...func(next Handler) Handler) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.middleware = append(slices.Clip(s.middleware), middleware...)
+	s.middleware.mu.Lock()
+	defer s.middleware.mu.Unlock()
+	s.middleware.handlers = append(slices.Clip(s.middleware.handlers), middleware...)
 }
 
 // Submitter stores tasks, as [Scheduler.Submit] does.
@@ -36,9 +44,9 @@ type Submitter func(ctx context.Context, tasks []NewTask) ([]Submitted, error)
 // outermost. A middleware may change the tasks, which are a copy that is its own, and not their number; its changes are checked as
 // if the caller had sent them. Tasks that duly stores by itself, such as runs after an activity or deliveries of callbacks, do not pass it.
 func (s *Scheduler) UseSubmit(middleware ...func(next Submitter) Submitter) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.submitting = append(slices.Clip(s.submitting), middleware...)
+	s.middleware.mu.Lock()
+	defer s.middleware.mu.Unlock()
+	s.middleware.submits = append(slices.Clip(s.middleware.submits), middleware...)
 }
 
 // OutcomeOf is the outcome of a run whose handler returns err, for middleware, which gives the context that it was called with.
@@ -64,12 +72,12 @@ func OutcomeOf(ctx context.Context, err error) model.Outcome {
 	}
 }
 
-// wrapped calls a handler for some runs, within the middleware, and returns their outcomes, in the given slice unless a middleware
+// wrap calls a handler for some runs, within the middleware, and returns their outcomes, in the given slice unless a middleware
 // makes another.
-func (s *Scheduler) wrapped(ctx context.Context, h *handler, runs []*run, outcomes []error) []error {
-	s.mu.RLock()
-	around := s.middleware
-	s.mu.RUnlock()
+func (m *middleware) wrap(ctx context.Context, h *handler, runs []*run, outcomes []error) []error {
+	m.mu.RLock()
+	around := m.handlers
+	m.mu.RUnlock()
 	if len(around) == 0 || h == spawner || h.kind == "" { // one that lends runs nothing
 		h.call(ctx, runs, outcomes)
 		return outcomes

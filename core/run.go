@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/decide"
@@ -24,11 +25,11 @@ import (
 )
 
 // zoneOf is the zone of a task's times that its handler gets.
-func (s *Scheduler) zoneOf(c *Claimed, b *codec.Body) string {
+func zoneOf(of *base.Base, c *Claimed, b *codec.Body) string {
 	if b.Zone != ZoneOfAgent {
 		return b.CronZone()
 	}
-	return cmp.Or(s.base.Profiles.Of(c.Profile, s.config.Zone).Zoned(codec.CronSpec{Zone: ZoneOfAgent}, s.config.Zone).Zone, "UTC")
+	return cmp.Or(of.Profiles.Of(c.Profile, of.Config.Zone).Zoned(codec.CronSpec{Zone: ZoneOfAgent}, of.Config.Zone).Zone, "UTC")
 }
 
 // run is one attempt at a claimed task.
@@ -79,7 +80,7 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	// settled, so that they do not wait for a process that has one.
 	case fault != nil:
 		r.conclude(fault, 0, false)
-	case p.settledEarly(r):
+	case r.settledEarly():
 	case h == nil || p.claiming.Err() != nil:
 		p.release(r)
 	case r.body.OverlapPolicy().Spawns():
@@ -92,16 +93,16 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 }
 
 // settledEarly settles a run that is not to be started at all; false if it is to be started.
-func (p *pull) settledEarly(r *run) bool {
+func (r *run) settledEarly() bool {
 	d := decide.Decision{Facts: r.facts()}
 	early := d.DecideEarly(&r.verdict)
 	if early {
 		if r.claimed.Cancelled {
 			r.order.Store(&r.claimed.Order)
 		}
-		p.warn(r)
+		r.warn()
 		r.ended = true
-		p.settler.add(r)
+		r.pull.settler.add(r)
 	}
 	return early
 }
@@ -119,7 +120,7 @@ func (r *run) describe() {
 		Agent: c.Agent, ID: c.ID, Kind: c.Kind, Group: b.Group, Level: c.Level, Attempt: r.state.Attempt + 1,
 		Due: c.Due.Time(), Occurrence: decide.Nominal(c, &r.state).Time(), Parent: b.Parent, Submitted: c.Submitted.Time(), Claimed: max(r.pull.s.base.StoreNow(), c.Due).Time(), Fence: c.Fence, TraceID: b.TraceID,
 		// guard: tags
-		Traceparent: b.Traceparent, SessionID: b.SessionID, UserID: b.UserID, Labels: b.AllLabels(), Info: b.Info, Tags: b.Tags, Crashes: c.Crashes, Zone: r.pull.s.zoneOf(c, b), run: r,
+		Traceparent: b.Traceparent, SessionID: b.SessionID, UserID: b.UserID, Labels: b.AllLabels(), Info: b.Info, Tags: b.Tags, Crashes: c.Crashes, Zone: zoneOf(r.pull.s.base, c, b), run: r,
 	}
 	if b.Origin != nil {
 		r.info.extra = &extra{origin: codec.InformOrigin(b.Origin)}
@@ -174,7 +175,7 @@ func (p *pull) start(h *handler, runs []*run) {
 	if !c.needsAdmission() {
 		p.started(h, runs)
 	}
-	if timeout := p.timeout(runs); timeout > 0 && h != spawner { // it is the handler's, and that does not run here
+	if timeout := longestTimeout(p.s.base, runs); timeout > 0 && h != spawner { // it is the handler's, and that does not run here
 		// guard: timeout
 		c.stop = p.s.config.Clock.AfterFunc(timeout, func() { c.Cancel(ErrTimeout) })
 	}
@@ -251,13 +252,13 @@ func because(err, cause error) error {
 // spentPause is how long a run is put off at least whose budget was used up: its claim then waits for the next period.
 const spentPause = time.Second
 
-// timeout of runs that share a call: the longest of theirs; zero for none.
-func (p *pull) timeout(runs []*run) time.Duration {
+// longestTimeout is the timeout of runs that share a call: the longest of theirs; zero for none.
+func longestTimeout(of *base.Base, runs []*run) time.Duration {
 	var longest time.Duration
 	for _, r := range runs {
 		t := r.body.Timeout
 		if t == 0 {
-			t = p.s.base.Kind(r.claimed.Kind).Timeout
+			t = of.Kind(r.claimed.Kind).Timeout
 		}
 		if t <= 0 { // negative: none, even if its kind has one
 			return 0
@@ -303,7 +304,7 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 	if p.s.config.Policy != nil {
 		r.steer(&d)
 	}
-	p.warn(r)
+	r.warn()
 	p.settler.add(r)
 	return true
 }
@@ -384,9 +385,9 @@ func (p *pull) budget(took time.Duration) decide.Budget {
 }
 
 // warn logs the warning of the verdict on a run.
-func (p *pull) warn(r *run) {
+func (r *run) warn() {
 	if w := r.verdict.Warning; w != decide.WarnNothing {
-		p.s.config.Logger.WarnContext(p.ctx, w.String(), //nolint:sloglint // one of a few constants
+		r.pull.s.config.Logger.WarnContext(r.pull.ctx, w.String(), //nolint:sloglint // one of a few constants
 			slog.String("agent", r.info.Agent), slog.String("task", r.info.ID), slog.String("kind", r.info.Kind))
 	}
 }

@@ -72,7 +72,7 @@ func (s *Scheduler) RunDueTasks(ctx context.Context, agents []string) (Report, e
 // *[AwayError] when some partitions of the store did not answer, although the others were served; it may be both, joined. Any
 // other error says why the pull ended early.
 func (s *Scheduler) RunDue(ctx context.Context, scope Scope) (Report, error) {
-	if err := s.check(scope); err != nil {
+	if err := scope.check(s); err != nil {
 		return Report{}, err
 	}
 	if scope.Agents != nil && len(scope.Agents) == 0 {
@@ -94,7 +94,7 @@ func (s *Scheduler) RunDue(ctx context.Context, scope Scope) (Report, error) {
 const MaxAgents = 1000
 
 // check refuses a scope before any store call.
-func (s *Scheduler) check(scope Scope) error {
+func (scope *Scope) check(s *Scheduler) error {
 	if len(scope.Agents) > MaxAgents {
 		return check.Invalid("agent_ids", "are %d: the limit is %d a call", len(scope.Agents), MaxAgents)
 	}
@@ -156,7 +156,7 @@ const shortestPull = time.Second
 //
 // A scope with Idle, Join, OnDue, OnTick or Series is invalid: they would be called for the work of others.
 func (s *Scheduler) RunShared(ctx context.Context, scope Scope) (Report, error) {
-	if err := s.checkShared(scope); err != nil {
+	if err := scope.checkShared(s); err != nil {
 		return Report{}, err
 	}
 	if scope.Agents != nil && len(scope.Agents) == 0 {
@@ -175,11 +175,11 @@ func (s *Scheduler) RunShared(ctx context.Context, scope Scope) (Report, error) 
 }
 
 // checkShared refuses a scope with functions in it: they would be called for one caller only.
-func (s *Scheduler) checkShared(scope Scope) error {
+func (scope *Scope) checkShared(s *Scheduler) error {
 	if scope.Idle != nil || scope.Join != nil || scope.OnDue != nil || scope.OnTick != nil || scope.Series != nil {
 		return check.Invalid("scope", "must have no Idle, Join, OnDue, OnTick or Series: a shared pull works for several callers")
 	}
-	return s.check(scope)
+	return scope.check(s)
 }
 
 // shareKey is the same for scopes that ask for the same, in any order. Agents are quoted one by one: no name

@@ -21,7 +21,6 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/counters"
 	"github.com/seed-6f6f2c11/duly/core/internal/declared"
 	"github.com/seed-6f6f2c11/duly/core/internal/horizon"
-	"github.com/seed-6f6f2c11/duly/core/internal/load"
 	"github.com/seed-6f6f2c11/duly/core/internal/notices"
 	"github.com/seed-6f6f2c11/duly/core/internal/placing"
 	"github.com/seed-6f6f2c11/duly/core/internal/presence"
@@ -59,25 +58,25 @@ type Scheduler struct {
 	handlers map[string]*handler
 	gates    map[string]gate
 
-	middleware []func(next Handler) Handler
-	submitting []func(next Submitter) Submitter
-	kinds      []string // sorted, and never changed in place
-	claims     []string // the same with that of signals of ends, which every process that runs anything sends
-	runTimes   slots.RunTimes
+	kinds    []string // sorted, and never changed in place
+	claims   []string // the same with that of signals of ends, which every process that runs anything sends
+	runTimes slots.RunTimes
 
 	partitions horizon.Partitions
 	presence   presence.Presence
 	pulls      openPulls
-	figures    load.Figures
+	steering   steering
 	shared     shared.Pulls
 	alarm      booking.Booker
 	printing   *printing.Sender // of what runs print; nil if the store keeps none
 
-	declared  declared.Declared
-	callbacks callback.Outbox
-	atOnce    hosts
-	placer    placing.Placer
-	expected  []store.Expected // the expected use of runs whose use is not known yet
+	declared   declared.Declared
+	callbacks  callback.Outbox
+	admission  admission
+	middleware middleware
+	atOnce     hosts
+	placer     placing.Placer
+	expected   []store.Expected // the expected use of runs whose use is not known yet
 }
 
 // New makes a scheduler on a store. It fails if a field of config makes no sense, naming it.
@@ -116,9 +115,9 @@ func (s *Scheduler) Submit(ctx context.Context, tasks ...NewTask) ([]Submitted, 
 	if len(tasks) == 0 {
 		return nil, nil
 	}
-	s.mu.RLock()
-	around := s.submitting
-	s.mu.RUnlock()
+	s.middleware.mu.RLock()
+	around := s.middleware.submits
+	s.middleware.mu.RUnlock()
 	if len(around) == 0 {
 		return s.submit(ctx, tasks)
 	}
@@ -142,7 +141,7 @@ func (s *Scheduler) submit(ctx context.Context, tasks []NewTask) ([]Submitted, e
 		return nil, err
 	}
 	if s.config.Policy != nil {
-		tasks = s.steered(ctx, tasks)
+		tasks = s.steering.place(ctx, tasks)
 	}
 	origin := originOf(ctx)
 	subs, err := s.placer.Checked(tasks, origin)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
@@ -102,7 +103,7 @@ func (s *Scheduler) Answer(ctx context.Context, q Question, payload json.RawMess
 	from, approves := record.Sender{How: string(ByPage)}, true
 	if how != ByPage {
 		// guard: reply-approves
-		from, approves = s.sender(ctx, q.Agent)
+		from, approves = senderOf(ctx, s.base, q.Agent)
 	}
 	from.Question = q.Text
 	answers, err := s.store.Signal(ctx, []store.Signal{{
@@ -125,9 +126,9 @@ func (s *Scheduler) Answer(ctx context.Context, q Question, payload json.RawMess
 	return model.ErrNotOpen // it has begun to wait meanwhile
 }
 
-// sender is who sends a signal, and whether that counts as an approval. A run approves nothing, even if its process may.
-func (s *Scheduler) sender(ctx context.Context, agent string) (record.Sender, bool) {
-	approves := s.base.Authorize(ctx, Access{Action: model.ActionApprove, Agent: agent}) == nil
+// senderOf is who sends a signal, and whether that counts as an approval. A run approves nothing, even if its process may.
+func senderOf(ctx context.Context, b *base.Base, agent string) (record.Sender, bool) {
+	approves := b.Authorize(ctx, Access{Action: model.ActionApprove, Agent: agent}) == nil
 	if model.PrincipalOf(ctx) != nil {
 		return record.Sender{How: string(ByCredential), By: model.OrderOf(ctx, Order{}).By}, approves
 	}
@@ -135,7 +136,7 @@ func (s *Scheduler) sender(ctx context.Context, agent string) (record.Sender, bo
 		// guard: approval
 		return record.Sender{How: string(ByHandler), By: origin.By.String()}, false
 	}
-	return record.Sender{How: string(ByProcess), By: s.config.Name}, approves
+	return record.Sender{How: string(ByProcess), By: b.Config.Name}, approves
 }
 
 // Signal has all tasks of an agent that wait for a key continue, each with the payload, which is JSON or nothing. They are due now; one
@@ -155,7 +156,7 @@ func (s *Scheduler) Signal(ctx context.Context, agent, key string, payload json.
 	if err != nil {
 		return model.Signalled{}, err
 	}
-	from, approves := s.sender(ctx, agent)
+	from, approves := senderOf(ctx, s.base, agent)
 	message, remember := broughtBy(ctx)
 	var out model.Signalled
 	for rest := false; ; rest = true {
@@ -200,11 +201,11 @@ func signalPayload(payload json.RawMessage) (json.RawMessage, error) {
 }
 
 // hear reads what a run received, if it has waited. Without an answer it is tried again in a while: its task waits on.
-func (p *pull) hear(ctx context.Context, r *run, w *record.Await) error {
+func (r *run) hear(ctx context.Context, w *record.Await) error {
 	if w == nil {
 		return nil
 	}
-	told, err := p.s.store.Heard(ctx, []store.Wait{{Agent: r.claimed.Agent, ID: r.claimed.ID, Key: w.Key}})
+	told, err := r.pull.s.store.Heard(ctx, []store.Wait{{Agent: r.claimed.Agent, ID: r.claimed.ID, Key: w.Key}})
 	if err != nil {
 		return &outcome.SnoozeError{After: hearAgain}
 	}
@@ -214,7 +215,7 @@ func (p *pull) hear(ctx context.Context, r *run, w *record.Await) error {
 		heard.Told, heard.Payload = true, told[0].Payload
 		heard.How, heard.By, heard.Question = Means(from.How), from.By, from.Question
 	} else {
-		heard.TimedOut = w.Until != 0 && w.Until <= p.s.base.StoreNow()
+		heard.TimedOut = w.Until != 0 && w.Until <= r.pull.s.base.StoreNow()
 	}
 	// guard: signal-too-late
 	if heard.TimedOut {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/decide"
+	"github.com/seed-6f6f2c11/duly/core/internal/load"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -75,14 +76,20 @@ type AgentFigures struct {
 	Took, Lag                 time.Duration // of its runs, on average over the last ones: how long they ran, and how late they were claimed
 }
 
-// figuresOf are the figures of an agent and a kind now.
-func figuresOf(s *Scheduler, agent, kind string) Figures {
-	st, of, own := s.figures.Of(s.config.Clock.Now(), agent, kind)
+// steering asks the policy, and keeps the figures for it.
+type steering struct {
+	policy  Policy // nil for none
+	figures load.Figures
+}
+
+// of are the figures of an agent and a kind now.
+func (s *steering) of(agent, kind string) Figures {
+	st, of, own := s.figures.Of(s.figures.Base.Config.Clock.Now(), agent, kind)
 	return Figures{Store: st, Kind: of, Agent: AgentFigures(own)}
 }
 
-// steered are tasks as the policy places them. The caller's own are not changed, nor is a task that a user edits.
-func (s *Scheduler) steered(ctx context.Context, tasks []NewTask) []NewTask {
+// place are tasks as the policy places them. The caller's own are not changed, nor is a task that a user edits.
+func (s *steering) place(ctx context.Context, tasks []NewTask) []NewTask {
 	if ctx.Value(operate.SeenKey{}) != nil {
 		return tasks
 	}
@@ -93,10 +100,10 @@ func (s *Scheduler) steered(ctx context.Context, tasks []NewTask) []NewTask {
 		if t.Restored() != nil { // it was placed when it was new
 			continue
 		}
-		s.figures.Submitted(s.config.Clock.Now(), t.Agent)
-		f := figuresOf(s, t.Agent, t.Kind)
+		s.figures.Submitted(s.figures.Base.Config.Clock.Now(), t.Agent)
+		f := s.of(t.Agent, t.Kind)
 		var p Placement
-		s.guarded(ctx, func() { p = s.config.Policy.Place(f, *t) })
+		s.guarded(ctx, func() { p = s.policy.Place(f, *t) })
 		p.apply(t)
 	}
 	return tasks
@@ -126,10 +133,10 @@ func (p *Placement) apply(t *NewTask) {
 }
 
 // guarded calls the policy: one that panics decides nothing, and breaks nothing.
-func (s *Scheduler) guarded(ctx context.Context, call func()) {
+func (s *steering) guarded(ctx context.Context, call func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			s.config.Logger.ErrorContext(ctx, "the policy panicked; it changed nothing", slog.String("panic", check.Clip(fmt.Sprint(v))))
+			s.figures.Base.Config.Logger.ErrorContext(ctx, "the policy panicked; it changed nothing", slog.String("panic", check.Clip(fmt.Sprint(v))))
 		}
 	}()
 	call()
@@ -138,9 +145,9 @@ func (s *Scheduler) guarded(ctx context.Context, call func()) {
 // steer counts a run that has ended, and asks the policy how its task runs again. It comes after the decision, which knows
 // nothing of figures. A verdict that the store has refused, as the task was replaced meanwhile, is decided again without it.
 func (r *run) steer(d *decide.Decision) {
-	s, v := r.pull.s, &r.verdict
+	s, v := &r.pull.s.steering, &r.verdict
 	if d.Ran && !v.Released {
-		s.figures.Ran(s.config.Clock.Now(), r.info.Agent, v, d.ClaimedAt.Sub(d.Claimed.Due))
+		s.figures.Ran(s.figures.Base.Config.Clock.Now(), r.info.Agent, v, d.ClaimedAt.Sub(d.Claimed.Due))
 	}
 	ended := v.Outcome == model.OutcomeSuccess || v.Outcome == model.OutcomeFailed
 	if v.Settlement.Verb != store.VerbAgain || !ended || v.Retried || !d.Body.Recurs() || d.Body.Manual {
@@ -151,12 +158,12 @@ func (r *run) steer(d *decide.Decision) {
 		planned = d.Now.Add(v.Settlement.Due.After)
 	}
 	s.figures.Refresh(r.pull.ctx)
-	f := figuresOf(s, r.info.Agent, r.info.Kind)
+	f := s.of(r.info.Agent, r.info.Kind)
 	e := Ended{
 		Agent: r.info.Agent, ID: r.info.ID, Kind: r.info.Kind, Level: r.info.Level, LimitKey: d.Body.LimitKey, Failed: v.Outcome == model.OutcomeFailed, Took: v.Took, Due: planned.Time(),
 	}
 	var next Placement
-	s.guarded(r.pull.ctx, func() { next = s.config.Policy.Again(f, e) })
+	s.guarded(r.pull.ctx, func() { next = s.policy.Again(f, e) })
 	r.pull.moved.add(&e, &next)
 	due := next.At
 	if due.IsZero() {

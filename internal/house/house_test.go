@@ -34,9 +34,8 @@ var (
 	namesBeyond   = map[string]int{"core/model": 210, "core/store": 271}
 	methodsBeyond = map[string]int{
 		"adapters/http.api":                 77,
-		"core.Scheduler":                    49,
 		"core/internal/decide.Decision":     60,
-		"core.pull":                         63,
+		"core.pull":                         56,
 		"core/operate.Desk":                 50,
 		"core/filestore.Store":              62,
 		"core/memstore.Store":               62,
