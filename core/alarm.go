@@ -71,7 +71,7 @@ func (p *pull) runBooked() (Report, error) {
 	}
 	var early time.Duration // how long before its time the alarm has called
 	if !p.scope.AlarmAt.IsZero() {
-		early = p.scope.AlarmAt.Sub(p.begun)
+		early = p.scope.AlarmAt.Sub(p.Begun)
 	}
 	failed := p.s.alarm.Book(p.ctx, due, booking.PullWaits)
 	if failed == nil {
@@ -107,8 +107,11 @@ func (p *pull) awaitsDue() bool {
 	return !p.over()
 }
 
-// lingerFor waits for a while, or until a run ends: one that frees a limit is followed by the next that waits for it.
+// lingerFor waits for a while, until the pull may claim no more, or until a run ends, if there is news of that: one that frees a limit is followed by the next that waits for it.
 func lingerFor(p *pull, d time.Duration, news <-chan struct{}) {
+	if d <= 0 {
+		return
+	}
 	timer := make(chan struct{})
 	stop := p.s.config.Clock.AfterFunc(d, func() { close(timer) })
 	defer stop()

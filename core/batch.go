@@ -29,6 +29,8 @@ type batch struct {
 
 // batches are those of a pull that wait for more runs, in the order in which they began.
 type batches struct {
+	pull *pull
+
 	mu   sync.Mutex
 	open []*batch
 }
@@ -47,18 +49,18 @@ func keyOf(k model.KindConfig, r *run) batchKey {
 	return key
 }
 
-// gather puts a run into the batch that it belongs to. One that is full starts.
-func (p *pull) gather(h *handler, r *run) {
+// add puts a run into the batch that it belongs to. One that is full starts.
+func (q *batches) add(h *handler, r *run) {
+	p := q.pull
 	k := p.s.base.Kind(h.kind)
 	key := keyOf(*k, r)
-	q := &p.batches
 	q.mu.Lock()
 	i := slices.IndexFunc(q.open, func(b *batch) bool { return b.key == key })
 	if i < 0 {
 		i = len(q.open)
 		b := &batch{key: key, handler: h}
 		if k.BatchWait > 0 {
-			b.stop = p.s.config.Clock.AfterFunc(p.batchWait(k), func() { p.startBatches(func(other *batch) bool { return other == b }) })
+			b.stop = p.s.config.Clock.AfterFunc(q.wait(k), func() { q.start(func(other *batch) bool { return other == b }) })
 		}
 		q.open = append(q.open, b)
 	}
@@ -73,21 +75,21 @@ func (p *pull) gather(h *handler, r *run) {
 		p.slots.Give(r.claimed)
 	}
 	if full {
-		p.startBatches(func(other *batch) bool { return other == b })
+		q.start(func(other *batch) bool { return other == b })
 	}
 }
 
-// batchWait is how long a batch of a kind waits for more: a small part of the pull's time if that is limited, as the batch has to run in it.
-func (p *pull) batchWait(k *KindConfig) time.Duration {
-	if p.end.IsZero() {
+// wait is how long a batch of a kind waits for more: a small part of the pull's time if that is limited, as the batch has to run in it.
+func (q *batches) wait(k *KindConfig) time.Duration {
+	if q.pull.End.IsZero() {
 		return k.BatchWait
 	}
-	return min(k.BatchWait, max(p.end.Sub(p.s.config.Clock.Now()), 0)/4)
+	return min(k.BatchWait, max(q.pull.End.Sub(q.pull.s.config.Clock.Now()), 0)/4)
 }
 
-// startBatches starts those batches that wait no longer, or releases them if nothing may start any longer.
-func (p *pull) startBatches(which func(*batch) bool) {
-	q := &p.batches
+// start starts those batches that wait no longer, or releases them if nothing may start any longer.
+func (q *batches) start(which func(*batch) bool) {
+	p := q.pull
 	q.mu.Lock()
 	var ready []*batch
 	q.open = slices.DeleteFunc(q.open, func(b *batch) bool {
@@ -115,28 +117,29 @@ func (p *pull) startBatches(which func(*batch) bool) {
 
 // startUnwaited starts the batches whose kind waits for no more than a claim brings, those with a task of level 1, and, where no
 // slot is free, all: nothing could join them.
-func (p *pull) startUnwaited() {
-	full := p.slots.Full()
-	p.startBatches(func(b *batch) bool {
+func (q *batches) startUnwaited() {
+	full := q.pull.slots.Full()
+	q.start(func(b *batch) bool {
 		return full || b.stop == nil || slices.ContainsFunc(b.runs, func(r *run) bool { return r.info.Level == LevelHigh })
 	})
 }
 
 // startAll starts all batches, as nothing more is claimed for them.
-func (p *pull) startAll() { p.startBatches(func(*batch) bool { return true }) }
+func (q *batches) startAll() { q.start(func(*batch) bool { return true }) }
 
 // gathers waits a little for more of the batches that wait, and reports whether the pull is to look for it. Only one that others
 // follow does: any other ends when nothing is due.
-func (p *pull) gathers() bool {
+func (q *batches) gathers() bool {
+	p := q.pull
 	if p.scope.Series == nil || p.left == 0 || p.over() {
 		return false
 	}
-	p.batches.mu.Lock()
-	waits := len(p.batches.open) > 0
-	p.batches.mu.Unlock()
+	q.mu.Lock()
+	waits := len(q.open) > 0
+	q.mu.Unlock()
 	if !waits {
 		return false
 	}
-	p.pauseFor(gatherEvery)
+	lingerFor(p, gatherEvery, nil)
 	return !p.over()
 }

@@ -186,7 +186,7 @@ func (h *immediateHost) run(c *store.Claim, deadline time.Time, lease time.Durat
 		p.open.Enter(agent, len(tasks))
 		p.tick(agent, tasks, atOnce)
 	}
-	p.startAll() // its kind may have a handler of batches since the start was granted
+	p.batches.startAll() // its kind may have a handler of batches since the start was granted
 	p.open.Wait()
 	p.heartbeat.Stop()
 	report, err := p.finish(nil)

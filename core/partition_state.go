@@ -9,22 +9,12 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/horizon"
 	"github.com/seed-6f6f2c11/duly/core/internal/search"
-	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
 // A pull never works from one old look: what it knows of a partition is at most lookEvery old when it fills a slot, so
 // that the slot goes to the agent that has waited longest, in any partition.
 const lookEvery = search.Every
-
-// sortPatience is how long suspects of one sort wait for those of another before they have their turn: a small part of a pull that has an
-// end, as they are to start in it.
-func (p *pull) sortPatience() time.Duration {
-	if p.end.IsZero() {
-		return slots.SuspectsLinger
-	}
-	return p.end.Sub(p.begun) / 8
-}
 
 // refresh looks at the targets whose last answer is older than an age. It fails if no target answered.
 func (p *pull) refresh(age time.Duration) error {
@@ -49,7 +39,7 @@ func (p *pull) look(targets []*horizon.Target, now time.Time) error {
 	}
 	p.outlook.Asking(targets)
 	claiming := p.claiming.Err() == nil
-	ctx, cancel := p.call(base.LongestLook)
+	ctx, cancel := p.Call(p.ctx, base.LongestLook)
 	if claiming { // a caller that wants the end need not wait for it
 		stop := context.AfterFunc(p.claiming, cancel)
 		defer stop()
@@ -65,15 +55,6 @@ func (p *pull) look(targets []*horizon.Target, now time.Time) error {
 	p.s.base.Observe(base.LatestOf(looks, func(l *store.Look) *store.Look { return l }))
 	p.outlook.Looked(p.ctx, targets, requests, looks, now)
 	return nil
-}
-
-// call is the context of one call of the store within the pull: it has a deadline before the pull's end, regardless of the
-// caller's context, and is not cut off before that, as tasks that a claim has taken would stay under lease.
-func (p *pull) call(longest time.Duration) (context.Context, context.CancelFunc) {
-	if !p.end.IsZero() {
-		longest = min(longest, max(p.end.Sub(p.s.config.Clock.Now()), 0)+p.s.config.Margin/2)
-	}
-	return context.WithTimeout(context.WithoutCancel(p.ctx), longest)
 }
 
 // claimRecovered claims from partitions that have come back since the last rounds, until no question to one is under way.
@@ -92,7 +73,7 @@ func (p *pull) claimRecovered() error {
 
 // LookAt looks at one partition that was away, concurrently with the pull's other work.
 func (p *pull) LookAt(partition int) error {
-	ctx, cancel := p.call(base.LongestLook / 2)
+	ctx, cancel := p.Call(p.ctx, base.LongestLook/2)
 	defer cancel()
 	looks, err := p.s.store.Look(ctx, []store.LookRequest{{Partition: partition, Kinds: claimed(p.s)}})
 	if err == nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/printing"
 	"github.com/seed-6f6f2c11/duly/core/internal/replan"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
+	"github.com/seed-6f6f2c11/duly/core/internal/term"
 	"github.com/seed-6f6f2c11/duly/core/internal/ticks"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -28,18 +29,17 @@ import (
 
 // pull is one call of RunDue: it runs and settles all that it claims before it returns.
 type pull struct {
+	term.Term
+
 	s     *Scheduler
 	slots *slots.Slots // the scheduler's, unless it lends
 	scope Scope
-	begun time.Time
-	end   time.Time // when handlers are cancelled at the latest; zero for no limit
 
 	ctx      context.Context //nolint:containedctx // the caller's; a pull lives as long as its call
 	claiming context.Context //nolint:containedctx // done when nothing more may be claimed
 	running  context.Context //nolint:containedctx // what handlers get; done when they have to end
 	cancel   context.CancelCauseFunc
 	timers   []func() bool
-	spent    atomic.Bool // its time was up, rather than its caller's patience
 
 	outlook     horizon.Outlook
 	left        int  // tasks that the budget still allows
@@ -71,12 +71,13 @@ type pull struct {
 // is stopped.
 func newPull(ctx context.Context, s *Scheduler, scope Scope) *pull {
 	ctx = model.OfProcess(ctx)
-	p := &pull{s: s, slots: s.slots, scope: scope, ctx: ctx, begun: s.config.Clock.Now(), left: math.MaxInt}
+	p := &pull{s: s, slots: s.slots, scope: scope, ctx: ctx, left: math.MaxInt}
+	p.Clock, p.Margin, p.Begun = s.config.Clock, s.config.Margin, s.config.Clock.Now()
 	p.tally.agents = map[string]struct{}{}
 	if scope.MaxTasks > 0 {
 		p.left = scope.MaxTasks
 	}
-	p.open.Clock = s.config.Clock
+	p.open.Clock, p.batches.pull = s.config.Clock, p
 	h := &p.heartbeat
 	h.Base, h.Fences, h.Default, h.Ctx, h.Pull = s.base, s.partitions.Fences, s.config.Default.Lease, ctx, p
 	if scope.OnTick != nil || s.config.OnTick != nil {
@@ -119,15 +120,15 @@ func (p *pull) bound() {
 	if deadline, ok := p.ctx.Deadline(); ok {
 		// The context's deadline is by the machine's clock, ours may be another one.
 		// guard: margin
-		p.end = p.begun.Add(time.Until(deadline) - p.s.config.Margin) //nolint:forbidigo // see above
+		p.End = p.Begun.Add(time.Until(deadline) - p.s.config.Margin) //nolint:forbidigo // see above
 	}
-	if d := p.scope.MaxDuration; d > 0 && (p.end.IsZero() || p.begun.Add(d).Before(p.end)) {
-		p.end = p.begun.Add(d)
+	if d := p.scope.MaxDuration; d > 0 && (p.End.IsZero() || p.Begun.Add(d).Before(p.End)) {
+		p.End = p.Begun.Add(d)
 	}
-	if !p.end.IsZero() {
-		p.timers = append(p.timers, clock.AfterFunc(max(p.end.Sub(p.begun), 0), func() {
+	if !p.End.IsZero() {
+		p.timers = append(p.timers, clock.AfterFunc(max(p.End.Sub(p.Begun), 0), func() {
 			// Noted first: a run that the cancellation ends asks for it when its outcome is decided.
-			p.spent.Store(true)
+			p.Spent.Store(true)
 			p.heartbeat.Leave()
 			stop()
 			p.cancel(ErrStopping)
@@ -218,7 +219,7 @@ func (p *pull) idle() bool {
 // runTick runs tasks that the caller has claimed: it never asks the store for more.
 func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 	p.outlook.AimAtNothing() // no partition is asked, so none is left to ask
-	p.heartbeat.AddClaimed(claimed, p.begun)
+	p.heartbeat.AddClaimed(claimed, p.Begun)
 	p.open.Enter(agent, len(claimed))
 	for len(claimed) > 0 {
 		most := len(claimed)
@@ -228,7 +229,7 @@ func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 			p.calls.Wait()
 			most = 1
 		}
-		g := p.slots.Take(p.claiming, most, p.begun)
+		g := p.slots.Take(p.claiming, most, p.Begun)
 		// They start in their order. Where the kind of one has no slot, those after it wait too, rather
 		// than overtake it.
 		n := g.Fit(claimed)
@@ -241,7 +242,7 @@ func (p *pull) runTick(agent string, claimed []Claimed) (Report, error) {
 			p.slots.Await(p.claiming, g.News, p.s.config.Clock.Now().Add(lookEvery))
 		default:
 			p.tick(agent, claimed[:n], atOnce)
-			p.startAll()
+			p.batches.startAll()
 			claimed = claimed[n:]
 		}
 	}
@@ -260,7 +261,7 @@ func (p *pull) finish(err error) (Report, error) {
 	defer p.tally.mu.Unlock()
 	r := p.tally.report
 	r.Agents = len(p.tally.agents)
-	r.Duration = p.s.config.Clock.Now().Sub(p.begun)
+	r.Duration = p.s.config.Clock.Now().Sub(p.Begun)
 	r.NextDueAt = next.Time()
 	r.More = next != 0 && next <= p.s.base.StoreNow() || unknown
 	if !p.outlook.Empty() && p.ctx.Err() != nil { // cut off by its caller, it did not look what is left
@@ -270,7 +271,7 @@ func (p *pull) finish(err error) (Report, error) {
 	r.Left, r.Away, away = p.outlook.Missed()
 	if r.Left > 0 {
 		p.s.config.Logger.WarnContext(p.ctx, "tasks were left: their runs usually take longer than the pull had time for",
-			slog.Int("left", r.Left), slog.Duration("had", p.end.Sub(p.begun)))
+			slog.Int("left", r.Left), slog.Duration("had", p.End.Sub(p.Begun)))
 	}
 	switch {
 	case err != nil && p.ctx.Err() != nil:
@@ -293,15 +294,10 @@ func (p *pull) finish(err error) (Report, error) {
 // fits reports whether a run of a kind that is started now would usually end before the pull has to. A pull that has most
 // of its time left takes every kind: if that is too little, waiting for another pull would not help.
 func (p *pull) fits(kind string, now time.Time) bool {
-	if p.end.IsZero() || p.fresh(now) {
+	if p.End.IsZero() || p.Fresh(now) {
 		return true
 	}
-	return p.s.runTimes.Percentile90(kind) <= p.end.Sub(now)
-}
-
-// fresh reports whether a run that begins at a time has nearly all the time of the pull before it.
-func (p *pull) fresh(at time.Time) bool {
-	return p.end.Sub(at) >= p.end.Sub(p.begun)*9/10
+	return p.s.runTimes.Percentile90(kind) <= p.End.Sub(now)
 }
 
 // mostFailures is how many failures a RunsError names.
@@ -347,7 +343,7 @@ func (p *pull) tellLeft() {
 		if p.fits(kind, now) {
 			return left, false
 		}
-		return model.LeftKind{Usual: p.s.runTimes.Percentile90(kind), Had: p.end.Sub(p.begun), At: p.s.base.StoreNow().Time()}, true
+		return model.LeftKind{Usual: p.s.runTimes.Percentile90(kind), Had: p.End.Sub(p.Begun), At: p.s.base.StoreNow().Time()}, true
 	})
 	p.Announce(0, base.LeftTold)
 }
@@ -357,7 +353,7 @@ func (p *pull) Announce(every, keep time.Duration) {
 	if p.s.config.Presence == nil {
 		return
 	}
-	ctx, cancel := p.call(base.LongestLook)
+	ctx, cancel := p.Call(p.ctx, base.LongestLook)
 	defer cancel()
 	p.s.presence.Announce(ctx, every, keep)
 }

@@ -22,7 +22,7 @@ import (
 // rounds claims and starts tasks until none is left for now: nothing is due, or nothing that this pull
 // takes.
 func (p *pull) rounds() error {
-	defer p.startAll()
+	defer p.batches.startAll()
 	for more := true; more; {
 		var err error
 		if more, err = p.round(); err != nil {
@@ -43,10 +43,10 @@ func (p *pull) round() (bool, error) {
 	if err := p.refresh(age); err != nil {
 		return false, err
 	}
-	due, again := p.ready(p.slots.Newest())
+	due, again := p.outlook.Ready(p.slots.Newest())
 	switch {
 	case len(due) == 0 && again.IsZero():
-		return p.waitsForDue() || p.awaitsDue() || p.gathers() || p.awaitsNotice(), nil
+		return p.waitsForDue() || p.awaitsDue() || p.batches.gathers() || p.awaitsNotice(), nil
 	case len(due) == 0: // due tasks wait for slots
 		p.slots.Await(p.claiming, p.slots.Newest(), again)
 		return true, nil
@@ -67,7 +67,7 @@ func (p *pull) round() (bool, error) {
 	// taken the due tasks.
 	err := p.refresh(age)
 	if err == nil {
-		due, _ = p.ready(g.News)
+		due, _ = p.outlook.Ready(g.News)
 		if g.Urgent {
 			due = horizon.UrgentDue(p.scope.Series.horizon(), due, p.s.config.Clock.Now())
 		}
@@ -83,11 +83,6 @@ func (p *pull) round() (bool, error) {
 
 // over reports whether nothing more may be claimed.
 func (p *pull) over() bool { return p.claiming.Err() != nil }
-
-// ready are the partitions to claim from now, and when to look again.
-func (p *pull) ready(news uint64) (due []*horizon.Target, again time.Time) {
-	return p.outlook.Ready(p.s.config.Clock.Now(), p.s.base.StoreNow(), news)
-}
 
 // longestCall bounds a claim.
 const longestCall = 5 * time.Second
@@ -105,7 +100,7 @@ func (p *pull) claim(due []*horizon.Target, g slots.Grant) error {
 	if p.scope.Series != nil {
 		p.scope.Series.known.Begins(sent)
 	}
-	ctx, cancel := p.call(longestCall)
+	ctx, cancel := p.Call(p.ctx, longestCall)
 	claims, err := p.claimWith(ctx, requests)
 	received := p.s.config.Clock.Now()
 	cancel()
@@ -136,12 +131,12 @@ func (p *pull) claim(due []*horizon.Target, g slots.Grant) error {
 		if c := &claims[i]; c.Err == nil && !c.Unstamped && c.Noticed > 0 {
 			p.noticed = sent.Add(requests[i].Notice)
 		}
-		answer := horizon.Answer{Request: &requests[i], Claim: &claims[i], Sent: sent, Grant: g, Slots: p.slots, Patience: p.sortPatience()}
+		answer := horizon.Answer{Request: &requests[i], Claim: &claims[i], Sent: sent, Grant: g, Slots: p.slots, Patience: p.SortPatience()}
 		p.outlook.Observe(p.ctx, due[i], &answer)
 		p.took(due[i], &claims[i], sent)
 	}
-	p.startUnwaited() // after all of the answer, each task of which had a slot
-	return p.lost(claims)
+	p.batches.startUnwaited() // after all of the answer, each task of which had a slot
+	return p.s.declared.Check(p.ctx, claims)
 }
 
 // claimWith claims. In a series the outcomes that wait for others travel with the claim, from any of its pulls.
@@ -158,17 +153,6 @@ func (p *pull) claimWith(ctx context.Context, requests []store.ClaimRequest) ([]
 	// Before anything that was claimed starts: it may be the next run of what has just been settled.
 	p.settler.settledWithClaim(batch, runs, settled, err)
 	return claims, err
-}
-
-// lost stores again what this process declares, if a claim reports that the store has lost it. A failure to store it ends the pull: nothing
-// may start without it.
-func (p *pull) lost(claims []store.Claim) error {
-	for i := range claims {
-		if claims[i].Unstamped {
-			return p.s.declared.Lost(p.ctx, claims[i].Partition)
-		}
-	}
-	return nil
 }
 
 // smallestShare is how few tasks a partition is asked for while others have work too and claims follow one another
@@ -201,7 +185,7 @@ func (p *pull) requests(due []*horizon.Target, g slots.Grant) ([]store.ClaimRequ
 		requests[i] = store.ClaimRequest{
 			Partition: t.Partition, Nonce: nonceOf(p), Agents: t.AgentsNow(storeNow), Kinds: take,
 			// guard: suspects
-			Most: p.share(g, i, len(due)), Leave: leave, Urgent: g.Urgent, Serial: p.Serial(), Limit: share, PerAgent: p.scope.PerAgent, Lease: lease, Leases: others, Notice: notice, Suspects: g.SuspectsFor(p.turn+i, len(due)),
+			Most: g.Share(i, len(due), p.turn), Leave: leave, Urgent: g.Urgent, Serial: p.Serial(), Limit: share, PerAgent: p.scope.PerAgent, Lease: lease, Leases: others, Notice: notice, Suspects: g.SuspectsFor(p.turn+i, len(due)),
 			MaxCrashes: p.s.config.MaxCrashes,
 			Fence:      p.s.partitions.Fences.Last(t.Partition), Tell: p.s.base.HasListeners(), Stamp: p.s.declared.Stamp(), Expect: p.s.expected,
 		}
@@ -216,24 +200,6 @@ func (p *pull) requests(due []*horizon.Target, g slots.Grant) ([]store.ClaimRequ
 
 // Serial reports whether runs of an agent come one after the other.
 func (p *pull) Serial() bool { return p.s.config.Serial == SerialAgent }
-
-// share is how many tasks of the kinds that have a bound the i-th of n requests may take. Where there are fewer than
-// requests, it is the turn of others each time.
-func (p *pull) share(g slots.Grant, i, n int) map[string]int {
-	if len(g.Room) == 0 {
-		return nil
-	}
-	most := make(map[string]int, len(g.Room))
-	for kind, room := range g.Room {
-		most[kind] = room / n
-		// The remainder goes around: with one slot and three partitions each has it every third time,
-		// and none starves.
-		if (i+p.turn)%n < room%n {
-			most[kind]++
-		}
-	}
-	return most
-}
 
 // kinds are the kinds to claim, and those to leave because a run would usually not fit into the remaining time.
 func (p *pull) kinds() (take, leave []string) {
@@ -280,7 +246,7 @@ func (p *pull) took(t *horizon.Target, c *store.Claim, sent time.Time) {
 		notices.Parked(p.s.base, c)
 	}
 	if c.Recovered > 0 {
-		ctx, cancel := p.call(base.LongestLook)
+		ctx, cancel := p.Call(p.ctx, base.LongestLook)
 		known := p.s.base.Processes(ctx)
 		cancel()
 		p.s.runCounters.TakenBack(p.ctx, c.From, known)
@@ -357,7 +323,7 @@ func (p *pull) tick(agent string, tasks []Claimed, waits delay) {
 			continue
 		}
 		if p.s.base.Kind(h.kind).Batch > 0 {
-			p.gather(h, r)
+			p.batches.add(h, r)
 			continue
 		}
 		if batches[h.kind] == nil {

@@ -299,7 +299,7 @@ func (r *run) conclude(err error, took time.Duration, ran bool) bool {
 	}
 	watchEnded(r)
 	d := decide.Decision{Facts: r.facts()}
-	d.Ran, d.Took, d.Budget = ran, took, p.budget(took)
+	d.Ran, d.Took, d.Budget = ran, took, p.Budget(took)
 	d.Decide(&r.verdict, err)
 	if p.s.config.Policy != nil {
 		r.steer(&d)
@@ -373,15 +373,6 @@ func (r *run) facts() decide.Facts {
 		Body: &r.body, State: &r.state, Tally: &r.tally, Kind: s.base.Kind(c.Kind), OwnAttempts: s.config.Kinds[c.Kind].MaxAttempts, Process: runner(r.pull),
 		Next: s.cron, Random: s.config.Random, Order: r.order.Load(), Profile: s.base.Profiles.Of(c.Profile, s.config.Zone), Zone: s.config.Zone, Inherited: from.failed, Failure: from.why, Answer: r.info.answer(), Used: r.used,
 	}
-}
-
-// budget is the time that a run had which has just ended after so long.
-func (p *pull) budget(took time.Duration) decide.Budget {
-	if p.end.IsZero() {
-		return decide.Budget{}
-	}
-	begun := p.s.config.Clock.Now().Add(-took)
-	return decide.Budget{Spent: p.spent.Load(), Left: p.end.Sub(begun), Whole: p.end.Sub(p.begun), NearlyAll: p.fresh(begun)}
 }
 
 // warn logs the warning of the verdict on a run.

@@ -83,7 +83,7 @@ func (q *Series) Pause() time.Duration { return q.known.Pause() }
 // paced waits until the pace allows another claim, or the pull may claim no more.
 func (p *pull) paced() {
 	if q := p.scope.Series; q != nil {
-		p.pauseFor(q.Pause())
+		lingerFor(p, q.Pause(), nil)
 	}
 }
 
@@ -99,22 +99,8 @@ func (p *pull) waitsForDue() bool {
 	if wait <= 0 || next <= now || next > now.Add(wait) { // what is due already is not for this pull, or it would have claimed it
 		return false
 	}
-	p.pauseFor(wait)
+	lingerFor(p, wait, nil)
 	return !p.over()
-}
-
-// pauseFor waits for a while, or until the pull may claim no more.
-func (p *pull) pauseFor(d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	done := make(chan struct{})
-	stop := p.s.config.Clock.AfterFunc(d, func() { close(done) })
-	defer stop()
-	select {
-	case <-done:
-	case <-p.claiming.Done():
-	}
 }
 
 // maxAge is how old an answer may be from which the pull claims. A pull that other pulls follow knows what becomes due, but where
@@ -198,7 +184,7 @@ func (q *Series) begin(all []early) {
 	}
 	for i := range all {
 		if i == 0 || all[i].pull != all[i-1].pull {
-			all[i].pull.startUnwaited()
+			all[i].pull.batches.startUnwaited()
 		}
 	}
 }
@@ -226,7 +212,7 @@ func (e *early) start() {
 // aheadFor is how far ahead of its time a pull may claim. Where slots are scarce or runs of an agent come one after the other that is
 // nothing: what waits would keep others from running.
 func (q *Series) aheadFor(p *pull) time.Duration {
-	if q == nil || p.scope.Agents != nil || !q.known.Hears() || p.Serial() || !p.end.IsZero() || p.slots.Scarce() {
+	if q == nil || p.scope.Agents != nil || !q.known.Hears() || p.Serial() || !p.End.IsZero() || p.slots.Scarce() {
 		return 0
 	}
 	return q.known.Ahead()

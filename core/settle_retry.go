@@ -31,8 +31,8 @@ func settleCall(batch []*run) (context.Context, context.CancelFunc) {
 // longestStore is how long a call may take that stores what a run has become, with a lease of so long.
 func longestStore(p *pull, lease time.Duration) time.Duration {
 	longest := min(longestCall, max(lease, shortestTry))
-	if !p.end.IsZero() {
-		longest = min(longest, max(p.settleBy().Sub(p.s.config.Clock.Now()), time.Millisecond))
+	if !p.End.IsZero() {
+		longest = min(longest, max(p.SettleBy().Sub(p.s.config.Clock.Now()), time.Millisecond))
 	}
 	return longest
 }
@@ -47,18 +47,14 @@ func patienceFor(batch []*run) time.Duration {
 			to++
 		}
 		lease := p.heartbeat.LongestOf(batch[from:to])
-		if !p.end.IsZero() {
-			lease = min(lease, max(p.settleBy().Sub(p.s.config.Clock.Now()), 0))
+		if !p.End.IsZero() {
+			lease = min(lease, max(p.SettleBy().Sub(p.s.config.Clock.Now()), 0))
 		}
 		longest = max(longest, lease)
 		from = to
 	}
 	return longest
 }
-
-// settleBy is by when outcomes have to be stored of a pull that has an end. A host that stops the process at its limit leaves no time for
-// more; a part of the margin is for the report.
-func (p *pull) settleBy() time.Time { return p.end.Add(p.s.config.Margin * 3 / 4) }
 
 // livesOn reports whether the pull of a run belongs to a host that pulls repeatedly, and is not to end, or has other runs under way:
 // while it keeps a lease for these, no other process could take over a run that it gives up.
@@ -67,7 +63,7 @@ func (r *run) livesOn() bool {
 	if (p.scope.Series != nil || p.immediate) && !p.over() {
 		return true
 	}
-	return p.openCalls.some() && (p.end.IsZero() || p.s.config.Clock.Now().Before(p.settleBy()))
+	return p.openCalls.some() && (p.End.IsZero() || p.s.config.Clock.Now().Before(p.SettleBy()))
 }
 
 // settleTimeout is the time that outcomes have left whose process is about to end; none while it lives on. It is the machine's time, as a process

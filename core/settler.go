@@ -281,7 +281,7 @@ func (r *run) stored(result store.Settled) {
 			p.toReplan.Add(c.Agent, c.ID)
 		}
 		p.s.runCounters.Count(v.Settlement.Tally)
-		p.again(c, result.Due)
+		r.again(result.Due)
 		r.noteMadeDue(result)
 	}
 	r.noteRoom(result)
@@ -300,7 +300,7 @@ func (r *run) noteRoom(result store.Settled) {
 	p := r.pull
 	if result.Freed && !r.verdict.Released { // a task that was released would come again, and again
 		p.madeMoreDue.Store(true)
-		p.again(r.claimed, p.s.base.StoreNow())
+		r.again(p.s.base.StoreNow())
 		p.outlook.Freed(r.claimed.Partition)
 	}
 	for _, partition := range result.Opened {
@@ -322,7 +322,7 @@ func (r *run) noteMadeDue(result store.Settled) {
 	}
 	if r.EndsWithCallback() {
 		p.madeMoreDue.Store(true)
-		p.again(r.claimed, p.s.base.StoreNow())
+		r.again(p.s.base.StoreNow())
 	}
 }
 
@@ -364,7 +364,7 @@ func (r *run) tellStored(typ model.EventType, result store.Settled) {
 // whyReleased is why the run was given back.
 func (r *run) whyReleased() string {
 	switch p := r.pull; {
-	case p.spent.Load():
+	case p.Spent.Load():
 		return "the time of its pull was up"
 	case p.claiming.Err() != nil:
 		return "its process stopped"
@@ -374,10 +374,11 @@ func (r *run) whyReleased() string {
 }
 
 // again notes when a task is due again, if it is.
-func (p *pull) again(c *Claimed, due store.Millis) {
+func (r *run) again(due store.Millis) {
 	if due == 0 || due >= store.Never {
 		return
 	}
+	c, p := r.claimed, r.pull
 	p.outlook.Settle(c.Partition, due)
 	if p.scope.OnDue != nil {
 		p.scope.OnDue(c.Agent, due.Time())

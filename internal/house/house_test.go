@@ -35,7 +35,6 @@ var (
 	methodsBeyond = map[string]int{
 		"adapters/http.api":                 77,
 		"core/internal/decide.Decision":     60,
-		"core.pull":                         56,
 		"core/operate.Desk":                 50,
 		"core/filestore.Store":              62,
 		"core/memstore.Store":               62,

@@ -113,8 +113,19 @@ func (d *Declared) Keep(ctx context.Context) error {
 	return nil
 }
 
-// Lost stores everything again, as a claim in a partition has found no stamp, unless that was done meanwhile.
-func (d *Declared) Lost(ctx context.Context, partition int) error {
+// Check stores everything again, if one of some claims reports that the store has lost it. A failure to store it ends the pull: nothing
+// may start without it.
+func (d *Declared) Check(ctx context.Context, claims []store.Claim) error {
+	for i := range claims {
+		if claims[i].Unstamped {
+			return d.lost(ctx, claims[i].Partition)
+		}
+	}
+	return nil
+}
+
+// lost stores everything again, as a claim in a partition has found no stamp, unless that was done meanwhile.
+func (d *Declared) lost(ctx context.Context, partition int) error {
 	if err := d.begin(ctx); err != nil {
 		return err
 	}

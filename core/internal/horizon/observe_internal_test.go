@@ -44,7 +44,7 @@ func TestRoomThatAClaimHasNotSeen(t *testing.T) {
 			o.Settle(0, now)
 		}
 		o.Observe(t.Context(), one, answer(sent, &store.ClaimRequest{}, &store.Claim{Look: store.Look{Now: now}}))
-		due, _ := o.Ready(sent, now, 0)
+		due, _ := o.readyAt(sent, now, 0)
 		assert.Equal(t, during, len(due) == 1, name)
 	}
 }
@@ -80,7 +80,7 @@ func TestRoomAfterAClaimThatFoundNothing(t *testing.T) {
 			o.Freed(0)
 		}
 		// The clock that the store is believed to have may have been put back meanwhile, by an answer that was long under way.
-		due, _ := o.Ready(sent, now-1, 0)
+		due, _ := o.readyAt(sent, now-1, 0)
 		assert.Equal(t, c.again, len(due) == 1, name)
 	}
 }

@@ -250,7 +250,12 @@ func (t *Target) due() store.Millis {
 
 // Ready are the targets that are due and may have something for this pull, those that have waited longest first; and the
 // time from which on more may be ready that are due but had nothing, zero if there are none.
-func (o *Outlook) Ready(now time.Time, storeNow store.Millis, news uint64) (due []*Target, again time.Time) {
+func (o *Outlook) Ready(news uint64) (due []*Target, again time.Time) {
+	return o.readyAt(o.of.Base.Config.Clock.Now(), o.of.Base.StoreNow(), news)
+}
+
+// readyAt is Ready at a time.
+func (o *Outlook) readyAt(now time.Time, storeNow store.Millis, news uint64) (due []*Target, again time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.roused = false

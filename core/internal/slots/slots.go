@@ -44,6 +44,24 @@ func (s *Slots) Spare(kind string) Grant {
 	return g
 }
 
+// Share is how many tasks of the kinds that have a bound the i-th of n requests may take. Where there are fewer than
+// requests, it is the turn of others each time: turn grows with each.
+func (g *Grant) Share(i, n, turn int) map[string]int {
+	if len(g.Room) == 0 {
+		return nil
+	}
+	most := make(map[string]int, len(g.Room))
+	for kind, room := range g.Room {
+		most[kind] = room / n
+		// The remainder goes around: with one slot and three partitions each has it every third time,
+		// and none starves.
+		if (i+turn)%n < room%n {
+			most[kind]++
+		}
+	}
+	return most
+}
+
 // Fit is for how many tasks, from the first on, a grant has slots.
 func (g *Grant) Fit(tasks []store.Claimed) int {
 	used := map[string]int{}
