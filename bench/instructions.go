@@ -24,6 +24,8 @@ type shape struct {
 	inFlight int // tasks that are claimed before they are settled
 	again    int // rounds in which each task runs and is due again; 0: it is submitted and completed
 	idle     bool
+	bound    func(ctx context.Context, st *redisstore.Store) error // sets a limit or a budget that nothing reaches
+	used     []store.Used                                          // what each run says that it has used
 }
 
 // shapes are what is counted, with a part of the tasks if quick is set.
@@ -43,7 +45,37 @@ func shapes(quick bool) []shape {
 		}
 		all = append(all, shape{name: name + "-1-single", each: 1, tasks: single, batch: 1, inFlight: 50, again: again})
 	}
+	for _, s := range bounded() {
+		s.each, s.tasks, s.batch, s.inFlight = 1, tasks, 50, 400
+		all = append(all, s)
+	}
 	return append(all, shape{name: "tick-idle", each: 1, tasks: tasks / 2, batch: 1, idle: true})
+}
+
+// bounded are lives under limits and budgets that nothing reaches.
+func bounded() []shape {
+	limit := func(l store.Limit) func(context.Context, *redisstore.Store) error {
+		return func(ctx context.Context, st *redisstore.Store) error {
+			_, err := st.Limit(ctx, []store.LimitChange{{Limit: l}})
+			return err
+		}
+	}
+	budget := func(about store.BudgetTarget) func(context.Context, *redisstore.Store) error {
+		return func(ctx context.Context, st *redisstore.Store) error {
+			_, err := st.Budget(ctx, []store.BudgetChange{{Budget: store.Budget{About: about, Amount: much * store.AmountOne, Then: store.ThenHold, Zone: "UTC", Clock: store.Clock{{}}}}})
+			return err
+		}
+	}
+	each := store.LimitTarget{Each: store.EachAgent}
+	return []shape{
+		{name: "limit-runs", bound: limit(store.Limit{About: each, Concurrency: much})},
+		{name: "limit-rate", bound: limit(store.Limit{Rate: much, Per: time.Second, Burst: much})},
+		{name: "budget-runs", bound: budget(store.BudgetTarget{Unit: store.UnitRuns, Per: store.PerDay})},
+		{
+			name: "budget-tokens", bound: budget(store.BudgetTarget{LimitTarget: each, Unit: "tokens", Per: store.PerDay}),
+			used: []store.Used{{Unit: "tokens", Amount: store.AmountOne}},
+		},
+	}
 }
 
 // phases in the order of a task's life; a tick has a look in place of a submit.
@@ -203,6 +235,14 @@ func (p *player) close() error {
 func (p *player) play(ctx context.Context) error {
 	whole := p.shape
 	p.off, p.tasks = true, p.batch
+	if p.bound != nil {
+		if err := p.freshen(ctx); err != nil {
+			return err
+		}
+		if err := p.bound(ctx, p.store); err != nil {
+			return err
+		}
+	}
 	if err := p.course(ctx, "warm"); err != nil {
 		return err
 	}
@@ -346,6 +386,9 @@ func (p *player) settle(ctx context.Context, claimed [][]store.Claimed, verb sto
 		now := store.MillisOf(time.Now())
 		for i := range tasks {
 			runs[i] = settlement(&tasks[i], verb, now.Add(soon+time.Duration(i)*time.Millisecond))
+			if p.used != nil {
+				runs[i].Spent = &store.Spent{Used: p.used}
+			}
 		}
 		settled, err := p.store.Settle(ctx, runs)
 		if err != nil {

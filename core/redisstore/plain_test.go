@@ -139,8 +139,9 @@ func TestAPauseOfOthersLeavesClaimsPlain(t *testing.T) {
 	assert.Equal(t, "b", claims[0].Tasks[0].Agent)
 }
 
-// A limit or a budget of another kind is nothing to a claim, and one that any task of its kind meets is the full script's.
-func TestALimitOfOthersLeavesClaimsPlain(t *testing.T) {
+// Claims under a limit or a budget are plain while there is room for all that they take; the one that there is none for is the full script's. So are
+// their settlements, until somebody waits for what they give back.
+func TestALimitWithRoomLeavesClaimsPlain(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(st *redisstore.Store, kind string) error{
 		"limit": func(st *redisstore.Store, of string) error {
@@ -151,32 +152,42 @@ func TestALimitOfOthersLeavesClaimsPlain(t *testing.T) {
 		"budget": func(st *redisstore.Store, of string) error {
 			kind, key, _ := strings.Cut(of, "|")
 			about := store.BudgetTarget{LimitTarget: store.LimitTarget{Kind: kind, Key: key}, Unit: "runs", Per: store.PerHour}
-			_, err := st.Budget(t.Context(), []store.BudgetChange{{Budget: store.Budget{About: about, Amount: 9_000_000, Then: store.ThenHold, Zone: "UTC"}}})
+			_, err := st.Budget(t.Context(), []store.BudgetChange{{Budget: store.Budget{About: about, Amount: 2_000_000, Then: store.ThenHold, Zone: "UTC", Clock: store.Clock{{}}}}})
 			return err
 		},
 	} {
-		for kind, plain := range map[string]bool{"other": true, "k": false, "": false, "|key": true, "|own|": false, "|own*": false} {
+		for of, room := range map[string]bool{"other": true, "k": false, "": false, "|key": true, "|own|": false, "|own*": false} {
 			st := open(t, redisstore.Config{URL: redistest.Start(t).URL, Partitions: 1})
 			sees := newSpy()
 			st.AddHook(sees)
 			plainLife(t, st)
-			require.NoError(t, set(st, kind))
+			require.NoError(t, set(st, of))
 			for i := range 4 { // what a new limit lets go is looked for once
 				claim(t, st, fmt.Sprint("n0", i), 10)
 			}
-			keyed := sub("a", "1")
-			keyed.Key = "own|"
-			_, err := st.Submit(t.Context(), []store.Submission{keyed})
-			require.NoError(t, err)
+			submit := func(id string) {
+				keyed := sub("a", id)
+				keyed.Key = "own|"
+				_, err := st.Submit(t.Context(), []store.Submission{keyed})
+				require.NoError(t, err)
+			}
+			submit("1")
 			var c store.Claim
-			sent := sees.sent(func() { c = claim(t, st, "n1", 10) })
-			assert.Equal(t, plain, !slices.Contains(sent, "claim"), "%s of %q: %v", name, kind, sent)
-			assert.Len(t, c.Tasks, 1)
+			assert.Equal(t, []string{"plainclaim"}, sees.sent(func() { c = claim(t, st, "n1", 10) }), "%s of %q", name, of)
+			require.Len(t, c.Tasks, 1)
+			submit("2")
+			sent := sees.sent(func() { claim(t, st, "n2", 10) })
+			assert.Equal(t, room, !slices.Contains(sent, "claim"), "%s of %q: %v", name, of, sent)
+			want := []string{"plainsettle"}
+			if name == "limit" && !room {
+				want = append(want, "settle")
+			}
+			assert.Equal(t, want, sees.sent(func() { settle(t, st, store.VerbComplete, c.Tasks[0]) }), "%s of %q", name, of)
 		}
 	}
 }
 
-// What an agent has set for itself is looked at by claims of its own tasks alone.
+// What an agent has set for itself is looked at by claims of its own tasks alone, and is the full script's where it has no room.
 func TestBoundsOfOthersLeaveClaimsPlain(t *testing.T) {
 	t.Parallel()
 	for agent, plain := range map[string]bool{"other": true, "a": false} {
@@ -189,12 +200,16 @@ func TestBoundsOfOthersLeaveClaimsPlain(t *testing.T) {
 		for i := range 4 { // what a new limit lets go is looked for once
 			claim(t, st, fmt.Sprint("n0", i), 10)
 		}
-		_, err = st.Submit(t.Context(), []store.Submission{sub("a", "1"), sub("b", "1")})
-		require.NoError(t, err)
-		var c store.Claim
-		sent := sees.sent(func() { c = claim(t, st, "n1", 10) })
-		assert.Equal(t, plain, !slices.Contains(sent, "claim"), "bounds of %q: %v", agent, sent)
-		assert.Len(t, c.Tasks, 2)
+		for i, want := range []bool{true, plain} { // of its own there is room for one
+			_, err = st.Submit(t.Context(), []store.Submission{sub("a", fmt.Sprint(i)), sub("b", fmt.Sprint(i))})
+			require.NoError(t, err)
+			var c store.Claim
+			sent := sees.sent(func() { c = claim(t, st, fmt.Sprint("n1", i), 10) })
+			assert.Equal(t, want, !slices.Contains(sent, "claim"), "bounds of %q: %v", agent, sent)
+			if want {
+				assert.Len(t, c.Tasks, 2)
+			}
+		}
 	}
 }
 

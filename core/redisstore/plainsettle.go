@@ -3,9 +3,12 @@ package redisstore
 // Settlements that the plain script can carry out.
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
@@ -112,8 +115,8 @@ func (s *Store) plainSettleCall(runs []store.Settlement, members []int) call.Cal
 	args := make(layout.Arguments, 0, 7+2*len(claims)+5*len(kinds)+5*len(members)).Number(int64(again))
 	args = append(args,
 		strconv.Itoa(verbs[store.VerbComplete])+"|"+strconv.Itoa(verbs[store.VerbFail])+"|"+strconv.Itoa(verbs[store.VerbCancel]))
-	args = append(args.Number(s.config.Retention.Milliseconds()), s.config.kept(), quietArg(runs, members))
-	args = args.Number(int64(len(claims))).Number(int64(len(kinds)))
+	args = append(args.Number(s.config.Retention.Milliseconds()), s.config.kept(), plainQuietArg(runs, members))
+	args = append(args.Number(int64(len(claims))), kindsArg(runs, members, kinds))
 	for i := range claims {
 		args = append(args, formatFence(claims[i].fence), string(claims[i].indexes))
 	}
@@ -124,6 +127,33 @@ func (s *Store) plainSettleCall(runs []store.Settlement, members []int) call.Cal
 	}
 	args = appendOutcomes(args, runs, members)
 	return call.Call{Script: &s.db.Scripts.PlainSettle, Args: args.Pointers()}
+}
+
+// plainQuietArg is quietArg for plainsettle.lua, and behind it how runs were answered and what they have used, where they say so.
+func plainQuietArg(runs []store.Settlement, members []int) string {
+	b := append(make([]byte, 0, 64), cmp.Or(quietArg(runs, members), "0")...)
+	for k, i := range members {
+		if r := &runs[i]; r.Spent != nil {
+			used, answer := spentArgs(r.Spent)
+			b = strconv.AppendInt(append(b, '\n'), int64(k+1), 10)
+			b = append(append(append(b, '|'), answer...), '|')
+			b = append(b, strings.ReplaceAll(used, "\n", ",")...)
+		}
+	}
+	return string(b)
+}
+
+// kindsArg is how many kinds some runs have, and of several, which of them each run has.
+func kindsArg(runs []store.Settlement, members []int, kinds []kindSums) string {
+	b := strconv.AppendInt(nil, int64(len(kinds)), 10)
+	if len(kinds) == 1 {
+		return string(b)
+	}
+	b = append(b, '|')
+	for _, i := range members {
+		b = append(b, byte(1+slices.IndexFunc(kinds, func(k kindSums) bool { return k.kind == runs[i].Kind }))) //nolint:gosec // a call has largestSettle runs at most
+	}
+	return string(b)
 }
 
 // appendOutcomes appends the outcome of each run. The texts are made in one piece: each by itself would be an allocation or two.

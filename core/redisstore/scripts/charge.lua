@@ -1,5 +1,5 @@
 -- charge: charge budgets what runs have used while they go on.
--- needs: look bounded spend
+-- needs: look counting bounded spend
 -- KEYS[1] agenda
 -- KEYS[2] claims
 -- ARGV[1..] 4 for each run: fence, index in its claim, agent:id, what it has used so far: unit=amount in lines
@@ -14,11 +14,11 @@ for i = 1, #ARGV, 4 do
   local holds = refs[3 * index] and refs[3 * index - 2] .. ':' .. refs[3 * index - 1] == ref
   local buckets = marks and holds and index <= #marks - 16 and byte(marks, index) == byte(RUNNING) and redis.call('HGET', base .. 'uses', ref)
   if buckets and string.find(buckets, '$', 1, true) then
-    local before, used, all, is_over = own.units(redis.call('HGET', base .. 'charged', ref)), own.units(ARGV[i + 3]), {}, false
+    local before, used, all, is_over = counting.units(redis.call('HGET', base .. 'charged', ref)), counting.units(ARGV[i + 3]), {}, false
     for name in string.gmatch(buckets, '[^\n]+') do
       local id = string.match(name, '^(.*)|[^|]*$')
       local unit = string.match(id, '%$([%w_]+)%$%a$')
-      local rule = unit and used[unit] and budget_of(id, own.text(name, id))
+      local rule = unit and used[unit] and counting.budget(id, own.text(name, id))
       if rule and not rule.spans then -- what spans partitions is charged when the run ends, as its home hears of it then
         local more = math.max(used[unit] - (before[unit] or 0), 0)
         local crosses, ends = spend(name, rule, more)

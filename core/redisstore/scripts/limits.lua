@@ -1,15 +1,10 @@
 -- limits: how many tasks of a sort run at once and start within a time, and the lines in which those wait that may not yet.
--- needs: look holds weigh bounded spend
+-- needs: look holds weigh counting bounded spend
 
 local LIMITS = redis.call('EXISTS', base .. 'limits', base .. 'lines', base .. 'bounds') > 0
 local AGENT_MINUTE = 60000 -- ms that a level counts for in the line of an agent
-local EACH_AGENT = 'a'
-local EACH_KEY = 'k'
-local EACH_TASK = 't'
 local LINE_PAGE = 50 -- agents of a line that one claim looks at
 local EMPTIED = 20 -- buckets with nothing to remember that one claim forgets
-local GOOD_FOR = 250 -- ms for which a permit is good that was given for a rate, at most
-local PART_OF_RATE = 20 -- the part of a rate's time that it is good for, else: the rate is as much slower, so that no window holds more than it may
 local SCANNED = '?' -- in granted: how far a search for what can be forgotten has come
 local UNUSED = 7200000 -- ms after which the number of a permit is forgotten
 local HEADS = 8 -- agents of a line that are looked at for what their next tasks need
@@ -91,25 +86,11 @@ end
 
 -- rules are the limits and the budgets, in the order of their names.
 local rules, rule_of = nil, {}
-local function limit_of(id, text)
-  local kind, key, each = string.match(id, '^([^|]*)|([^|]*)|(%a?)$')
-  local runs, starts, per, burst, adapts, spans = string.match(text, '^(%d+)|(%d+)|(%d+)|(%d+)|?(a?)(s?)$')
-  if not each or not burst then return nil end
-  local gap = tonumber(starts) > 0 and per / starts or nil
-  local rule = { id = id, kind = kind, key = key, each = each, gap = gap, leeway = gap and gap * burst, adapts = adapts == 'a', spans = spans == 's' }
-  rule.slack = gap and math.floor(math.min(GOOD_FOR, per / PART_OF_RATE)) or GOOD_FOR
-  rule.wide = gap and (per + rule.slack) / starts
-  rule.runs = tonumber(runs) > 0 and tonumber(runs) or nil
-  return rule
-end
 function own.rules_in(all)
   local list = {}
   for i = 1, #all, 2 do
-    local rule = limit_of(all[i], all[i + 1]) or budget_of(all[i], all[i + 1])
-    if rule then
-      rule.prefix = sub(rule.key, -1) == '*' and sub(rule.key, 1, -2) or nil
-      list[#list + 1] = rule
-    end
+    local rule = counting.rule(all[i], all[i + 1])
+    if rule then list[#list + 1] = counting.about(rule) end
   end
   table.sort(list, function(a, b) return a.id < b.id end)
   return list
@@ -124,7 +105,7 @@ end
 -- rule: bounds
 function own.rules(agent)
   if not own.some then return {} end
-  if not own.of[agent] then own.of[agent] = own.rules_in(own.list(redis.call('HGET', base .. 'bounds', agent))) end
+  if not own.of[agent] then own.of[agent] = own.rules_in(counting.listed(redis.call('HGET', base .. 'bounds', agent))) end
   return own.of[agent]
 end
 
@@ -166,10 +147,6 @@ end
 
 -- buckets_of are those that a task counts in: those of all agents, and those of the profile of its own.
 local matching = {}
-function own.applies(r, kind, key)
-  local keyed = r.key == '' or r.key == key or r.prefix and key ~= '' and sub(key, 1, #r.prefix) == r.prefix
-  return (r.kind == '' or r.kind == kind) and keyed and (r.each ~= EACH_KEY or key ~= '')
-end
 local function buckets_of(agent, id, kind, key)
   if not rules then read_rules() end
   local sort = kind .. '|' .. key
@@ -177,15 +154,15 @@ local function buckets_of(agent, id, kind, key)
   if not found then
     found = {}
     for _, r in ipairs(rules) do
-      if own.applies(r, kind, key) then found[#found + 1] = r end
+      if counting.applies(r, kind, key) then found[#found + 1] = r end
     end
     matching[sort] = found
   end
   for i, r in ipairs(found) do
-    list[i] = bucket_named(r.id .. '|' .. (r.each == EACH_AGENT and agent or r.each == EACH_KEY and key or r.each == EACH_TASK and agent .. ':' .. id or ''), r)
+    list[i] = bucket_named(counting.bucket(r, agent, agent .. ':' .. id, key), r)
   end
   for _, r in ipairs(own.rules(agent)) do
-    if own.applies(r, kind, key) then list[#list + 1] = bucket_named(r.id .. '|' .. agent, r) end
+    if counting.applies(r, kind, key) then list[#list + 1] = bucket_named(r.id .. '|' .. agent, r) end
   end
   return list
 end
@@ -253,9 +230,8 @@ local function charge(agent, id, live)
     if b.reserved then own.reserve(b, kind, kept) end
     if b.gap then
       -- guard: limit-rate
-      local empty = string.format('%.3f', math.max(b.empty, now) + b.gap)
-      b.empty = tonumber(empty)
-      redis.call('ZADD', base .. 'rates', empty, b.name)
+      b.empty = counting.started(b.empty, b.gap)
+      redis.call('ZADD', base .. 'rates', string.format('%.3f', b.empty), b.name)
     end
     if b.rule.unit == UNIT_RUNS and not b.spans then
       local over

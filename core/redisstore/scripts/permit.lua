@@ -2,7 +2,7 @@
 --         A bucket has its home in one partition, which alone says how much of it is in use. Each other partition that has used it has two numbers
 --         here, which only grow: those of its last permit, and of its last one that is given back; what is between them is in use. So nothing
 --         can be given or taken back twice, and what a lost answer has left open the next one settles.
--- needs: look holds weigh bounded spend limits
+-- needs: look holds weigh counting bounded spend limits
 -- KEYS[1] agenda
 -- KEYS[2] permits
 -- ARGV[1] number of partitions

@@ -1,8 +1,8 @@
--- plainclaim: lease what is due where nothing is out of the ordinary: nothing of it is held or to be parked, agents with many tasks
+-- plainclaim: lease what is due where nothing is out of the ordinary: nothing of it is held or to be parked, there is room for all of it, agents with many tasks
 --        have them at one level and none is large, and no lease has ended. It changes nothing where something is, but the lines of tenants, which are an index,
 --        and the caller sends claim instead.
 --        Straight on, without functions and loops that the common case does not need: most of what a claim costs is Lua.
--- needs: lanes
+-- needs: lanes counting plaincharge
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] state
@@ -36,24 +36,15 @@ if nkinds < 0 then
 end
 
 -- 1. What is rare: each is nothing to a claim whose tasks it is not about.
-local held, held_kinds, held_keys, parked, ORDERS, BOUNDED = nil, {}, nil, nil, nil, nil
+local held, held_kinds, held_keys, parked, ORDERS, BOUNDED, charges = nil, {}, nil, nil, nil, nil, nil
 if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base .. 'orders', base .. 'limits', base .. 'bounds', base .. 'suspects') > 0 then
-  if redis.call('EXISTS', base .. 'open', base .. 'lines', base .. 'suspects') > 0 then return ODD end
+  if redis.call('EXISTS', base .. 'open', base .. 'suspects') > 0 then return ODD end
   local holds, rules = redis.call('HLEN', base .. 'holds'), redis.call('HLEN', base .. 'limits')
   if holds > MOST_HOLDS or rules > MOST_HOLDS then return ODD end
   held = {}
-  rules = rules > 0 and redis.call('HGETALL', base .. 'limits') or {}
-  -- rule: limits
-  for i = 1, #rules, 2 do -- a limit or a budget of one kind, or of one key, within this partition
-    local kind, key = string.match(rules[i], '^([^|]*)|(.*)|[^|]*$')
-    local rule = rules[i + 1]
-    if not kind or kind == '' and (key == '' or sub(key, -1) == '*') or string.find(rule, 's$') or string.find(rule, '^%d+|%u') then return ODD end
-    if kind ~= '' then
-      held_kinds[kind] = true
-    else
-      held_keys = held_keys or {}
-      held_keys[key] = true
-    end
+  if rules > 0 then
+    charges = with_charges(redis.call('HGETALL', base .. 'limits'))
+    if not charges then return ODD end
   end
   -- rule: holds
   for _, scope in ipairs(holds > 0 and redis.call('HKEYS', base .. 'holds') or {}) do
@@ -223,10 +214,11 @@ if n > ndue then -- nothing is taken ahead that is out of the ordinary, or that 
     if i <= ndue then lease_taken = lease_taken or lasts[i] end
     local odd = many or not low or sub(live, at + 8, at + 8) == '1' or not takes[kind]
     odd = odd or held and (held[agents[i]] or held[refs[i]] or held_kinds[kind])
-    if held_keys and not odd then
+    if (held_keys or charges and charges.some(kind)) and not odd then
       last = last + 1 + #kind
       high, low = byte(live, last + 1, last + 2)
-      odd = not low or held_keys[sub(live, last + 3, last + 2 + high * 256 + low)]
+      local key = low and sub(live, last + 3, last + 2 + high * 256 + low)
+      odd = not key or held_keys and held_keys[key] or charges and #(charges.rules(kind, key) or ODD) > 0
     end
     if i > ndue then
       ahead[i - ndue] = refs[i]
@@ -294,6 +286,10 @@ if many and n >= limit and (within or #ARGV == 5 + nkinds) and redis.call('EXIST
 
 -- 4. Whether all of it is to be had.
 local fence, states, packed, per = '', {}, {}, {}
+local bounds = n > 0 and BOUNDED and redis.call('HMGET', base .. 'bounds', unpack(agents)) or {} -- limits and budgets that their agents have set for themselves
+for _, text in ipairs(bounds) do
+  if text and not charges then charges = with_charges({}) end
+end
 for i = 6, 5 + nkinds do per[ARGV[i]] = 0 end
 for i = 1, n do
   local agent, live = agents[i], lives[i]
@@ -307,10 +303,15 @@ for i = 1, n do
   -- guard: plain-claim-kinds
   -- rule: kinds
   if not per[kind] or held and (held[agent] or held[ref] or held_kinds[kind]) then return ODD end
-  if held_keys then
+  local limited = bounds[i] or charges and charges.some(kind)
+  if held_keys or limited then
     last = last + 1 + #kind
     high, low = byte(live, last + 1, last + 2)
-    if not low or held_keys[sub(live, last + 3, last + 2 + high * 256 + low)] then return ODD end
+    local key = low and sub(live, last + 3, last + 2 + high * 256 + low)
+    if not key or held_keys and held_keys[key] then return ODD end
+    -- guard: plain-charge
+    -- rule: limits
+    if limited and not charges.count(agent, ref, kind, key, bounds[i]) then return ODD end
   end
   per[kind] = per[kind] + 1
   refs[i] = ref
@@ -335,12 +336,7 @@ if n > 0 and ORDERS then
   end
 end
 
--- rule: bounds
-if n > 0 and BOUNDED then -- their agents have limits or budgets of their own
-  for _, bounds in ipairs(redis.call('HMGET', base .. 'bounds', unpack(agents))) do
-    if bounds then return ODD end
-  end
-end
+if charges and not charges.fit() then return ODD end
 
 local counters, seen = n > 0 and redis.call('HMGET', KEYS[7], 'clock', 'running', 'stamps', 'ahead'), ARGV[4]
 if n > 0 and #seen > STAMPED then
@@ -386,6 +382,7 @@ if n > 0 then
     -- guard: plain-claim-leases
     'HSET', KEYS[4], fence, string.rep(RUNNING, n) .. ARGV[1], fence .. CLAIM_REFS, cmsgpack.pack(packed), CLAIM_NONCE .. ARGV[1], fence
   )
+  if charges then charges.commit() end
   local till = string.format('%.0f', now + lease_of_all)
   redis.call('ZADD', KEYS[5], till, fence)
   if not lease or tonumber(lease) > tonumber(till) then lease = till end

@@ -1,7 +1,7 @@
 -- plainsettle: end runs of which nothing is out of the ordinary. It changes nothing where something is, such as a lease that is lost
 --        or an order for a task, and the caller sends settle instead. Straight on, as plainclaim; what a history takes that has
 --        other records comes last, where only who needs it pays for it.
--- needs: layout alone
+-- needs: counting plainreturn
 -- then: tasks finished plainhistory
 -- KEYS[1] agenda
 -- KEYS[2] agents
@@ -17,9 +17,10 @@
 -- ARGV[2] how many have completed, failed and been cancelled: n|n|n
 -- ARGV[3] retention of finished records, ms
 -- ARGV[4] most finished records of an agent, of those that failed and of the others, and KiB of large ones, with a | between
--- ARGV[5] 1 if the caller takes what is due again, and nobody has to be woken for it
+-- ARGV[5] 1 if the caller takes what is due again, and nobody has to be woken for it, else 0; then a line for each run that says how it was answered
+--         or what it has used: its place, answer, unit=amount,.. with | between: see settle
 -- ARGV[6] number of claims
--- ARGV[7] number of kinds
+-- ARGV[7] number of kinds; of several, there is a | behind it and the place of the kind of each run, a byte each
 -- ARGV[8..] 2 for each claim: fence, and the index of each of its runs, a byte each; the runs are in this order
 -- ARGV[..] 5 for each kind: kind, how many of its runs these are, how many of them have ended, what they add to its statistics or '',
 --          and the failures of these, each behind its length
@@ -35,7 +36,7 @@ local PER_RUN = 5
 local FAILURES_KEPT = 20 -- of a kind
 local ENDED_SLACK = 50 -- more ended claims than are kept, until they are cut
 local ODD = { now }
-local again, claims, kinds = tonumber(ARGV[1]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local again, claims, kinds = tonumber(ARGV[1]), tonumber(ARGV[6]), tonumber(string.match(ARGV[7], '^%d+'))
 local kinds_at = FIRST + PER_CLAIM * claims
 local runs_at = kinds_at + PER_KIND * kinds
 local n = (#ARGV - runs_at) / PER_RUN
@@ -68,12 +69,12 @@ local names, refs = {}, {}
 for i = 1, n do
   names[i], refs[i] = ARGV[runs_at + PER_RUN * i - 4], ARGV[runs_at + PER_RUN * i - 3]
 end
-local HOLDS, LANED = nil, nil
+local HOLDS, LANED, had, give_back = nil, nil, nil, nil
 if redis.call('EXISTS', base .. 'orders', base .. 'groups', base .. 'serial', base .. 'pulse', base .. 'holds', base .. 'open', base .. 'bytes', base .. 'uses', base .. 'suspects', base .. 'laned') > 0 then
   if redis.call('EXISTS', base .. 'open') == 1 or redis.call('HEXISTS', base .. 'holds', SCOPE_ALL) == 1 then return ODD end
   -- guard: plain-rare
   -- rule: orders
-  for _, name in ipairs({ 'orders', 'groups', 'pulse', 'serial', 'bytes', 'uses', 'suspects' }) do
+  for _, name in ipairs({ 'orders', 'groups', 'pulse', 'serial', 'bytes', 'suspects' }) do
     if redis.call('EXISTS', base .. name) == 1 then -- mostly one of them is there
       local of_agents = name == 'serial' or name == 'bytes'
       for _, value in ipairs(redis.call('HMGET', base .. name, unpack(of_agents and names or refs))) do
@@ -82,6 +83,17 @@ if redis.call('EXISTS', base .. 'orders', base .. 'groups', base .. 'serial', ba
     end
   end
   HOLDS, LANED = redis.call('EXISTS', base .. 'holds') == 1, redis.call('EXISTS', base .. 'laned') == 1
+  if redis.call('EXISTS', base .. 'uses') == 1 then had = redis.call('HMGET', base .. 'uses', unpack(refs)) end
+end
+for i = 1, had and n or 0 do
+  -- guard: plain-return
+  give_back = give_back or had[i]
+end
+if give_back then
+  if again > 0 and ended > 0 and #ARGV[5] > 1 then return ODD end -- what they have used is noted in the order in which they came
+  local map = #ARGV[7] > n and sub(ARGV[7], -n)
+  give_back = with_returns(refs, had, function(i) return ARGV[kinds_at + PER_KIND * ((map and byte(map, i) or 1) - 1) + 1] end, ARGV[5])
+  if not give_back then return ODD end
 end
 local tallies = {}
 for i = 1, kinds do
@@ -136,10 +148,11 @@ else
   redis.call('ZREM', KEYS[6], '')
 end
 redis.call('HSET', KEYS[5], unpack(marks))
+if give_back then give_back() end
 
 -- 4. Tasks that are due again.
 -- guard: loud
-local LOUD, earliest, hurried = ARGV[5] ~= '1', math.huge, math.huge -- hurried: of level 1
+local LOUD, earliest, hurried = byte(ARGV[5]) ~= byte('1'), math.huge, math.huge -- hurried: of level 1
 if again > 0 then
   local adds, states, dues = { 'LT' }, {}, {}
   local key, queue, open = nil, nil, nil

@@ -1,6 +1,6 @@
 -- profile: set or delete the profile of an agent with its limits and budgets, if it is as the caller has seen it, and let claims look at the
 --          lines behind them. Sent again it finds that it is so.
--- needs: look bounded withdraw
+-- needs: look counting bounded withdraw
 -- KEYS[1] agenda
 -- KEYS[2] profiles
 -- KEYS[3] bounds
@@ -52,7 +52,7 @@ end
 local had, looked = redis.call('HGET', KEYS[3], agent) or '', false
 if had ~= bounds then
   if bounds == '' then redis.call('HDEL', KEYS[3], agent) else redis.call('HSET', KEYS[3], agent, bounds) end
-  local list = own.list(had)
+  local list = counting.listed(had)
   for i = 1, #list, 2 do
     local name = list[i] .. '|' .. agent
     if redis.call('HEXISTS', KEYS[4], name) == 1 then

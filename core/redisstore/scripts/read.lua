@@ -1,5 +1,5 @@
 -- read: tasks of one agent, by id, as far as they fit.
--- needs: look holds known bounded
+-- needs: look holds known counting bounded
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] state
