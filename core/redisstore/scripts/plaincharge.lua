@@ -15,7 +15,6 @@ local function with_charges(all)
   local uses, nuses, none = {}, 0, {}
   for i = 1, #all, 2 do
     local kind, key, each = string.match(all[i], '^([^|]*)|([^|]*)|(%a?)')
-    -- guard: plain-charge-spans
     if not kind or string.find(all[i + 1], 's$') or string.find(all[i + 1], '^%d+|%u') then return nil end
     local of = by_kind[kind] or {}
     by_kind[kind] = of
@@ -130,7 +129,6 @@ local function with_charges(all)
   local function in_time(b, empty)
     local leeway, gap = b.learned and LATE or b.rule.leeway, b.gap or b.rule.gap
     for _ = 1, counts[b.at] do
-      -- guard: plain-charge-rate
       if empty - leeway > now then return false end
       empty = counting.started(empty, gap)
     end
@@ -151,7 +149,6 @@ local function with_charges(all)
     b.reserved, b.untried = tonumber(reserved) or 0, tonumber(untried) or 0
     for _, task in ipairs(b.of) do
       local u = usual(task[2], b.rule.unit)
-      -- guard: plain-charge-tight
       if not u or not b.rule.notify and b.reserved + b.untried > 0 and b.spent + b.reserved + u[1] > b.rule.amount then return false end
       if u[2] > 0 then
         b.reserved = b.reserved + u[2]
@@ -167,7 +164,6 @@ local function with_charges(all)
     if nuses == 0 then return true end
     if redis.call('EXISTS', base .. 'lines') == 1 then
       for _, there in ipairs(redis.call('HMGET', base .. 'lines', unpack(names))) do
-        -- guard: plain-charge-lines
         if there then return false end
       end
     end
@@ -180,7 +176,6 @@ local function with_charges(all)
     end
     for i, text in ipairs(read(learning, 'HMGET', 'learned')) do
       local b, l = learning[i], counting.learned(text)
-      -- guard: plain-charge-learned
       if not l or l.probe ~= 0 or l.till > now or runs[b.at] + counts[b.at] > math.floor(l.allow) then return false end
       b.learned, b.gap = l, l.gap > 0 and l.gap or b.rule.gap
       if b.gap then rated[#rated + 1] = b end
@@ -235,7 +230,6 @@ local function with_charges(all)
     end
     for ref, text in pairs(kept) do put(reserves, ref, text) end
     counting.put_all('flight', flight)
-    -- guard: plain-charge-uses
     counting.put_all('uses', uses)
     if #rates > 0 then redis.call('ZADD', base .. 'rates', unpack(rates)) end
     counting.put_all('spent', spent)

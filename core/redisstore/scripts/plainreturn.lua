@@ -44,7 +44,6 @@ local function with_returns(refs, had, kind_of, said)
     for i, b in ipairs(some) do of[i] = b.name end
     return unpack(of)
   end
-  -- guard: plain-return-granted
   if redis.call('EXISTS', base .. 'granted') == 1 then return nil end
   if redis.call('EXISTS', base .. 'lines') == 1 then
     for _, there in ipairs(redis.call('HMGET', base .. 'lines', unpack(names))) do
@@ -84,7 +83,6 @@ local function with_returns(refs, had, kind_of, said)
           return tonumber(empty)
         end
         for k, run in ipairs(b.of) do
-          -- guard: plain-return-learns
           -- rule: learned
           if answers[run] ~= '-' then counting.learn(l, runs[i] - k + 1, tonumber(string.match(allowed, '^%d+')), nil, busy) end
         end
@@ -139,7 +137,6 @@ local function with_returns(refs, had, kind_of, said)
     local b, ends, before = sums[i], tonumber(till[i]), 0
     if ends and ends > now then b.ends, before = ends, tonumber(amount) or 0 end
     b.after = before + b.more
-    -- guard: plain-return-spent
     if before < b.rule.amount and b.after >= b.rule.amount or b.after >= MOST_EXACT then return nil end
   end
 
@@ -150,7 +147,6 @@ local function with_returns(refs, had, kind_of, said)
     local numbers = {} -- few are different ones
     for i = 1, n do
       local left = runs[i] - counts[i]
-      -- guard: plain-return-flight
       if left > 0 then
         numbers[left] = numbers[left] or string.format('%.0f', left)
         put(flight, names[i], numbers[left])
