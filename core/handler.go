@@ -104,7 +104,7 @@ func (t *RunInfo) SetProgress(v any) error {
 	return err
 }
 
-// ProgressWithin, a second, is how soon the store knows how far a run has come, if it answers at once.
+// ProgressWithin is how soon the store knows how far a run has come, if it answers at once: a second.
 const ProgressWithin = leases.ProgressWithin
 
 // handler is a registered handler with its payload type erased: it runs tasks of one kind and one agent.

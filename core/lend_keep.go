@@ -65,7 +65,7 @@ func (l *Lender) Keep(ctx context.Context, keeps ...Keep) ([]Kept, error) {
 		}
 	}
 	out := make([]Kept, len(keeps))
-	var leases []store.Extension
+	var extensions []store.Extension
 	var of []int
 	for i := range keeps {
 		e, err := l.extensionFor(ctx, &keeps[i])
@@ -73,13 +73,13 @@ func (l *Lender) Keep(ctx context.Context, keeps ...Keep) ([]Kept, error) {
 		case err != nil:
 			out[i].Err = err
 		case e != nil:
-			leases, of = append(leases, *e), append(of, i)
+			extensions, of = append(extensions, *e), append(of, i)
 		}
 	}
-	if len(leases) == 0 {
+	if len(extensions) == 0 {
 		return out, nil
 	}
-	answers, err := l.s.store.Extend(ctx, leases)
+	answers, err := l.s.store.Extend(ctx, extensions)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (l *Lender) Keep(ctx context.Context, keeps ...Keep) ([]Kept, error) {
 	l.announceKept(ctx, keeps)
 	printed, hurry := l.prints(len(of)), false
 	for k, i := range of {
-		out[i] = l.heard(&keeps[i], &leases[k], &answers[k])
+		out[i] = l.heard(&keeps[i], &extensions[k], &answers[k])
 		hurry = hurry || !out[i].Held || out[i].Cause != nil
 		// guard: lent-output-held
 		if out[i].Held {

@@ -2,7 +2,7 @@
 -- needs: counting
 
 -- own is what is done about them (a table, as a script has only so many names).
-local own, counting = { of = {} }, with_counting()
+local own, counting = { of = {} }, with_counting(base, now)
 
 -- own.allowed is what one of them allows; '' if there is no such.
 function own.allowed(agent, id)

@@ -23,9 +23,9 @@ local FEW_FIELDS = 16
 local LONG_FIELD = '.................................................................' -- longer than hash-max-listpack-value
 local LAST_RUNS = 20 -- of a kind, by which it is known what one usually uses
 
--- with_counting makes what follows only for a call that needs it.
-local function with_counting()
-  local counting, floor = {}, math.floor
+-- with_counting makes what follows only for a call that needs it. It is given what it uses, as each name from outside costs a call that does not.
+local function with_counting(base, now)
+  local counting, floor, sub = {}, math.floor, string.sub
 
   -- listed are the names in a value of `bounds`, each with what it allows behind it.
   function counting.listed(text)

@@ -6,8 +6,8 @@ local EMPTIED = 20 -- buckets with nothing to remember that one claim forgets, a
 
 -- with_charges makes what follows only for a claim that needs it: of the limits and budgets of all agents, nil if some are counted elsewhere too.
 -- rule: limits
-local function with_charges(all)
-  local charges, counting, by_kind, of_sort, of_agent = {}, with_counting(), {}, {}, {}
+local function with_charges(all, counting, base, now)
+  local charges, by_kind, of_sort, of_agent = {}, {}, {}, {}
   -- Of each bucket its place, by its name; of each place the name, the rule, how many are to be taken, and how many run. What else there is to know of one
   -- is in `more`, and in a list of those of its sort: each table costs as much as a command for a few fields.
   local places, names, ruled, counts, runs, more, n = {}, {}, {}, {}, {}, {}, 0

@@ -43,7 +43,7 @@ if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base 
   if holds > MOST_HOLDS or rules > MOST_HOLDS then return ODD end
   held = {}
   if rules > 0 then
-    charges = with_charges(redis.call('HGETALL', base .. 'limits'))
+    charges = with_charges(redis.call('HGETALL', base .. 'limits'), with_counting(base, now), base, now)
     if not charges then return ODD end
   end
   -- rule: holds
@@ -286,9 +286,11 @@ if many and n >= limit and (within or #ARGV == 5 + nkinds) and redis.call('EXIST
 
 -- 4. Whether all of it is to be had.
 local fence, states, packed, per = '', {}, {}, {}
-local bounds = n > 0 and BOUNDED and redis.call('HMGET', base .. 'bounds', unpack(agents)) or {} -- limits and budgets that their agents have set for themselves
-for _, text in ipairs(bounds) do
-  if text and not charges then charges = with_charges({}) end
+local bounds = n > 0 and BOUNDED and redis.call('HMGET', base .. 'bounds', unpack(agents)) -- limits and budgets that their agents have set for themselves
+if bounds then
+  for _, text in ipairs(bounds) do
+    if text and not charges then charges = with_charges({}, with_counting(base, now), base, now) end
+  end
 end
 for i = 6, 5 + nkinds do per[ARGV[i]] = 0 end
 for i = 1, n do
@@ -303,7 +305,8 @@ for i = 1, n do
   -- guard: plain-claim-kinds
   -- rule: kinds
   if not per[kind] or held and (held[agent] or held[ref] or held_kinds[kind]) then return ODD end
-  local limited = bounds[i] or charges and charges.some(kind)
+  local own_ = bounds and bounds[i]
+  local limited = own_ or charges and charges.some(kind)
   if held_keys or limited then
     last = last + 1 + #kind
     high, low = byte(live, last + 1, last + 2)
@@ -311,7 +314,7 @@ for i = 1, n do
     if not key or held_keys and held_keys[key] then return ODD end
     -- guard: plain-charge
     -- rule: limits
-    if limited and not charges.count(agent, ref, kind, key, bounds[i]) then return ODD end
+    if limited and not charges.count(agent, ref, kind, key, own_) then return ODD end
   end
   per[kind] = per[kind] + 1
   refs[i] = ref

@@ -5,8 +5,8 @@
 -- with_returns makes what follows only for a settlement that needs it: of the buckets of each run, its task and its kind, and of what runs say of
 -- themselves, a line each: its place, how it was answered, what it has used. It returns what writes it; nil if something is out of the ordinary.
 -- rule: limits
-local function with_returns(refs, had, kind_of, said)
-  local counting, adapts = with_counting(), redis.call('EXISTS', base .. 'learned') == 1
+local function with_returns(refs, had, kind_of, said, counting, base, now)
+  local adapts, byte = redis.call('EXISTS', base .. 'learned') == 1, string.byte
   -- Of each bucket its place, by its name; of each place the name, how many runs end, and how many there were. Of a budget, and of what may adapt, there is
   -- more to know.
   local places, names, counts, runs, more, n = {}, {}, {}, {}, {}, 0

@@ -36,7 +36,7 @@ local PER_RUN = 5
 local FAILURES_KEPT = 20 -- of a kind
 local ENDED_SLACK = 50 -- more ended claims than are kept, until they are cut
 local ODD = { now }
-local again, claims, kinds = tonumber(ARGV[1]), tonumber(ARGV[6]), tonumber(string.match(ARGV[7], '^%d+'))
+local again, claims, kinds = tonumber(ARGV[1]), tonumber(ARGV[6]), tonumber(ARGV[7]) or tonumber(string.match(ARGV[7], '^%d+'))
 local kinds_at = FIRST + PER_CLAIM * claims
 local runs_at = kinds_at + PER_KIND * kinds
 local n = (#ARGV - runs_at) / PER_RUN
@@ -85,14 +85,16 @@ if redis.call('EXISTS', base .. 'orders', base .. 'groups', base .. 'serial', ba
   HOLDS, LANED = redis.call('EXISTS', base .. 'holds') == 1, redis.call('EXISTS', base .. 'laned') == 1
   if redis.call('EXISTS', base .. 'uses') == 1 then had = redis.call('HMGET', base .. 'uses', unpack(refs)) end
 end
-for i = 1, had and n or 0 do
-  -- guard: plain-return
-  give_back = give_back or had[i]
+if had then
+  for i = 1, n do
+    -- guard: plain-return
+    give_back = give_back or had[i]
+  end
 end
 if give_back then
   if again > 0 and ended > 0 and #ARGV[5] > 1 then return ODD end -- what they have used is noted in the order in which they came
   local map = #ARGV[7] > n and sub(ARGV[7], -n)
-  give_back = with_returns(refs, had, function(i) return ARGV[kinds_at + PER_KIND * ((map and byte(map, i) or 1) - 1) + 1] end, ARGV[5])
+  give_back = with_returns(refs, had, function(i) return ARGV[kinds_at + PER_KIND * ((map and byte(map, i) or 1) - 1) + 1] end, ARGV[5], with_counting(base, now), base, now)
   if not give_back then return ODD end
 end
 local tallies = {}
