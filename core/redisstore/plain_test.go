@@ -4,6 +4,7 @@ package redisstore_test
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -291,4 +292,84 @@ func TestWhatALaneMissesComesByAge(t *testing.T) {
 		}
 	}
 	assert.Fail(t, "it has never come to its turn")
+}
+
+// However many buckets the runs of a call count in, it is carried out whole: a command of a script has room for some thousands of arguments.
+func TestManyLimitsOfManyAgents(t *testing.T) {
+	t.Parallel()
+	const key, agents = "abcdefghijklmnopqrstuvwxyz0123", 100
+	srv := redistest.Start(t)
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1})
+	var changes []store.LimitChange
+	for i := range key {
+		for _, of := range []string{"", "k"} {
+			about := store.LimitTarget{Kind: of, Key: key[:i+1] + "*", Each: store.EachAgent}
+			changes = append(changes, store.LimitChange{Limit: store.Limit{About: about, Concurrency: 2}})
+		}
+	}
+	_, err := st.Limit(t.Context(), changes)
+	require.NoError(t, err)
+	var tasks []store.Submission
+	for i := range agents {
+		agent := fmt.Sprint("agent", i)
+		tasks = append(tasks, sub(agent, "1"))
+		tasks[i].Key = key
+		var own []store.Limit
+		for i := range key {
+			own = append(own, store.Limit{About: store.LimitTarget{Agent: agent, Key: key[:i+1] + "*"}, Concurrency: 2})
+		}
+		_, err := st.Profile(t.Context(), []store.ProfileChange{{Agent: agent, Now: []byte("p"), Limits: own}})
+		require.NoError(t, err)
+	}
+	_, err = st.Submit(t.Context(), tasks)
+	require.NoError(t, err)
+	var runs []store.Settlement
+	for i := 0; len(runs) < agents; i++ {
+		require.Less(t, i, 2*agents, "%d of %d", len(runs), agents)
+		for _, c := range claim(t, st, fmt.Sprint("n", i), 50).Tasks {
+			runs = append(runs, store.Settlement{Run: c.Run, Kind: "k", Verb: store.VerbComplete, Record: []byte("r")})
+		}
+	}
+	settled, err := st.Settle(t.Context(), runs)
+	require.NoError(t, err)
+	for _, s := range settled {
+		require.NoError(t, s.Err)
+	}
+	assert.Empty(t, flights(t, srv), "nothing counts any more")
+	assert.Empty(t, claim(t, st, "last", 50).Tasks)
+}
+
+// flights are the runs that count in each bucket.
+func flights(t *testing.T, srv *redistest.Server) map[string]string {
+	c, all := srv.Client(t), map[string]string{}
+	for _, key := range c.Keys(t.Context(), "*flight").Val() {
+		maps.Copy(all, c.HGetAll(t.Context(), key).Val())
+	}
+	return all
+}
+
+// A task that is looked at, and not taken ahead of its time as it has a limit, counts in nothing.
+func TestWhatIsNotTakenAheadIsNotCounted(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1})
+	_, err := st.Limit(t.Context(), []store.LimitChange{
+		{Limit: store.Limit{About: store.LimitTarget{Kind: "k"}, Concurrency: 9}},
+		{Limit: store.Limit{About: store.LimitTarget{Kind: "later"}, Concurrency: 9}},
+	})
+	require.NoError(t, err)
+	for i := range 4 { // what a new limit lets go is looked for once
+		claim(t, st, fmt.Sprint("n0", i), 10)
+	}
+	later := sub("b", "1")
+	later.Kind, later.Due = "later", store.When{After: 20 * time.Second}
+	_, err = st.Submit(t.Context(), []store.Submission{sub("a", "1"), later})
+	require.NoError(t, err)
+	claims, err := st.Claim(t.Context(), []store.ClaimRequest{{
+		Nonce: strings.Repeat("a", store.NonceLen), Limit: 10, Kinds: []string{"k", "later"}, Lease: time.Minute,
+		Ahead: time.Minute, AheadMost: 10, AheadLease: time.Minute,
+	}})
+	require.NoError(t, err)
+	require.Len(t, claims[0].Tasks, 1)
+	assert.Equal(t, []string{"1"}, slices.Collect(maps.Values(flights(t, srv))))
 }

@@ -37,8 +37,8 @@ local function with_charges(all, counting, base, now)
     return n
   end
 
-  -- rules are those that a task counts under, in the order of their names, with their buckets and what `uses` has of these, if they are the same for
-  -- all tasks; nil if one of them cannot be read.
+  -- rules are those that a task counts under, in the order of their names, with the names of their buckets and what `uses` has of these, if they are the
+  -- same for all tasks; nil if one of them cannot be read.
   function charges.rules(kind, key)
     local sorts = of_sort[kind] or {}
     of_sort[kind] = sorts
@@ -56,13 +56,9 @@ local function with_charges(all, counting, base, now)
     end
     if #found > 1 then table.sort(found, function(a, b) return a.id < b.id end) end
     if #found > 0 and not each then
-      local all_ = {}
       found.same = {}
-      for i, r in ipairs(found) do
-        all_[i] = counting.bucket(r, '', '', key)
-        found.same[i] = places[all_[i]] or place_of(all_[i], r)
-      end
-      found.text = table.concat(all_, '\n')
+      for i, r in ipairs(found) do found.same[i] = counting.bucket(r, '', '', key) end
+      found.text = table.concat(found.same, '\n')
     end
     sorts[key] = found
     return found
@@ -96,7 +92,7 @@ local function with_charges(all, counting, base, now)
     if not found then return false end
     if found.same then
       uses_ = found.text
-      for i = 1, #found do enter(found.same[i], ref, kind) end
+      for i = 1, #found do enter(places[found.same[i]] or place_of(found.same[i], found[i]), ref, kind) end
     else
       for i = 1, #found do
         local r = found[i]
@@ -116,7 +112,8 @@ local function with_charges(all, counting, base, now)
       uses[nuses + 1], uses[nuses + 2] = ref, uses_
       nuses = nuses + 2
     end
-    return true
+    -- guard: plain-charge-many
+    return n <= MOST_BUCKETS
   end
 
   local function read(some, command, key)

@@ -39,6 +39,8 @@ local function with_returns(refs, had, kind_of, said, counting, base, now)
       for name in string.gmatch(all or '', '[^\n]+') do note(name, i) end
     end
   end
+  -- guard: plain-return-many
+  if n > MOST_BUCKETS then return nil end
   local function names_of(some)
     local of = {}
     for i, b in ipairs(some) do of[i] = b.name end

@@ -162,6 +162,12 @@ var Guards = append([]Guard{
 		Name: "plain-charge-spent", What: "a plain claim takes a task that uses a budget up, and pauses nothing", Change: sow.Drop,
 	}, onRedis, "TestALimitWithRoomLeavesClaimsPlain$"},
 	{"16", sow.Fault{
+		Name: "plain-charge-many", What: "a plain claim counts in more buckets than a command of a script can name", Change: sow.Swap("n <= MOST_BUCKETS", "true"),
+	}, onRedis, "TestManyLimitsOfManyAgents$"},
+	{"16", sow.Fault{
+		Name: "plain-return-many", What: "a plain settlement gives back more buckets than a command of a script can name, and stops halfway", Change: sow.Drop,
+	}, onRedis, "TestManyLimitsOfManyAgents$"},
+	{"16", sow.Fault{
 		Name: "plain-return", What: "a plain settlement gives back nothing of a limit", Change: sow.Drop,
 	}, onRedis, "TestALimitWithRoomLeavesClaimsPlain$"},
 	{"16", sow.Fault{
