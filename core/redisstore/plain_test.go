@@ -373,3 +373,31 @@ func TestWhatIsNotTakenAheadIsNotCounted(t *testing.T) {
 	require.Len(t, claims[0].Tasks, 1)
 	assert.Equal(t, []string{"1"}, slices.Collect(maps.Values(flights(t, srv))))
 }
+
+// Whatever a task is called, its run is counted and given back where each task counts by itself.
+func TestABudgetOfATaskWithAnyID(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"a|b", "a$b", "a$tokens$d|x", "|", "$", "a|$tokens$d"} {
+		srv := redistest.Start(t)
+		st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1})
+		about := store.BudgetTarget{LimitTarget: store.LimitTarget{Each: store.EachTask}, Unit: "tokens", Per: store.PerDay}
+		_, err := st.Budget(t.Context(), []store.BudgetChange{{Budget: store.Budget{About: about, Amount: 9 * store.AmountOne, Then: store.ThenHold, Zone: "UTC", Clock: store.Clock{{}}}}})
+		require.NoError(t, err)
+		for round, want := range []int{1, 1, 0} { // 5 of 9, then as much again
+			if round == 0 {
+				_, err = st.Submit(t.Context(), []store.Submission{sub("a", id)})
+				require.NoError(t, err)
+			}
+			c := claim(t, st, string(rune('a'+round)), 10)
+			require.Len(t, c.Tasks, want, "%q, round %d", id, round)
+			for _, task := range c.Tasks {
+				settled, err := st.Settle(t.Context(), []store.Settlement{{
+					Run: task.Run, Kind: "k", Verb: store.VerbAgain, State: []byte("s"), Spent: &store.Spent{Used: []store.Used{{Unit: "tokens", Amount: 5 * store.AmountOne}}},
+				}})
+				require.NoError(t, err, "%q", id)
+				require.NoError(t, settled[0].Err)
+			}
+			require.Empty(t, flights(t, srv), "%q", id)
+		}
+	}
+}

@@ -16,7 +16,7 @@ for i = 1, #ARGV, 4 do
   if buckets and string.find(buckets, '$', 1, true) then
     local before, used, all, is_over = counting.units(redis.call('HGET', base .. 'charged', ref)), counting.units(ARGV[i + 3]), {}, false
     for name in string.gmatch(buckets, '[^\n]+') do
-      local id = string.match(name, '^(.*)|[^|]*$')
+      local id = counting.split(name)
       local unit = string.match(id, '%$([%w_]+)%$%a$')
       local rule = unit and used[unit] and counting.budget(id, own.text(name, id))
       if rule and not rule.spans then -- what spans partitions is charged when the run ends, as its home hears of it then

@@ -83,6 +83,10 @@ local function with_counting(base, now)
     return r.id .. '|' .. (r.each == EACH_AGENT and agent or r.each == EACH_KEY and key or r.each == EACH_TASK and ref or '')
   end
 
+  -- split is the name of the rule of a bucket, and what that counts apart, which may be a task of any id.
+  -- guard: bucket-of-any-id
+  function counting.split(name) return string.match(name, '^([^|]*|[^|]*|[^|]*)|(.*)$') end
+
   -- ahead_at is how far local time is ahead of UTC at a time, and since when.
   local function ahead_at(clock, at)
     local ahead, since = 0, 0

@@ -112,7 +112,7 @@ end
 -- own.behind is the rule of a bucket; nil if it was lifted.
 function own.behind(name)
   if not rules then read_rules() end
-  local id, of = string.match(name, '^(.*)|([^|]*)$')
+  local id, of = counting.split(name)
   if string.match(id, OWN) then
     for _, rule in ipairs(own.rules(of)) do
       if rule.id == id then return rule end

@@ -58,7 +58,7 @@ local function with_returns(refs, had, kind_of, said, counting, base, now)
   -- text is what the rule of a bucket allows; '' if it was lifted.
   local texts = {}
   local function text(b)
-    local id, of = string.match(b.name, '^(.*)|([^|]*)$')
+    local id, of = counting.split(b.name)
     b.id = id
     if string.match(id, OWN) then
       local own = counting.listed(redis.call('HGET', base .. 'bounds', of))
@@ -117,6 +117,7 @@ local function with_returns(refs, had, kind_of, said, counting, base, now)
     for _, b in ipairs(budgets) do
       local allowed = text(b)
       local unit = string.match(b.id, '%$([%w_]+)%$%a$')
+      if not unit then return nil end
       rules[b.id] = not string.match(b.id, OWN) and rules[b.id] or counting.budget(b.id, allowed)
       noted[unit] = unit ~= UNIT_RUNS and (noted[unit] or {})
       local rule, noting = rules[b.id], noted[unit]

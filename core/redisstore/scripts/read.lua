@@ -81,7 +81,7 @@ end
 local function line_of(ref)
   local bucket = redis.call('HGET', base .. 'lined', ref)
   if not bucket then return {} end
-  local id = string.match(bucket, '^(.*)|[^|]*$')
+  local id = counting.split(bucket)
   local function of(name, field) return redis.call('HGET', base .. name, field) or '' end
   local empty = redis.call('ZSCORE', base .. 'rates', bucket) -- for as long as it has not been forgotten
   if empty and tonumber(empty) <= now then empty = nil end

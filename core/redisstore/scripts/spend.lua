@@ -124,7 +124,7 @@ end
 function span.report(name, runs, answer, unit, amount)
   local number, used = span.granted(name).number, ''
   if unit and amount then
-    local id = string.match(name, '^(.*)|[^|]*$')
+    local id = counting.split(name)
     local rule = counting.budget(id, redis.call('HGET', base .. 'limits', id))
     if rule then
       spend(name, rule, amount)
@@ -140,7 +140,7 @@ local function after_run(buckets, used, answer, gone, crossed, kind)
   local adapts, noted, before = redis.call('EXISTS', base .. 'learned') == 1, {}, counting.units(buckets.charged)
   for _, b in ipairs(buckets) do
     local name, runs = b[1], b[2]
-    local id = string.match(name, '^(.*)|[^|]*$')
+    local id = counting.split(name)
     local unit = string.match(id, '%$([%w_]+)%$%a$')
     if unit and unit ~= UNIT_RUNS and answer ~= '-' and not noted[unit] then
       noted[unit] = true

@@ -146,15 +146,28 @@ func pairsOf(v any) []string {
 func sharesOf(spent []string) map[string][]store.BudgetShare {
 	out := map[string][]store.BudgetShare{}
 	for i := 0; i+1 < len(spent); i += 2 {
-		at := strings.LastIndexByte(spent[i], '|')
-		if at < 0 {
+		rule, counted, ok := splitBucket(spent[i])
+		if !ok {
 			continue
 		}
-		if of, err := ofBucket(spent[i][at+1:]); err == nil {
-			out[spent[i][:at]] = append(out[spent[i][:at]], store.BudgetShare{Of: of, Used: store.Amount(layout.Int(spent[i+1]))})
+		if of, err := ofBucket(counted); err == nil {
+			out[rule] = append(out[rule], store.BudgetShare{Of: of, Used: store.Amount(layout.Int(spent[i+1]))})
 		}
 	}
 	return out
+}
+
+// splitBucket is the name of the rule of a bucket, and what that counts apart, which may be a task of any id.
+func splitBucket(name string) (rule, of string, ok bool) {
+	at := -1
+	for range 3 {
+		next := strings.IndexByte(name[at+1:], '|')
+		if next < 0 {
+			return "", "", false
+		}
+		at += 1 + next
+	}
+	return name[:at], name[at+1:], true
 }
 
 // ofBucket is the agent, key or task, as agent:id, that a bucket counts.
@@ -185,18 +198,17 @@ func parseBudgetLine(name, of string, fields LineFields) (store.Line, error) {
 
 // ParseCrossing reads a bucket that is used up, and when its period ends.
 func ParseCrossing(bucket, ends any) (store.Crossing, error) {
-	name := layout.Text(bucket)
-	at := strings.LastIndexByte(name, '|')
-	if at < 0 {
+	name, counted, ok := splitBucket(layout.Text(bucket))
+	if !ok {
 		return store.Crossing{}, layout.ErrMalformed
 	}
-	about, err := parseBudgetName(name[:at])
+	about, err := parseBudgetName(name)
 	if err != nil {
 		return store.Crossing{}, err
 	}
-	agent, id, _ := strings.Cut(name[at+1:], ":")
+	agent, id, _ := strings.Cut(counted, ":")
 	of, err := layout.Decode(agent)
-	if OfOne(name[:at]) {
+	if OfOne(name) {
 		about.Agent = of
 	}
 	return store.Crossing{About: about, Of: of, Task: id, Ends: store.Millis(layout.Number(ends))}, err

@@ -251,8 +251,8 @@ func scanned(scans []*redis.ScanCmd) (all []string) {
 func countsOf(fields []string) map[string]int64 {
 	out := map[string]int64{}
 	for i := 0; i+1 < len(fields); i += 2 {
-		if at := strings.LastIndexByte(fields[i], '|'); at > 0 {
-			out[fields[i][:at]] += layout.Int(fields[i+1])
+		if rule, _, ok := splitBucket(fields[i]); ok {
+			out[rule] += layout.Int(fields[i+1])
 		}
 	}
 	return out
@@ -274,19 +274,19 @@ func ParseLine(v any) (store.Line, error) {
 	for i := range fields {
 		of[i] = layout.Text(fields[i])
 	}
-	at := strings.LastIndexByte(of[0], '|')
-	if at < 0 {
+	rule, counted, ok := splitBucket(of[0])
+	if !ok {
 		return store.Line{}, layout.ErrMalformed
 	}
-	if IsBudget(of[0][:at]) {
-		return parseBudgetLine(of[0][:at], of[0][at+1:], of)
+	if IsBudget(rule) {
+		return parseBudgetLine(rule, counted, of)
 	}
-	who, err := layout.Decode(of[0][at+1:])
+	who, err := layout.Decode(counted)
 	if err != nil {
 		return store.Line{}, layout.ErrMalformed
 	}
-	l, err := parseLimit(of[0][:at], of[1])
-	if strings.HasSuffix(of[0][:at], "|"+ofProfile) {
+	l, err := parseLimit(rule, of[1])
+	if strings.HasSuffix(rule, "|"+ofProfile) {
 		l.About.Agent = who
 	}
 	line := store.Line{Limit: store.LimitUse{Limit: l, Running: layout.Int(of[2]), Waiting: layout.Int(of[3])}, Of: who}

@@ -168,6 +168,9 @@ var Guards = append([]Guard{
 		Name: "plain-return-many", What: "a plain settlement gives back more buckets than a command of a script can name, and stops halfway", Change: sow.Drop,
 	}, onRedis, "TestManyLimitsOfManyAgents$"},
 	{"16", sow.Fault{
+		Name: "bucket-of-any-id", What: "the budget of a task with a | in its id is charged nothing", Change: sow.Swap("'^([^|]*|[^|]*|[^|]*)|(.*)$'", "'^(.*)|([^|]*)$'"),
+	}, onRedis, "TestABudgetOfATaskWithAnyID$"},
+	{"16", sow.Fault{
 		Name: "plain-return", What: "a plain settlement gives back nothing of a limit", Change: sow.Drop,
 	}, onRedis, "TestALimitWithRoomLeavesClaimsPlain$"},
 	{"16", sow.Fault{
