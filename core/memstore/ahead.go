@@ -37,8 +37,7 @@ func (c *claiming) goAhead(recovered int) store.Millis {
 	return until
 }
 
-// ordinary reports whether the claim is one that takes all that is due: nothing is put back or left, and nothing that it has taken is
-// bounded or was ordered to run.
+// ordinary reports whether the claim is one that takes all that is due: nothing is put back or left, and nothing that it has taken was ordered to run.
 func (c *claiming) ordinary() bool {
 	p, r := c.p, c.r
 	if r.Agents != nil || r.Urgent || r.Serial || r.After != 0 || r.PerAgent > 0 || len(r.Most)+len(r.Leave) > 0 {
@@ -47,12 +46,7 @@ func (c *claiming) ordinary() bool {
 	if c.parked+c.left+c.held+c.noticed+len(p.suspects)+len(p.open) > 0 || p.isParked(r.Kinds) || len(c.lined) > 0 {
 		return false
 	}
-	for _, t := range c.taken {
-		if t.order != nil || len(p.bucketsOf(t)) > 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.taken, func(t *task) bool { return t.order != nil })
 }
 
 // mayGoAhead reports whether nothing about a task is out of the ordinary, and nothing but a command can change when it is due.
@@ -61,14 +55,11 @@ func (c *claiming) mayGoAhead(t *task) bool {
 		return false
 	}
 	// guard: ahead-of-urgent
-	return t.Level != store.LevelHigh && t.order == nil && t.pulse == nil && t.awaits == "" && !named(c.p, t) && len(c.p.bounds[t.Agent]) == 0 &&
+	return t.Level != store.LevelHigh && t.order == nil && t.pulse == nil && t.awaits == "" && !bounded(c.p, t) && len(c.p.bounds[t.Agent]) == 0 &&
 		slices.Contains(c.r.Kinds, t.Kind) && !c.heldApart(t.Kind)
 }
 
-// named reports whether a limit or a budget names the kind of a task, with any key, or its key: such tasks go by the whole of a claim.
-func named(p *partition, t *task) bool {
-	return slices.ContainsFunc(p.limits, func(r rule) bool {
-		about := r.about()
-		return applies(about, t) || about.Kind != "" && about.Kind == t.Kind
-	})
+// bounded reports whether a limit or a budget of all agents applies to a task: such tasks are not taken ahead of their time.
+func bounded(p *partition, t *task) bool {
+	return slices.ContainsFunc(p.limits, func(r rule) bool { return applies(r.about(), t) })
 }
