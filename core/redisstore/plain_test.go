@@ -341,6 +341,7 @@ func TestManyLimitsOfManyAgents(t *testing.T) {
 
 // flights are the runs that count in each bucket.
 func flights(t *testing.T, srv *redistest.Server) map[string]string {
+	t.Helper()
 	c, all := srv.Client(t), map[string]string{}
 	for _, key := range c.Keys(t.Context(), "*flight").Val() {
 		maps.Copy(all, c.HGetAll(t.Context(), key).Val())
