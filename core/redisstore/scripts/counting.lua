@@ -20,6 +20,7 @@ local EACH_TASK = 't'
 local GOOD_FOR = 250 -- ms for which a permit is good that was given for a rate, at most
 local PART_OF_RATE = 20 -- the part of a rate's time that it is good for, else: the rate is as much slower, so that no window holds more than it may
 local FEW_FIELDS = 16
+local EMPTIED = 20 -- buckets with nothing to remember that one claim forgets, at least
 local MOST_BUCKETS = 2000 -- of a plain call: a command of a script has some thousands of arguments at most
 local LONG_FIELD = '.................................................................' -- longer than hash-max-listpack-value
 local LAST_RUNS = 20 -- of a kind, by which it is known what one usually uses

@@ -4,7 +4,6 @@
 local LIMITS = redis.call('EXISTS', base .. 'limits', base .. 'lines', base .. 'bounds') > 0
 local AGENT_MINUTE = 60000 -- ms that a level counts for in the line of an agent
 local LINE_PAGE = 50 -- agents of a line that one claim looks at
-local EMPTIED = 20 -- buckets with nothing to remember that one claim forgets
 local SCANNED = '?' -- in granted: how far a search for what can be forgotten has come
 local UNUSED = 7200000 -- ms after which the number of a permit is forgotten
 local HEADS = 8 -- agents of a line that are looked at for what their next tasks need

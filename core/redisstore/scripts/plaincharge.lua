@@ -2,7 +2,6 @@
 -- needs: counting
 
 local MOST_EXACT = 9000000000000000 -- below which sums of amounts are exact
-local EMPTIED = 20 -- buckets with nothing to remember that one claim forgets, at least
 
 -- with_charges makes what follows only for a claim that needs it: of the limits and budgets of all agents, nil if some are counted elsewhere too.
 -- rule: limits
