@@ -67,7 +67,7 @@ func TestALongLineCostsOthersNothing(t *testing.T) {
 		for i := range 32 { // after odd answers the full script is sent for a while: both are counted behind it
 			claim(t, st, fmt.Sprint("calm", waiting, "-", i), store.MaxClaim)
 		}
-		_, err := st.Submit(t.Context(), []store.Submission{sub("other", fmt.Sprint(waiting))})
+		_, err := st.Submit(t.Context(), []store.Submission{sub(fmt.Sprint("other", waiting), "1")}) // each has no history
 		require.NoError(t, err)
 		before := redistest.Commands(t, srv.Client(t))
 		c := claim(t, st, fmt.Sprint("other", waiting), store.MaxClaim)
