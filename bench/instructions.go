@@ -4,6 +4,7 @@ package main
 // calls are made directly, from one goroutine and always in the same order, so that only the scripts decide.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,9 +25,13 @@ type shape struct {
 	inFlight int // tasks that are claimed before they are settled
 	again    int // rounds in which each task runs and is due again; 0: it is submitted and completed
 	idle     bool
+	body     int                                                   // bytes of a payload; 0: usualBody
 	bound    func(ctx context.Context, st *redisstore.Store) error // sets a limit or a budget that nothing reaches
 	used     []store.Used                                          // what each run says that it has used
 }
+
+// usualBody is how many bytes a payload has where a shape says nothing else.
+const usualBody = 140
 
 // shapes are what is counted, with a part of the tasks if quick is set.
 func shapes(quick bool) []shape {
@@ -44,6 +49,14 @@ func shapes(quick bool) []shape {
 			all = append(all, shape{name: fmt.Sprintf("%s-%d", name, each), each: each, tasks: tasks, batch: 50, inFlight: 400, again: again})
 		}
 		all = append(all, shape{name: name + "-1-single", each: 1, tasks: single, batch: 1, inFlight: 50, again: again})
+	}
+	for _, again := range []int{0, rounds} { // what a task for a model has
+		for _, each := range []int{1, 20} {
+			all = append(all, shape{
+				name: fmt.Sprintf("%s-%d-3000", map[bool]string{true: "life", false: "run"}[again == 0], each), each: each, tasks: tasks, batch: 50,
+				inFlight: 400, again: again, body: 3000,
+			})
+		}
 	}
 	for _, s := range bounded() {
 		s.each, s.tasks, s.batch, s.inFlight = 1, tasks, 50, 400
@@ -296,7 +309,7 @@ func (p *player) submit(ctx context.Context, prefix string, delay time.Duration)
 		for i := first; i < min(first+p.batch, p.tasks); i++ {
 			tasks = append(tasks, store.Submission{
 				Agent: agentName(i, agents), ID: fmt.Sprintf("%s-%021d", prefix, i), Kind: kind, Level: 3,
-				Due: store.When{After: delay}, Body: filler(140),
+				Due: store.When{After: delay}, Body: filler(cmp.Or(p.body, usualBody)),
 			})
 		}
 		if _, err := p.store.Submit(ctx, tasks); err != nil {

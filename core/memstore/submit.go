@@ -317,7 +317,8 @@ func (p *partition) create(sub store.Submission, seq int64, due store.Millis) *t
 	p.unrecord(sub.Agent, sub.ID) // it begins again
 	t := &task{Submission: sub, agent: a, seq: seq, state: slices.Clone(sub.State), at: -1}
 	t.entry = &entry{agent: a, task: t, name: a.name, at: -1}
-	if len(a.tasks) > 0 { // the first one has the agent's own name
+	// The first one has the agent's own name, unless it is long.
+	if len(a.tasks) > 0 || recordHead+len(sub.ID)+len(sub.Kind)+len(sub.Key)+len(sub.Body) >= inlineMost {
 		t.entry.name = a.name + ":" + string(binary.BigEndian.AppendUint64(nil, uint64(seq))[1:]) + sub.ID //nolint:gosec // it is positive
 	}
 	p.spreadFor(a, sub.ID, sub.Level, len(sub.Body))
@@ -328,6 +329,12 @@ func (p *partition) create(sub store.Submission, seq int64, due store.Millis) *t
 	p.stats(sub.Kind).Live++
 	return t
 }
+
+// What Redis holds with its agent: see layout.lua, which says why. recordHead is what a record there has besides these texts.
+const (
+	inlineMost = 1024
+	recordHead = 6
+)
 
 // few is how many live tasks an agent has in the agenda by themselves.
 // guard: flood

@@ -402,3 +402,53 @@ func TestABudgetOfATaskWithAnyID(t *testing.T) {
 		}
 	}
 }
+
+// A task that is long is not held with its agent, which each step that looks at the agent would read, nor is it copied for others of the agent:
+// however it came to be stored. One that is short is.
+func TestALongTaskIsNotHeldWithItsAgent(t *testing.T) {
+	t.Parallel()
+	for name, few := range map[string]bool{"as tasks are laid out": true, "as an earlier version laid them out": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t)
+			st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1})
+			if !few {
+				st.Few(1)
+			}
+			long := func(agent string) store.Submission {
+				s := sub(agent, "first")
+				s.Body = []byte(strings.Repeat("long ", 210))
+				return s
+			}
+			short := sub("short", "first")
+			full, started := long("full"), long("started")
+			full.State = []byte("such a task takes the full script")
+			submitted(t, st, long("plain"))
+			submitted(t, st, full, short)
+			r := store.ClaimRequest{Nonce: "startedatonce000", Kinds: []string{started.Kind}, Limit: 1, Lease: time.Minute, New: &started}
+			_, claims, err := st.Turn(t.Context(), nil, []store.ClaimRequest{r})
+			require.NoError(t, err)
+			require.Len(t, claims[0].Tasks, 1)
+			assert.Equal(t, started.Body, claims[0].Tasks[0].Body)
+			for agent, held := range map[string]bool{"plain": !few, "full": !few, "started": !few, "short": true} {
+				value := srv.Client(t).HGet(t.Context(), part+"agents", agent).Val()
+				assert.Equal(t, held, strings.HasPrefix(value, "S"), "%s: %.80q", agent, value)
+				assert.Equal(t, held && agent != "short", len(value) > 1024, "%s: %.80q", agent, value)
+			}
+
+			// Others of the agent leave it as it is, it is claimed with its body, and nothing of it stays.
+			for _, agent := range []string{"plain", "full", "started"} {
+				submitted(t, st, sub(agent, "second"))
+			}
+			claimed := append(claims[0].Tasks, claim(t, st, "all", 10).Tasks...)
+			require.Len(t, claimed, 7)
+			for i := range claimed {
+				if claimed[i].ID == "first" && claimed[i].Agent != "short" {
+					assert.Equal(t, started.Body, claimed[i].Body, claimed[i].Agent)
+				}
+			}
+			settle(t, st, store.VerbComplete, claimed...)
+			assert.Zero(t, srv.Client(t).Exists(t.Context(), part+"agents", part+"tasks", part+"agenda").Val())
+		})
+	}
+}

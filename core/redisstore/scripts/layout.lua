@@ -1,11 +1,11 @@
 -- layout: how one partition is laid out. It is put in front of every script, so that each part is spelt once; what only
 -- some need is in look.lua, holds.lua, finished.lua and the like, as each call pays for all that stands in front.
 --
---   agents    HASH agent -> 'S' live      an agent with one live task holds it here, whole; one whose first task is large is
---                                         an 'M' agent, so that no step has to read what it only looks at
+--   agents    HASH agent -> 'S' live      an agent with one live task holds it here, whole, unless it is long: then it is an 'F' agent without
+--                                         a first one, or an 'M' agent if it is large, so that no step has to read what it only looks at
 --                        -> 'F' level(1) n(1) #first(2) first, for each of the others seq(7) #id(2) id
 --                                         an agent with few live tasks, n of them, all of one level and none large: the one that it
---                                         had alone, if it is live still, and the names of the others
+--                                         had alone, if it is live still and was not long, and the names of the others
 --                        -> 'M' mask n    an agent with n live tasks: mask has a bit for each level in use
 --   tasks     HASH agent:id -> live       the live tasks of 'M' agents, and of 'F' agents but the first
 --   queue:L:A ZSET seq id, by due time    the waiting tasks of 'M' agent A at level L
@@ -197,3 +197,4 @@ local GROUP_LIVE = '@'
 local ENDED_KEPT = 1000 -- ended claims whose marks still answer a settle that is sent twice
 local KNOWN = 86400000 -- ms for which the id of a task is known whose record was dropped early: store.KnownFor
 local LARGE_BODY = 4096 -- bytes from which on a body weighs something
+local INLINE_MOST = 1024 -- bytes of a record that its agent may hold inline: whatever looks at an agent reads and hashes all of that

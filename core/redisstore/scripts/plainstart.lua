@@ -79,8 +79,14 @@ end
 local clock = math.max((tonumber(counters[1]) or 0) + 1, now * 1024)
 local seq, others, next_due = struct.pack('>I7', clock), {}, ''
 local named = seq .. string.char(math.floor(#id / 256), #id % 256) .. id
-if not value then
-  value = INLINE .. seq .. record
+-- guard: start-long-alone
+-- rule: long-alone
+local stored, inlined = seq .. record, not value and (few < 2 or #record < INLINE_MOST)
+if inlined then
+  stored = INLINE .. stored
+  value = stored
+elseif not value then
+  value = FEW .. string.char(level, 1, 0, 0) .. named
 elseif form == byte(QUEUED) then
   local mask, live = sub(value, 2, 2), tonumber(sub(value, 3))
   if not live or live >= most or ({ ['1'] = 49, ['2'] = 50, ['4'] = 51 })[mask] ~= level then return ODD end
@@ -125,7 +131,7 @@ redis.call(
   'live', string.format('%.0f', (tonumber(counters[3]) or 0) + 1), 'running', string.format('%.0f', (tonumber(counters[4]) or 0) + 1)
 )
 redis.call('HSET', KEYS[2], agent, value)
-if form then redis.call('HSET', KEYS[8], ref, seq .. record) end
+if not inlined then redis.call('HSET', KEYS[8], ref, stored) end
 redis.call('HINCRBY', KEYS[4], COUNT_LIVE .. kind, '1')
 redis.call('HINCRBY', KEYS[4], COUNT_RUNNING .. kind, '1')
 redis.call(
@@ -143,4 +149,4 @@ if task and tonumber(task) < tonumber(lease) then hint = task end
 if waits then hint = hint .. string.match(redis.call('GET', KEYS[6]) or '', '^%d*(.*)$') end
 redis.call('SET', KEYS[6], hint)
 redis.call('HSET', KEYS[7], sub(CALLER, 10), sub(CALLER, 2, 9) .. cmsgpack.pack({ now, now }))
-return { listened and -now or now, now, fence, (form and '' or INLINE) .. seq .. record, next_due, lease }
+return { listened and -now or now, now, fence, stored, next_due, lease }

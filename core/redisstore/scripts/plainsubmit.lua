@@ -73,7 +73,7 @@ end
 -- 2. Where each task goes: inline if it is the only one of its agent, into the agenda if its agent has few, else into a queue.
 local counters = redis.call('HMGET', KEYS[5], 'clock', 'submitted', 'live')
 local clock = math.max((tonumber(counters[1]) or 0) + 1, now * 1024)
-local changed, stored, adds, queues, seen = {}, {}, { 'LT' }, {}, {}
+local changed, stored, adds, queues, seen, short = {}, {}, { 'LT' }, {}, {}, false
 local dues, times, reply, first, hurried = {}, {}, { now }, math.huge, math.huge -- hurried: of level 1
 for i = 1, n do
   local at = tasks_at + PER_TASK * (i - 1)
@@ -91,13 +91,15 @@ for i = 1, n do
   -- guard: plain-submit-urgent
   if byte(record) == byte('1') and times[asked] < hurried then hurried = times[asked] end
   local value, seq, member = values[agent], struct.pack('>I7', clock + i - 1), agent
-  if not value then
+  -- guard: plain-long-alone
+  -- rule: long-alone
+  if not value and (few < 2 or #record < INLINE_MOST) then
     values[agent] = INLINE .. seq .. record
   else
     local ref, level = agent .. ':' .. id, byte(record)
     if seen[ref] then return ODD end
     seen[ref] = true
-    local form = byte(value)
+    local form = value and byte(value)
     if form == byte(QUEUED) then
       local mask, live = sub(value, 2, 2), tonumber(sub(value, 3))
       if not live or live >= most or ({ ['1'] = 49, ['2'] = 50, ['4'] = 51 })[mask] ~= level then return ODD end
@@ -113,7 +115,9 @@ for i = 1, n do
     else
       local named = seq .. string.char(math.floor(#id / 256), #id % 256) .. id
       local long, at_id = nil, 0
-      if form == byte(INLINE) then
+      if not form then
+        values[agent], short = FEW .. string.char(level, 1, 0, 0) .. named, true
+      elseif form == byte(INLINE) then
         long = #value - 1
         if byte(value, 9) ~= level or most < 2 or few < 2 then return ODD end
         at_id = 10
@@ -150,7 +154,12 @@ for agent in pairs(changed) do
   sets[#sets + 1] = agent
   sets[#sets + 1] = values[agent]
 end
+-- Values that are short would make a list of the agents, which each look reads through: see counting.put_all.
+local live = tonumber(counters[3]) or 0
+local grows = short and live <= FEW_FIELDS and live + n > FEW_FIELDS
+if grows then redis.call('HSET', KEYS[2], '', LONG_FIELD) end
 redis.call('HSET', KEYS[2], unpack(sets))
+if grows then redis.call('HDEL', KEYS[2], '') end
 if #stored > 0 then redis.call('HSET', KEYS[8], unpack(stored)) end
 redis.call('ZADD', KEYS[1], unpack(adds))
 for key, q in pairs(queues) do redis.call('ZADD', key, unpack(q)) end

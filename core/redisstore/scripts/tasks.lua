@@ -251,8 +251,12 @@ end
 -- rule: few-in-the-agenda
 local function added(agent, value, live, id, few)
   local small, level = heft(live, 7) == 0, sub(live, 8, 8)
-  if not value and small then return INLINE .. live, agent end
+  local alone = small and not value
+  -- guard: long-alone
+  -- rule: long-alone
+  if alone and (few < 2 or #live < INLINE_MOST + 7) then return INLINE .. live, agent end
   hold(agent, live, id)
+  if alone then return few_of(level, 1, '', name_of(sub(live, 1, 7), id)), agent .. ':' .. sub(live, 1, 7) .. id end
   local form = value and byte(value)
   if small and form == byte(INLINE) and few > 1 and sub(value, 9, 9) == level then
     return few_of(level, 2, sub(value, 2), name_of(sub(live, 1, 7), id)), agent .. ':' .. sub(live, 1, 7) .. id

@@ -47,6 +47,9 @@ func (d *draw) submission() store.Submission {
 		Level: store.Level(1 + d.pick(3)), Group: groupOf(fmt.Sprintf("t%02d", id)), Key: keys[d.pick(len(keys))],
 	}
 	s.Body = []byte("body " + s.ID)
+	if id%4 == 0 { // too long to be held with their agents
+		s.Body = bytes.Repeat(s.Body, 150)
+	}
 	if d.mostly() {
 		s.Level, s.Group = store.Level(1+len(s.Agent)%3), ""
 		if d.pick(3) == 0 {
@@ -56,9 +59,9 @@ func (d *draw) submission() store.Submission {
 	}
 	switch d.pick(8) {
 	case 0:
-		s.Body = bytes.Repeat(s.Body, 500+d.pick(256)*4)
+		s.Body = bytes.Repeat([]byte("body "+s.ID), 500+d.pick(256)*4)
 	case 1: // a few of these are as much as one claim looks at
-		s.Body = bytes.Repeat(s.Body, (40+d.pick(256)/4)<<8)
+		s.Body = bytes.Repeat([]byte("body "+s.ID), (40+d.pick(256)/4)<<8)
 	default:
 	}
 	if d.pick(8) == 0 {

@@ -183,6 +183,15 @@ var Guards = append([]Guard{
 	{"16", sow.Fault{
 		Name: "plain-first", What: "a plain submit stores the first task of an agent with few once more", Change: sow.Drop,
 	}, onRedis, "TestContract$/submit_keeps_the_first"},
+	{"28", sow.Fault{
+		Name: "plain-long-alone", What: "a plain submit has a long task held with its agent", Change: sow.Swap("INLINE_MOST", "9999"),
+	}, onRedis, "TestALongTaskIsNotHeldWithItsAgent$"},
+	{"28", sow.Fault{
+		Name: "start-long-alone", What: "a start has a long task held with its agent", Change: sow.Swap("INLINE_MOST", "9999"),
+	}, onRedis, "TestALongTaskIsNotHeldWithItsAgent$"},
+	{"28", sow.Fault{
+		Name: "long-alone", What: "a submit has a long task held with its agent", Change: sow.Swap("INLINE_MOST", "9999"),
+	}, onRedis, "TestALongTaskIsNotHeldWithItsAgent$"},
 	{"17", sow.Fault{
 		Name: "retry-after", What: "a run is repeated sooner than its handler asked for",
 		Change: sow.Swap("max(asked,", "max(0,"),
