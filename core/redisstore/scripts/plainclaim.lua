@@ -28,6 +28,7 @@ local STAMPED = 24 -- longer than a fence alone
 local MOST_HOLDS = 64 -- that are looked at one by one
 local MOST_TASKS = 50 -- tasks of a claim
 local FIRST_LOOK = 4 -- entries of the agenda
+local FEW_ASKED = 5 -- tasks, for which the first look is one entry longer: it tells all that such a claim has to know
 local ODD = { now }
 local nkinds, within, most_ahead, lease_ahead = tonumber(ARGV[5]), nil, nil, nil
 if nkinds < 0 then
@@ -76,19 +77,21 @@ if lease and tonumber(lease) <= now or redis.call('HEXISTS', KEYS[4], CLAIM_NONC
 local limit, asked, due, task, known, in_turn = tonumber(ARGV[2]), {}, {}, nil, false, nil
 local early, until_ = {}, within and now + tonumber(within) or 0 -- what is due next, and until when that is looked at
 if within or #ARGV == 5 + nkinds then
-  local at = 0
+  local at, look = 0, limit <= FEW_ASKED and limit + 1 or FIRST_LOOK
   -- rule: longest-waiting-first
-  due = redis.call('ZRANGE', KEYS[1], '0', '3', 'WITHSCORES')
+  due = redis.call('ZRANGE', KEYS[1], '0', tostring(look - 1), 'WITHSCORES')
   while due[at + 1] and tonumber(due[at + 2]) <= now do at = at + 2 end
-  known = at < 2 * FIRST_LOOK and at <= 2 * limit
+  -- guard: plain-claim-few
+  known = at < 2 * look or look > limit and redis.call('EXISTS', base .. 'tenants') == 0
   if known then
+    at = math.min(at, 2 * limit)
     task = due[at + 2]
     local all = #due
     for i = all, at + 1, -1 do
       if i % 2 == 0 and tonumber(due[i]) <= until_ then early[i - at], early[i - at - 1] = due[i], due[i - 1] end
       due[i] = nil
     end
-    if #early < all - at or all < 2 * FIRST_LOOK then until_ = 0 end -- there are no more
+    if #early < all - at or all < 2 * look then until_ = 0 end -- there are no more
   else
     -- guard: plain-claim-tenants
     if redis.call('EXISTS', base .. 'tenants') == 1 then -- they take turns if more is due
