@@ -190,6 +190,9 @@ type player struct {
 	off     bool           // warming up: nothing is counted
 }
 
+// settled is how many claims a new limit or budget needs at most, until they are plain again.
+const settled = 4
+
 // fresh is how long a store is used. Its first claim, and one every ten seconds, also sweeps a part of what has finished: how many
 // do that while we count would depend on how fast this machine is today.
 const fresh = 4 * time.Second
@@ -229,9 +232,16 @@ func (p *player) play(ctx context.Context) error {
 		if err := p.bound(ctx, p.store); err != nil {
 			return err
 		}
+		for range settled { // what a new limit lets go is looked for by the next claims, with the full script
+			if _, err := p.claimOne(ctx); err != nil {
+				return err
+			}
+		}
 	}
-	if err := p.course(ctx, "warm"); err != nil {
-		return err
+	for i := range 2 { // what a run uses is known from the second one on
+		if err := p.course(ctx, fmt.Sprint("warm", i)); err != nil {
+			return err
+		}
 	}
 	p.off, p.shape = false, whole
 	if err := p.collect(ctx); err != nil {
