@@ -195,6 +195,8 @@ local function with_counting(base, now)
 
   -- units reads amounts by their units: unit=amount in lines.
   function counting.units(text)
+    local first, its, rest = string.match(text or '', '^([%w_]+)=(%d+)()')
+    if first and rest > #text then return { [first] = tonumber(its) } end -- one unit, mostly
     local all = {}
     for unit, amount in string.gmatch(text or '', '([%w_]+)=(%d+)') do all[unit] = tonumber(amount) end
     return all

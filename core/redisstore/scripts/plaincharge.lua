@@ -82,7 +82,7 @@ local function with_charges(all, counting, base, now)
   local function enter(at, ref, kind)
     counts[at] = counts[at] + 1
     local b = more[at]
-    if b and b.of then b.of[#b.of + 1] = { ref, kind } end
+    if b and b.of then b.of[#b.of + 1], b.of[#b.of + 2] = ref, kind end
   end
 
   -- count notes that a task is to be taken; `text` is what `bounds` has of its agent. It returns whether that can be reckoned here.
@@ -141,15 +141,19 @@ local function with_charges(all, counting, base, now)
 
   -- reserve keeps what the tasks of a bucket usually use, if there is room for each beside those under way: see own.tight and own.reserve.
   local function reserve(b, all_)
-    local reserved, untried = string.match(runs[b.at] > 0 and all_ or '', '^(%d+)|(%d+)$')
-    b.reserved, b.untried = tonumber(reserved) or 0, tonumber(untried) or 0
-    for _, task in ipairs(b.of) do
-      local u = usual(task[2], b.rule.unit)
+    b.reserved, b.untried = 0, 0
+    if runs[b.at] > 0 and all_ then
+      local reserved, untried = string.match(all_, '^(%d+)|(%d+)$')
+      b.reserved, b.untried = tonumber(reserved) or 0, tonumber(untried) or 0
+    end
+    for k = 1, #b.of, 2 do
+      local u, ref = usual(b.of[k + 1], b.rule.unit), b.of[k]
       if not u or not b.rule.notify and b.reserved + b.untried > 0 and b.spent + b.reserved + u[1] > b.rule.amount then return false end
       if u[2] > 0 then
+        u.text = u.text or string.format('%.0f', u[2])
+        b.keeps = b.reserved + b.untried == 0 and u.text .. '|0' or true -- what is to be kept, if it is that of one run
         b.reserved = b.reserved + u[2]
-        b.keeps = true
-        kept[task[1]] = (kept[task[1]] and kept[task[1]] .. '\n' or '') .. string.format('%.0f', u[2]) .. ' ' .. b.name
+        kept[ref] = (kept[ref] and kept[ref] .. '\n' or '') .. u.text .. ' ' .. b.name
       end
     end
     return b.spent + b.reserved < MOST_EXACT
@@ -216,7 +220,7 @@ local function with_charges(all, counting, base, now)
     end
     for _, b in ipairs(rated) do put(rates, string.format('%.3f', b.empty), b.name) end
     for _, b in ipairs(reserving) do
-      if b.keeps then put(reserved, b.name, string.format('%.0f|%.0f', b.reserved, b.untried)) end
+      if b.keeps then put(reserved, b.name, b.keeps ~= true and b.keeps or string.format('%.0f|%.0f', b.reserved, b.untried)) end
     end
     for _, b in ipairs(spending) do
       if not b.of then

@@ -6,7 +6,7 @@
 -- themselves, a line each: its place, how it was answered, what it has used. It returns what writes it; nil if something is out of the ordinary.
 -- rule: limits
 local function with_returns(refs, had, kind_of, said, counting, base, now)
-  local adapts, byte = redis.call('EXISTS', base .. 'learned') == 1, string.byte
+  local adapts, byte, sub = redis.call('EXISTS', base .. 'learned') == 1, string.byte, string.sub
   -- Of each bucket its place, by its name; of each place the name, how many runs end, and how many there were. Of a budget, and of what may adapt, there is
   -- more to know.
   local places, names, counts, runs, more, n = {}, {}, {}, {}, {}, 0
@@ -55,20 +55,25 @@ local function with_returns(refs, had, kind_of, said, counting, base, now)
   end
   for i, now_ in ipairs(redis.call('HMGET', base .. 'flight', unpack(names))) do runs[i] = now_ and tonumber(now_) or 0 end
 
-  -- text is what the rule of a bucket allows; '' if it was lifted.
-  local texts = {}
-  local function text(b)
-    local id, of = counting.split(b.name)
-    b.id = id
-    if string.match(id, OWN) then
+  -- rule_of is what is known of the rule of a bucket: its text, '' if it was lifted, and of a budget its unit. Mostly it is the same as that of the last.
+  local known, last = {}, nil
+  local function rule_of(name)
+    if last and sub(name, 1, #last.mark) == last.mark then return last end
+    local id, of = counting.split(name)
+    last = known[id]
+    if last then return last end
+    local r = { id = id, mark = id .. '|', unit = string.match(id, '%$([%w_]+)%$%a$'), text = '' }
+    if string.match(id, OWN) then -- it is that of an agent
       local own = counting.listed(redis.call('HGET', base .. 'bounds', of))
       for i = 1, #own, 2 do
-        if own[i] == id then return own[i + 1] end
+        if own[i] == id then r.text = own[i + 1] end
       end
-      return ''
+    else
+      r.text = redis.call('HGET', base .. 'limits', id) or ''
+      known[id], last = r, r
     end
-    texts[id] = texts[id] or redis.call('HGET', base .. 'limits', id) or ''
-    return texts[id]
+    r.budget = r.unit and counting.budget(id, r.text)
+    return r
   end
 
   -- Limits that adapt learn from each run in turn.
@@ -76,7 +81,7 @@ local function with_returns(refs, had, kind_of, said, counting, base, now)
   if adapts then
     for i, known in ipairs(redis.call('HMGET', base .. 'learned', unpack(names))) do
       local b, l = more[i], known and counting.learned(known)
-      local allowed = l and not b.budget and text(b) or ''
+      local allowed = l and not b.budget and rule_of(b.name).text or ''
       if l and l.probe ~= 0 then return nil end
       if string.find(allowed, ADAPTS) then
         local empty
@@ -100,8 +105,10 @@ local function with_returns(refs, had, kind_of, said, counting, base, now)
     some_charged = redis.call('EXISTS', base .. 'charged') == 1
     for k, before in ipairs(some_charged and redis.call('HMGET', base .. 'charged', unpack(refs_of)) or {}) do charged[ends_of[k]] = counting.units(before) end
     for i, amounts in ipairs(redis.call('HMGET', base .. 'reserved', names_of(budgets))) do
-      local reserved, untried = string.match(amounts or '', '^(%d+)|(%d+)$')
-      budgets[i].reserved, budgets[i].untried = tonumber(reserved), tonumber(untried)
+      if amounts then
+        local reserved, untried = string.match(amounts, '^(%d+)|(%d+)$')
+        budgets[i].reserved, budgets[i].untried = tonumber(reserved), tonumber(untried)
+      end
     end
     for _, lines in ipairs(redis.call('HMGET', base .. 'reserves', unpack(refs_of))) do
       for amount, name in string.gmatch(lines or '', '([%d?]+) ([^\n]+)') do
@@ -113,21 +120,20 @@ local function with_returns(refs, had, kind_of, said, counting, base, now)
         end
       end
     end
-    local noted, rules = {}, {}
+    local noted = {}
     for _, b in ipairs(budgets) do
-      local allowed = text(b)
-      local unit = string.match(b.id, '%$([%w_]+)%$%a$')
+      local its = rule_of(b.name)
+      local unit, rule = its.unit, its.budget
       if not unit then return nil end
-      rules[b.id] = not string.match(b.id, OWN) and rules[b.id] or counting.budget(b.id, allowed)
       noted[unit] = unit ~= UNIT_RUNS and (noted[unit] or {})
-      local rule, noting = rules[b.id], noted[unit]
+      local noting = noted[unit]
       for _, i in ipairs(b.of) do
         local amount, kind = used[i] and used[i][unit], kind_of(i)
         if noting and answers[i] ~= '-' and not noting[i] then
           noting[i] = true
           local name = kind .. '|' .. unit
-          usual[name] = usual[name] or {}
-          table.insert(usual[name], amount or 0)
+          local of = usual[name] or {}
+          usual[name], of[#of + 1] = of, amount or 0
         end
         if amount and rule then b.more = (b.more or 0) + math.max(amount - (charged[i] and charged[i][unit] or 0), 0) end
       end
