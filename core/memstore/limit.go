@@ -154,6 +154,7 @@ func (p *partition) bucketsOf(t *task) []*bucket {
 func (p *partition) charge(t *task, expect []store.Expected, now store.Millis) (crossed []store.Crossing) {
 	t.uses, t.kept = p.bucketsOf(t), nil
 	for _, b := range t.uses {
+		// guard: limit-counts
 		b.runs++
 		p.reserve(b, t, expect)
 		gap := b.gap()
@@ -163,6 +164,7 @@ func (p *partition) charge(t *task, expect []store.Expected, now store.Millis) (
 		if gap > 0 {
 			b.empty = math.Round((max(b.empty, float64(now))+gap)*1000) / 1000
 		}
+		// guard: budget-starts
 		if c := b.rule.budget; c != nil && c.About.Unit == store.UnitRuns {
 			crossed = append(crossed, p.spend(b, store.AmountOne, t, now)...)
 		}
@@ -181,6 +183,7 @@ type used struct {
 func (p *partition) unuse(t *task, now store.Millis, settled bool) (had []used, wanted bool) {
 	for _, b := range t.uses {
 		had = append(had, used{b, b.runs})
+		// guard: limit-returned
 		if b.runs--; b.runs <= 0 {
 			b.reserved, b.untried = 0, 0
 		}

@@ -47,7 +47,8 @@ type Settings struct {
 	Saves           bool
 	Alarm           bool // processes live only while they are called
 	Budget          int  // of runs; zero for none
-	Batch           int  // tasks in one call; zero for any number
+	Budgets         []core.Budget
+	Batch           int // tasks in one call; zero for any number
 	BatchWait       time.Duration
 	Depth, Spawned  int // of the breaker; zero for the usual
 	Tallies         bool

@@ -3,6 +3,7 @@ package world
 // What the auditor makes of limits: how many run under leases in force, and how many have started.
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -12,16 +13,18 @@ import (
 // limitAudit is the part of the auditor that looks at limits.
 type limitAudit struct{ *auditor }
 
-// counts reports whether a task counts in a limit, and in which of its buckets.
-func counts(l *core.Limit, t *task) (bucket string, is bool) {
-	prefix, open := strings.CutSuffix(l.About.Key, "*")
-	keyed := l.About.Key == "" || t.key != "" && (l.About.Key == t.key || open && strings.HasPrefix(t.key, prefix))
-	if l.About.Kind != "" && l.About.Kind != t.kind || !keyed {
+// counts reports whether a task counts in a limit or a budget, and in which of its buckets.
+func counts(about *core.LimitTarget, t *task) (bucket string, is bool) {
+	prefix, open := strings.CutSuffix(about.Key, "*")
+	keyed := about.Key == "" || t.key != "" && (about.Key == t.key || open && strings.HasPrefix(t.key, prefix))
+	if about.Kind != "" && about.Kind != t.kind || !keyed {
 		return "", false
 	}
-	switch l.About.Each {
+	switch about.Each {
 	case core.EachAgent:
 		return t.agent, true
+	case store.EachTask:
+		return t.agent + ":" + t.id, true
 	case core.EachKey:
 		return t.key, t.key != ""
 	default:
@@ -36,7 +39,7 @@ func (m *storeModel) limited(t *task) bool {
 		return true
 	}
 	for i := range m.w.plan.Settings.Limits {
-		if _, is := counts(&m.w.plan.Settings.Limits[i], t); is {
+		if _, is := counts(&m.w.plan.Settings.Limits[i].About, t); is {
 			return true
 		}
 	}
@@ -54,7 +57,7 @@ func (a limitAudit) started(t *task) {
 	m, now := a.model, a.now()
 	for i := range m.w.plan.Settings.Limits {
 		l := &m.w.plan.Settings.Limits[i]
-		bucket, is := counts(l, t)
+		bucket, is := counts(&l.About, t)
 		if !is {
 			continue
 		}
@@ -74,6 +77,52 @@ func (a limitAudit) started(t *task) {
 		a.must(limitOfStarts, l.Rate == 0 || len(at) <= most || at[len(at)-1-most] <= now-store.Millis(l.Per.Milliseconds()),
 			"more than %d have started in %s under %s", most, l.Per, l.About)
 	}
+}
+
+// balance compares how many run, as each limit says, and as the line of each task says that waits, with the runs that there are.
+func (a limitAudit) balance() {
+	m := a.model
+	if len(m.w.plan.Settings.Limits) == 0 || a.w.over.Load() {
+		return
+	}
+	all, err := a.w.store.Limits(a.w.ctx)
+	if err != nil {
+		return // the store is full, or gone
+	}
+	running, together := map[inBucket]int64{}, make([]int64, len(m.w.plan.Settings.Limits))
+	for _, t := range m.sorted() {
+		if t.phase != claimed || len(t.lease.buckets) == 0 || a.takenBack(t) {
+			continue
+		}
+		for _, b := range t.lease.buckets {
+			running[b]++
+			together[b.limit]++
+		}
+	}
+	for i := range all {
+		if at := m.limitOf(all[i].About); at >= 0 {
+			a.must(limitCounts, all[i].Running == together[at], "%d run, says the limit of %s, and %d do", all[i].Running, all[i].About, together[at])
+		}
+	}
+	for _, t := range m.sorted() {
+		if t.phase != waiting || !m.limited(t) {
+			continue
+		}
+		found, err := a.w.store.Get(a.w.ctx, store.Get{Agent: t.agent, IDs: []string{t.id}, Explain: true})
+		if err != nil {
+			continue
+		}
+		line := &found.Tasks[0].Line
+		if at := m.limitOf(line.Limit.About); at >= 0 && line.Limit.Concurrency+line.Limit.Rate > 0 {
+			want := running[inBucket{at, line.Of}]
+			a.must(limitCounts, line.Limit.Running == want, "%d run where %s waits, says the limit of %s, and %d do", line.Limit.Running, t.ref, line.Limit.About, want)
+		}
+	}
+}
+
+// limitOf is the place of a limit in the plan; -1 if it is none of those.
+func (m *storeModel) limitOf(about core.LimitTarget) int {
+	return slices.IndexFunc(m.w.plan.Settings.Limits, func(l core.Limit) bool { return l.About == about })
 }
 
 // serialWaits reports whether a task has to wait for another of its agent.

@@ -59,7 +59,7 @@ type watcher struct {
 
 // The table. The rows of plain tasks come first: they are generated and asserted in files of their own, and have been before there was a
 // table.
-var features = slices.Concat(plainFeatures, []*feature{signals, callbacks, alarms, quiet, budgets, batches, breaker, tallies, gates, lines, marks, approvals, ahead, saves, tells, lent, hooked, quotas, lateness, outputs, tenants, urgent})
+var features = slices.Concat(plainFeatures, []*feature{signals, callbacks, alarms, quiet, budgets, batches, breaker, tallies, gates, lines, marks, approvals, ahead, saves, tells, lent, hooked, quotas, lateness, outputs, tenants, urgent, room})
 
 // Feature is a row, for tests that compare the table with something else.
 type Feature struct {

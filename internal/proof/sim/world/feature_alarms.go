@@ -154,7 +154,7 @@ func (a *auditor) startsAt(t *task, now store.Millis) store.Millis {
 	}
 	for i := range a.w.plan.Settings.Limits {
 		l := &a.w.plan.Settings.Limits[i]
-		if _, is := counts(l, t); is && l.Rate > 0 { // other tasks may come first, but one of them starts
+		if _, is := counts(&l.About, t); is && l.Rate > 0 { // other tasks may come first, but one of them starts
 			at = at.Add(l.Per)
 		}
 	}

@@ -3,6 +3,7 @@ package world
 // The row of budgets: how many runs start in a period, and what they have reported.
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -13,6 +14,7 @@ import (
 var (
 	budgetOfRuns  = invariant("budget-of-runs", "38", "No more runs start in a period than a budget of runs has, whatever answers are lost.")
 	budgetIsSpent = invariant("budget-is-spent", "38", "What a budget says to be used is the sum of what the runs have reported that ended in its period.")
+	budgetStarts  = invariant("budget-counts-starts", "38", "What a budget of runs says to be used is how many have started in its period, of all tasks and of each agent, key or task that it counts by itself.")
 	budgetReports = invariant("budget-reports", "38", "What a handler says that it has used is stored with the end of its run, however that ends.")
 )
 
@@ -23,20 +25,12 @@ const (
 )
 
 var budgets = &feature{
-	name:  "budgets",
-	verbs: []string{"Budget", "Budgets"},
-	holds: []held{{budgetOfRuns, "budget-one-more"}, {budgetIsSpent, "budget-half"}, {budgetIsSpent, "charged-twice"}, {budgetReports, "budget-of-failures"}},
-	plan:  planBudgets,
-	config: func(w *World, _ *process, c *core.Config) {
-		if n := w.plan.Settings.Budget; n > 0 {
-			about := core.LimitTarget{Key: spendKey}
-			c.Budgets = []core.Budget{
-				{About: core.BudgetTarget{LimitTarget: about, Unit: store.UnitRuns, Per: core.PerHour}, Amount: store.Amount(n) * store.AmountOne, Then: core.ThenHold},
-				{About: core.BudgetTarget{LimitTarget: about, Unit: tokens, Per: core.PerHour}, Amount: 5 * store.AmountOne, Then: core.ThenNotify},
-			}
-		}
-	},
-	watch: watchBudgets,
+	name:   "budgets",
+	verbs:  []string{"Budget", "Budgets"},
+	holds:  []held{{budgetOfRuns, "budget-one-more"}, {budgetIsSpent, "budget-half"}, {budgetIsSpent, "charged-twice"}, {budgetReports, "budget-of-failures"}},
+	plan:   planBudgets,
+	config: func(w *World, _ *process, c *core.Config) { c.Budgets = w.plan.Settings.Budgets },
+	watch:  watchBudgets,
 }
 
 // planBudgets draws tasks that have a budget, whose first period ends in the middle of the history.
@@ -46,6 +40,11 @@ func planBudgets(g *draw.Generator) {
 		return
 	}
 	p.Settings.Budget, p.Settings.Period = 2+g.IntN(5), g.Span(5*time.Second, 30*time.Second).Truncate(time.Second)
+	about := core.LimitTarget{Key: spendKey}
+	p.Settings.Budgets = []core.Budget{
+		{About: core.BudgetTarget{LimitTarget: about, Unit: store.UnitRuns, Per: core.PerHour}, Amount: store.Amount(p.Settings.Budget) * store.AmountOne, Then: core.ThenHold},
+		{About: core.BudgetTarget{LimitTarget: about, Unit: tokens, Per: core.PerHour}, Amount: 5 * store.AmountOne, Then: core.ThenNotify},
+	}
 	for range 4 + g.IntN(6) {
 		r := draw.Request{At: g.Span(0, p.Horizon*2/3), Process: g.IntN(4), Kind: draw.AskSubmit, Agent: g.Agent(), ID: g.ID()}
 		def := g.Definition(r.Agent, r.ID, false)
@@ -79,17 +78,25 @@ func (w *World) period() int {
 	return 1
 }
 
-// books are what was used by now, in each period.
+// books are what was used by now: the runs that the tasks of the small budget have started in each period, and the shares of all budgets.
 type books struct {
 	starts [2]int
-	spent  [2]store.Amount
+	spent  map[share]store.Amount
+}
+
+// share is what a budget counts together in a period.
+type share struct {
+	inBucket
+
+	period int
 }
 
 func watchBudgets(a *auditor, m *storeModel) watcher {
-	b := &books{}
+	b := &books{spent: map[share]store.Amount{}}
 	m.books = b
 	return watcher{
 		took: func(t *task, _ *store.Claimed) {
+			b.opens(a.w, t)
 			if a.w.plan.Settings.Budget == 0 || t.key != spendKey {
 				return
 			}
@@ -98,13 +105,34 @@ func watchBudgets(a *auditor, m *storeModel) watcher {
 			a.must(budgetOfRuns, *n <= a.w.plan.Settings.Budget, "%s is the start %d of its period, and the budget is of %d", t.ref, *n, a.w.plan.Settings.Budget)
 		},
 		settled: func(s *store.Settlement, t *task, _ *store.Settled) { a.spends(b, s, t) },
-		step:    func() { a.balanceBudgets(b) },
+		step: func() {
+			if a.w.steps%20 == 0 {
+				a.balanceBudgets(b)
+			}
+		},
+		kind: func() { a.balanceBudgets(b) },
+		rest: func() { a.balanceBudgets(b) },
+	}
+}
+
+// opens notes the budgets that a run counts in, and charges its start.
+func (b *books) opens(w *World, t *task) {
+	for i := range w.plan.Settings.Budgets {
+		about := &w.plan.Settings.Budgets[i].About
+		of, is := counts(&about.LimitTarget, t)
+		if !is {
+			continue
+		}
+		t.lease.shares = append(t.lease.shares, inBucket{i, of})
+		if about.Unit == store.UnitRuns {
+			b.spent[share{inBucket{i, of}, w.period()}] += store.AmountOne
+		}
 	}
 }
 
 // spends charges what a run has used when its end is stored.
 func (a *auditor) spends(b *books, s *store.Settlement, t *task) {
-	if a.w.plan.Settings.Budget == 0 || t.lease.key != spendKey {
+	if len(t.lease.shares) == 0 {
 		return
 	}
 	var used store.Amount
@@ -115,7 +143,7 @@ func (a *auditor) spends(b *books, s *store.Settlement, t *task) {
 			}
 		}
 	}
-	b.spent[a.w.period()] += max(used-t.lease.charged, 0)
+	b.uses(a.w, t, used)
 	if r := t.lease.began; r != nil && r.ended && !r.stuck && !a.w.restored {
 		a.must(budgetReports, used == store.AmountOf(r.spent), "%s has used %v, and its end says %s", t.ref, r.spent, used)
 	}
@@ -124,23 +152,47 @@ func (a *auditor) spends(b *books, s *store.Settlement, t *task) {
 // charges adds what a run has used that goes on.
 func (b *books) charges(w *World, t *task, all []store.Used) {
 	for _, u := range all {
-		if u.Unit == tokens && w.plan.Settings.Budget > 0 && t.lease.key == spendKey {
-			b.spent[w.period()] += max(u.Amount-t.lease.charged, 0)
-			t.lease.charged = max(t.lease.charged, u.Amount)
+		if u.Unit == tokens {
+			b.uses(w, t, u.Amount)
 		}
 	}
 }
 
-// balanceBudgets compares what the store says to be used.
+// uses charges what a run has used by now, but for what it was charged before.
+func (b *books) uses(w *World, t *task, amount store.Amount) {
+	for _, in := range t.lease.shares {
+		if w.plan.Settings.Budgets[in.limit].About.Unit == tokens {
+			b.spent[share{in, w.period()}] += max(amount-t.lease.charged, 0)
+		}
+	}
+	t.lease.charged = max(t.lease.charged, amount)
+}
+
+// balanceBudgets compares what the store says to be used, of each budget, and of each agent, key or task that it counts by itself.
 func (a *auditor) balanceBudgets(b *books) {
-	if a.w.plan.Settings.Budget == 0 || a.w.restored || a.w.over.Load() || a.w.steps%20 != 0 {
+	if len(a.w.plan.Settings.Budgets) == 0 || a.w.restored || a.w.over.Load() {
 		return
 	}
 	all, err := a.w.store.Budgets(a.w.ctx)
 	for i := range all {
-		if err == nil && all[i].About.Unit == tokens {
-			want := b.spent[a.w.period()]
-			a.must(budgetIsSpent, all[i].Used == want, "%s are used, and runs have reported %s", all[i].Used, want)
+		at := slices.IndexFunc(a.w.plan.Settings.Budgets, func(own core.Budget) bool { return own.About == all[i].About })
+		if err != nil || at < 0 {
+			continue
+		}
+		kept := budgetIsSpent
+		if all[i].About.Unit == store.UnitRuns {
+			kept = budgetStarts
+		}
+		var want store.Amount
+		for of, amount := range b.spent {
+			if of.limit == at && of.period == a.w.period() {
+				want += amount
+			}
+		}
+		a.must(kept, all[i].Used == want, "%s of %s are used, and runs have used %s", all[i].Used, all[i].About, want)
+		for _, s := range all[i].Shares {
+			want := b.spent[share{inBucket{at, s.Of}, a.w.period()}]
+			a.must(kept, s.Used == want, "%s of %s are used by %s, and its runs have used %s", s.Used, all[i].About, s.Of, want)
 		}
 	}
 }

@@ -94,6 +94,7 @@ type lease struct {
 	profile *core.Profile
 	key     string
 	buckets []inBucket // of limits that it counts in
+	shares  []inBucket // of budgets
 }
 
 // renewal is a definition that waits for a run to end.

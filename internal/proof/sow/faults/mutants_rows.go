@@ -162,6 +162,26 @@ var OfRows = []sow.Fault{
 		At: "limit-line", Change: sow.Swap("|| b.line.tasks > 0 &&", "&&"),
 	},
 	{
+		Name: "limit-of-starts-runs", What: "A limit that bounds starts alone counts no run.",
+		At: "limit-counts", Change: sow.Instead("if l := &b.rule.limit; l.Rate == 0 || l.Concurrency > 0 { b.runs++ }"),
+	},
+	{
+		Name: "limit-of-keys-kept", What: "A limit that counts each key by itself gets nothing back when a run ends, unless it adapts.",
+		At: "limit-returned", Change: sow.Before("if b.about.Each == store.EachKey && !b.rule.limit.Adaptive { b.runs++ }"),
+	},
+	{
+		Name: "budget-of-each-uncounted", What: "A budget of runs that counts each agent, key or task by itself counts no start.",
+		At: "budget-starts", Change: sow.Swap("c != nil &&", `c != nil && c.About.Each == "" &&`),
+	},
+	{
+		Name: "plain-claim-of-starts", What: "A plain claim counts nothing under a limit that bounds starts alone.",
+		At: "plain-charge-runs", Change: sow.After("counts[i] = ruled[i].gap and not most and 0 or counts[i]"),
+	},
+	{
+		Name: "plain-end-of-keys", What: "A plain settlement gives nothing back to a limit that counts each key by itself, unless some adapt.",
+		At: "plain-return-many", Change: sow.After("for i = 1, n do counts[i] = (more[i] or not string.find(names[i], '|k|', 1, true)) and counts[i] or 0 end"),
+	},
+	{
 		Name: "ahead-at-once", What: "What is claimed ahead of its time starts as soon as it is claimed.", Change: sow.Swap("at.Time().Sub(c.shows)", "at.Time().Sub(at.Time())"),
 	},
 	{
