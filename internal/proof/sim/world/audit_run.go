@@ -65,9 +65,9 @@ func (a runAudit) began(r *run) {
 	if t.activity != nil || t.def != nil {
 		a.must(attemptsAtMost, i.Attempt <= a.w.attempts(t), "%s: %d of %d", name, i.Attempt, a.w.attempts(t))
 	}
-	// The interval is measured from claim to claim, of tasks that recur in place.
+	// The interval is measured from claim to claim, of tasks that recur in place; what was claimed ahead of its time starts when it is due.
 	if t.def != nil && t.def.MinInterval > 0 && h.last != 0 && t.parent == "" {
-		a.must(minIntervalKept, t.lease.from >= h.last.Add(t.def.MinInterval), "%s: claimed at %s, and before at %s", name, ms(t.lease.from), ms(h.last))
+		a.must(minIntervalKept, max(t.lease.from, t.lease.due) >= h.last.Add(t.def.MinInterval), "%s: claimed at %s, and before at %s", name, ms(t.lease.from), ms(h.last))
 	}
 	h.last = t.lease.from
 	a.model.each(func(w *watcher) {
