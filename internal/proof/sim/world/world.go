@@ -1,17 +1,29 @@
+// Package world runs whole histories of duly in virtual time: several schedulers over one store, clients and operators that act at
+// random, and a network, clocks and processes that fail. One seed is one history, and the same seed is the same history again.
+//
+// A history is planned from its seed ([PlanOf]), then played ([Play]) in one synctest bubble. All possible next steps are in a
+// line: calls of the store, timers, handlers, requests, faults. Once every goroutine waits, the driver picks one of them by the
+// seed, lets it happen, and waits again; so only one thing happens at a time, however many goroutines there are. An auditor sees
+// each of them and compares it with what duly promises: see [Register].
 package world
+
+// A history while it is played, and its story in lines that a person reads.
 
 import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"fmt"
 	"io"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -212,4 +224,38 @@ func (m *madeUp) Read(b []byte) (int, error) {
 		b[i] = byte(m.from.Uint32())
 	}
 	return len(b), nil
+}
+
+// trace adds a line to the story, if the story is wanted.
+// The arguments are formatted only then: most histories are played without a story.
+func (w *World) trace(format string, args ...any) {
+	if w.story == nil {
+		return
+	}
+	at := w.elapsed()
+	line := strings.Map(printable, fmt.Sprintf(format, args...))    // bodies of tasks are bytes
+	_, _ = fmt.Fprintf(w.story, "%9.3fs  %s\n", at.Seconds(), line) // to memory
+}
+
+// printable drops what a terminal would not show.
+func printable(r rune) rune {
+	if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
+		return -1
+	}
+	return r
+}
+
+// fence numbers fences in the order in which they are seen: their own numbers say nothing to a reader.
+func (w *World) fence(f store.Fence) fmt.Stringer { return shortFence{w, f} }
+
+type shortFence struct {
+	w *World
+	f store.Fence
+}
+
+func (s shortFence) String() string {
+	if s.w.fences[s.f] == 0 {
+		s.w.fences[s.f] = len(s.w.fences) + 1
+	}
+	return fmt.Sprint("#", s.w.fences[s.f])
 }
