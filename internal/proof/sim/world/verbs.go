@@ -1,6 +1,6 @@
 package world
 
-// The verbs of the store, as a process calls them: each tells the auditor what was asked and answered, at the moment when the store
+// The verbs of the store, as a process, an operator or a reader calls them: each tells the auditor what was asked and answered, at the moment when the store
 // did it. What a process sends in the order of a map is put in one order here.
 
 import (
@@ -141,4 +141,228 @@ func putBack[T any](items []T, order []int) []T {
 		out[i] = items[k]
 	}
 	return out
+}
+
+// operate lets a command through, and tells the auditor of it.
+func operate[R, A any](ctx context.Context, b *bus, verb string, requests []R, do func(st store.Store) ([]A, error), seen func(r *R, a *A)) ([]A, error) {
+	return through(ctx, b, verb, func() string { return fmt.Sprintf("%+v", requests) }, func(st store.Store) ([]A, error) {
+		answers, err := do(st)
+		if err == nil {
+			for i := range requests {
+				seen(&requests[i], &answers[i])
+			}
+		}
+		return answers, err
+	})
+}
+
+// Replay makes dead tasks live again.
+func (b *bus) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effect, error) {
+	w := b.p.w
+	return operate(ctx, b, "Replay", tasks, func(st store.Store) ([]store.Effect, error) { return st.Replay(w.free(), tasks) }, w.audit.orders.replayed)
+}
+
+// RunNow makes waiting tasks due now.
+func (b *bus) RunNow(ctx context.Context, tasks []store.RunNow) ([]store.Effect, error) {
+	w := b.p.w
+	return operate(ctx, b, "RunNow", tasks, func(st store.Store) ([]store.Effect, error) { return st.RunNow(w.free(), tasks) }, w.audit.orders.ranNow)
+}
+
+// Cancel ends tasks as cancelled.
+func (b *bus) Cancel(ctx context.Context, tasks []store.Cancellation) ([]store.Effect, error) {
+	w := b.p.w
+	return operate(ctx, b, "Cancel", tasks, func(st store.Store) ([]store.Effect, error) { return st.Cancel(w.free(), tasks) }, w.audit.orders.cancelled)
+}
+
+// Delete forgets tasks.
+func (b *bus) Delete(ctx context.Context, tasks []store.Deletion) ([]store.Effect, error) {
+	w := b.p.w
+	return operate(ctx, b, "Delete", tasks, func(st store.Store) ([]store.Effect, error) { return st.Delete(w.free(), tasks) }, w.audit.orders.deleted)
+}
+
+// Hold keeps tasks from being claimed.
+func (b *bus) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, error) {
+	w := b.p.w
+	return operate(ctx, b, "Hold", holds, func(st store.Store) ([]store.Effect, error) { return st.Hold(w.free(), holds) }, w.audit.orders.held)
+}
+
+// Unhold ends holds.
+func (b *bus) Unhold(ctx context.Context, targets []store.Target) ([]store.Effect, error) {
+	w := b.p.w
+	return operate(ctx, b, "Unhold", targets, func(st store.Store) ([]store.Effect, error) { return st.Unhold(w.free(), targets) }, w.audit.orders.unheld)
+}
+
+// Audit looks at live tasks.
+func (b *bus) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Audited, error) {
+	w := b.p.w
+	return operate(ctx, b, "Audit", pages, func(st store.Store) ([]store.Audited, error) { return st.Audit(w.free(), pages) }, w.audit.orders.audited)
+}
+
+// Get returns tasks.
+func (b *bus) Get(ctx context.Context, q store.Get) (store.Found, error) {
+	w := b.p.w
+	return through(ctx, b, "Get", func() string { return fmt.Sprintf("%+v", q) }, func(st store.Store) (store.Found, error) { return st.Get(w.free(), q) })
+}
+
+// Find returns a page of the tasks of all agents.
+func (b *bus) Find(ctx context.Context, q store.Find) (store.Page, error) {
+	w := b.p.w
+	return through(ctx, b, "Find", func() string { return fmt.Sprintf("%+v", q) }, func(st store.Store) (store.Page, error) { return st.Find(w.free(), q) })
+}
+
+// List returns a page of tasks.
+func (b *bus) List(ctx context.Context, q store.List) (store.Page, error) {
+	w := b.p.w
+	return through(ctx, b, "List", func() string { return fmt.Sprintf("%+v", q) }, func(st store.Store) (store.Page, error) { return st.List(w.free(), q) })
+}
+
+// Group counts the tasks of a group.
+func (b *bus) Group(ctx context.Context, agent, group string) (store.GroupCounts, error) {
+	w := b.p.w
+	return through(ctx, b, "Group", func() string { return agent + " " + group }, func(st store.Store) (store.GroupCounts, error) {
+		return st.Group(w.free(), agent, group)
+	})
+}
+
+// Agents returns a page of agents.
+func (b *bus) Agents(ctx context.Context, q store.PageOf) (store.AgentPage, error) {
+	w := b.p.w
+	return through(ctx, b, "Agents", func() string { return q.After }, func(st store.Store) (store.AgentPage, error) { return st.Agents(w.free(), q) })
+}
+
+// Holds returns a page of holds.
+func (b *bus) Holds(ctx context.Context, q store.PageOf) (store.HoldPage, error) {
+	w := b.p.w
+	return through(ctx, b, "Holds", func() string { return q.After }, func(st store.Store) (store.HoldPage, error) { return st.Holds(w.free(), q) })
+}
+
+// Profile sets and deletes profiles of agents.
+func (b *bus) Profile(ctx context.Context, changes []store.ProfileChange) ([]store.Effect, error) {
+	w := b.p.w
+	name := func() string { return fmt.Sprintf("%s %q", changes[0].Agent, changes[0].Now) }
+	return through(ctx, b, "Profile", name, func(st store.Store) ([]store.Effect, error) {
+		effects, err := st.Profile(w.free(), changes)
+		if err == nil {
+			w.audit.called(changes, effects)
+		}
+		return effects, err
+	})
+}
+
+// Replan gives waiting tasks other due times.
+func (b *bus) Replan(ctx context.Context, tasks []store.Replan) ([]store.Effect, error) {
+	w := b.p.w
+	name := func() string { return fmt.Sprint(tasks) }
+	return through(ctx, b, "Replan", name, func(st store.Store) ([]store.Effect, error) {
+		effects, err := st.Replan(w.free(), tasks)
+		if err == nil {
+			w.audit.called(tasks, effects)
+		}
+		return effects, err
+	})
+}
+
+// Forget drops what an agent leaves behind.
+func (b *bus) Forget(ctx context.Context, r store.Remains) (string, error) {
+	w := b.p.w
+	return through(ctx, b, "Forget", func() string { return r.Agent }, func(st store.Store) (string, error) { return st.Forget(w.free(), r) })
+}
+
+// ProfileOf is the profile of an agent.
+func (b *bus) ProfileOf(ctx context.Context, agent string) ([]byte, error) {
+	w := b.p.w
+	return through(ctx, b, "ProfileOf", func() string { return agent }, func(st store.Store) ([]byte, error) { return st.ProfileOf(w.free(), agent) })
+}
+
+// Profiles returns a page of profiles.
+func (b *bus) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage, error) {
+	w := b.p.w
+	return through(ctx, b, "Profiles", func() string { return q.After }, func(st store.Store) (store.ProfilePage, error) { return st.Profiles(w.free(), q) })
+}
+
+// Limit sets and lifts limits.
+func (b *bus) Limit(ctx context.Context, changes []store.LimitChange) ([]store.Effect, error) {
+	w := b.p.w
+	name := func() string { return fmt.Sprint(changes) }
+	return through(ctx, b, "Limit", name, func(st store.Store) ([]store.Effect, error) { return st.Limit(w.free(), changes) })
+}
+
+// Budget sets and lifts budgets.
+func (b *bus) Budget(ctx context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
+	w := b.p.w
+	name := func() string { return changes[0].About.String() }
+	changes = w.ahead(changes)
+	return through(ctx, b, "Budget", name, func(st store.Store) ([]store.Effect, error) { return st.Budget(w.free(), changes) })
+}
+
+// Budgets are the budgets in force.
+func (b *bus) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
+	w := b.p.w
+	return through(ctx, b, "Budgets", func() string { return "" }, func(st store.Store) ([]store.BudgetUse, error) { return st.Budgets(w.free()) })
+}
+
+// Stamp notes that definitions are stored.
+func (b *bus) Stamp(ctx context.Context, stamp string) error {
+	w := b.p.w
+	_, err := through(ctx, b, "Stamp", func() string { return stamp }, func(st store.Store) (struct{}, error) {
+		return struct{}{}, st.Stamp(w.free(), stamp)
+	})
+	return err
+}
+
+// Stamped reports whether a partition has a stamp.
+func (b *bus) Stamped(ctx context.Context, partition int, stamp string) (bool, error) {
+	w := b.p.w
+	return through(ctx, b, "Stamped", func() string { return stamp }, func(st store.Store) (bool, error) { return st.Stamped(w.free(), partition, stamp) })
+}
+
+// Limits are the limits in force.
+func (b *bus) Limits(ctx context.Context) ([]store.LimitUse, error) {
+	w := b.p.w
+	return through(ctx, b, "Limits", func() string { return "" }, func(st store.Store) ([]store.LimitUse, error) { return st.Limits(w.free()) })
+}
+
+// Book books an alarm.
+func (b *bus) Book(ctx context.Context, booking store.Booking) (store.Booked, error) {
+	w := b.p.w
+	return through(ctx, b, "Book", func() string { return "" }, func(st store.Store) (store.Booked, error) { return st.Book(w.free(), booking) })
+}
+
+// Confirm notes that an alarm is set.
+func (b *bus) Confirm(ctx context.Context, booking store.Booking) error {
+	w := b.p.w
+	_, err := through(ctx, b, "Confirm", func() string { return "" }, func(st store.Store) (struct{}, error) {
+		return struct{}{}, st.Confirm(w.free(), booking)
+	})
+	return err
+}
+
+// Signal tells tasks that wait.
+func (b *bus) Signal(ctx context.Context, signals []store.Signal) ([]store.Signalled, error) {
+	w := b.p.w
+	return through(ctx, b, "Signal", func() string { return signals[0].Agent + signals[0].Key }, func(st store.Store) ([]store.Signalled, error) {
+		told, err := st.Signal(w.free(), signals)
+		if err == nil {
+			w.audit.called(signals, told)
+		}
+		return told, err
+	})
+}
+
+// Heard returns the signals that tasks received.
+func (b *bus) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, error) {
+	w := b.p.w
+	return through(ctx, b, "Heard", func() string { return waits[0].Agent + waits[0].ID }, func(st store.Store) ([]*store.Told, error) { return st.Heard(w.free(), waits) })
+}
+
+// Receive notes what became of a message.
+func (b *bus) Receive(ctx context.Context, r store.Receipt) (store.Received, error) {
+	w := b.p.w
+	return through(ctx, b, "Receive", func() string { return r.Message }, func(st store.Store) (store.Received, error) { return st.Receive(w.free(), r) })
+}
+
+// Stats are the counters.
+func (b *bus) Stats(ctx context.Context) (store.Stats, error) {
+	w := b.p.w
+	return through(ctx, b, "Stats", func() string { return "" }, func(st store.Store) (store.Stats, error) { return st.Stats(w.free()) })
 }
