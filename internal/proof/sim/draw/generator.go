@@ -4,6 +4,7 @@ package draw
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
@@ -184,7 +185,7 @@ func (g *Generator) Definition(agent, id string, submits bool) *Definition {
 	t := &Definition{Number: g.Numbers}
 	t.NewTask = core.NewTask{
 		Agent: agent, ID: id, Kind: One(g.Dice, "plain", "plain", "plain", "tight", "batch", "timed", "rare"),
-		Payload: Payload{g.Numbers}, Level: One(g.Dice, 0, core.LevelHigh, core.LevelMedium),
+		Payload: payload(g.Numbers), Level: One(g.Dice, 0, core.LevelHigh, core.LevelMedium),
 		Group: One(g.Dice, Groups...), LimitKey: One(g.Dice, keys...), OnConflict: One(g.Dice, "", "", core.OnConflictReplace, core.OnConflictFail),
 	}
 	g.schedule(&t.NewTask)
@@ -207,7 +208,17 @@ func (g *Generator) Definition(agent, id string, submits bool) *Definition {
 
 // Payload is what a task carries.
 type Payload struct {
-	Number int `json:"number"`
+	Number int    `json:"number"`
+	Long   string `json:"long,omitempty"`
+}
+
+// payload is that of a task: each fourth is too long to be held with its agent.
+func payload(number int) Payload {
+	p := Payload{Number: number}
+	if number%4 == 0 {
+		p.Long = strings.Repeat("long ", 250)
+	}
+	return p
 }
 
 // schedule draws when a task is due.

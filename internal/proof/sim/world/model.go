@@ -325,8 +325,7 @@ var numberMark = []byte(`{"number":`)
 // numberOf is the number of the definition that a body was made of; zero for none.
 func numberOf(body []byte) int {
 	_, rest, _ := bytes.Cut(body, numberMark)
-	number, _, _ := bytes.Cut(rest, []byte{'}'})
-	n, _ := strconv.Atoi(string(number)) // there is none, or it was written by us
+	n, _ := strconv.Atoi(string(rest[:max(bytes.IndexAny(rest, ",}"), 0)])) // there is none, or it was written by us
 	return n
 }
 
