@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,15 +17,36 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// folder is where the program is built, once.
+var folder string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "duly-verify")
+	if err != nil {
+		panic(err)
+	}
+	folder = dir
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
+
+var built = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(folder, "duly")
+	out, err := exec.Command("go", "build", "-o", path, "../../cmd/duly").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return path, nil
+})
 
 // tried runs the kit on a file of handlers.
 func tried(t *testing.T, args ...string) (passed bool, stdout string) {
 	t.Helper()
-	dir := t.TempDir()
-	program, file := filepath.Join(dir, "duly"), filepath.Join(dir, "duly.yaml")
-	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/duly").CombinedOutput()
-	require.NoError(t, err, "%s", built)
+	file := filepath.Join(t.TempDir(), "duly.yaml")
+	program, err := built()
+	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, []byte(`lease: 1s
 handlers:
   fine: { exec: ["true"] }

@@ -119,13 +119,10 @@ func newReader(t *testing.T, page string) *reader {
 	t.Helper()
 	srv := redistest.StartTCP(t)
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "duly"), "./cmd/duly")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
 	fix := strings.NewReplacer("redis://127.0.0.1:6379/0", srv.URL, "127.0.0.1:8080", freeAddress(t))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "duly.yaml"), []byte(fix.Replace(blocksOf(t, page, "yaml")[0])), 0o600))
 	return &reader{
-		T: t, dir: dir, env: append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "DULY_REDIS_URL="+srv.URL, "XDG_STATE_HOME="+filepath.Join(dir, "s")),
+		T: t, dir: dir, env: append(os.Environ(), "PATH="+filepath.Dir(theProgram(t))+":"+os.Getenv("PATH"), "DULY_REDIS_URL="+srv.URL, "XDG_STATE_HOME="+filepath.Join(dir, "s")),
 		fix: fix,
 	}
 }
@@ -188,7 +185,7 @@ func (r *reader) makeRun() {
 	require.NoError(r, err)
 	file := filepath.Join(r.dir, "quickstart.yaml")
 	require.NoError(r, os.WriteFile(file, []byte(r.fix.Replace(string(text))), 0o600))
-	cmd := exec.CommandContext(r.Context(), filepath.Join(r.dir, "duly"), "daemon", "-c", file, "--store", "file:"+filepath.Join(r.dir, "quickstart"))
+	cmd := exec.CommandContext(r.Context(), theProgram(r.T), "daemon", "-c", file, "--store", "file:"+filepath.Join(r.dir, "quickstart"))
 	begun := time.Now()
 	stop := r.start(cmd, "every two seconds")
 	assert.Less(r, time.Since(begun), 5*time.Second, "something to see within seconds")
@@ -323,7 +320,7 @@ func TestHandlersAreDescribed(t *testing.T) {
 	require.NotNil(t, config)
 	file := filepath.Join(t.TempDir(), "duly.yaml")
 	require.NoError(t, os.WriteFile(file, config[1], 0o600))
-	out, err := exec.CommandContext(t.Context(), "go", "run", "./cmd/duly", "run-due", "--all", "-c", file, "--store", "memory").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), theProgram(t), "run-due", "--all", "-c", file, "--store", "memory").CombinedOutput()
 	require.NoError(t, err, string(out))
 }
 
@@ -372,9 +369,7 @@ func TestHostsCommandsHaveTheirFlags(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("docs/hosts/*.md")
 	require.NoError(t, err)
-	program := filepath.Join(t.TempDir(), "duly")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/duly").CombinedOutput()
-	require.NoError(t, err, string(out))
+	program := theProgram(t)
 	help := map[string]string{}
 	tried := 0
 	for _, page := range pages {

@@ -68,9 +68,7 @@ func (k *known) lookAtMake(t *testing.T) {
 // lookAtCommands asks the program itself.
 func (k *known) lookAtCommands(t *testing.T) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "duly")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/duly").CombinedOutput()
-	require.NoError(t, err, string(out))
+	program := theProgram(t)
 	help := func(args ...string) string {
 		out, err := exec.CommandContext(t.Context(), program, append(args, "--help")...).CombinedOutput()
 		require.NoError(t, err, "%q: %s", args, out)
