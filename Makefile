@@ -114,7 +114,7 @@ LONGEST := ./internal/cli ./core/redisstore ./internal/proof/sim/world
 TEXTS := ./internal/house ./internal/proof/sow/... ./internal/proof/guarantees ./internal/cli/reference ./core/schedule ./core/schedule/phrase ./internal/dulyfile
 
 # Without vet, which is one of the linters that `make check` runs before, on the same files. And without the second that the race
-# detector waits at the end of each package for goroutines that are left: none is when the tests are over, which goleak sees to.
+# detector waits at the end of each package for what is still running: the tests are over then, and a race is reported when it happens.
 .PHONY: test-all
 test-all: ## run all tests whole, with the race detector where there is a C compiler
 	@$(if $(RACE),:,echo "no C compiler for cgo: testing without -race" >&2)
