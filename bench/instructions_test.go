@@ -37,7 +37,7 @@ func TestShapesArePlayed(t *testing.T) {
 		assert.Positive(t, c.kilo, c.key())
 		got[c.shape] = append(got[c.shape], c.phase)
 	}
-	assert.Len(t, got, 15)
+	assert.Len(t, got, 19)
 	assert.Equal(t, []string{phaseSubmit, phaseClaim, phaseSettle, phaseSum}, got["life-20"])
 	assert.Equal(t, []string{phaseClaim, phaseSettle, phaseSum}, got["run-1-single"])
 	assert.Equal(t, []string{phaseLook, phaseClaim, phaseSum}, got["tick-idle"])
