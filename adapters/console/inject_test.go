@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,8 +79,11 @@ func TestNothingIsInjected(t *testing.T) {
 	// One that may be the name of a kind, and one that may not: then some pages say so.
 	var want [][2][]string
 	clean, odd := poisoned(t, "plain", ""), poisoned(t, "plain (text)", "")
-	for i, page := range pagesOf("plain") {
-		want = append(want, [2][]string{shape(t, clean.get(page).body), shape(t, odd.get(pagesOf("plain (text)")[i]).body)})
+	shapes := func(i int) [2][]string {
+		return [2][]string{shape(t, clean.get(pagesOf("plain")[i]).body), shape(t, odd.get(pagesOf("plain (text)")[i]).body)}
+	}
+	for i := range pagesOf("plain") {
+		want = append(want, shapes(i))
 	}
 	for _, text := range attacks {
 		t.Run(text, func(t *testing.T) {
@@ -88,7 +92,9 @@ func TestNothingIsInjected(t *testing.T) {
 			for i, page := range pagesOf(text) {
 				a := f.get(page)
 				assert.NotEqual(t, 500, a.status, page)
-				assert.Contains(t, want[i], shape(t, a.body), page)
+				if is := shape(t, a.body); !slices.ContainsFunc(want[i][:], func(one []string) bool { return slices.Equal(one, is) }) {
+					assert.Contains(t, shapes(i), is, page) // a chart has begun another step since then
+				}
 			}
 		})
 	}
