@@ -30,7 +30,7 @@ func (t *NewTask) UnmarshalJSON(data []byte) error {
 		}
 		set := NewTaskFields[name]
 		if set == nil {
-			return check.Invalid(check.Clip(name), "is not a field of a task: values of your own go into labels")
+			return check.NotOfTask(name)
 		}
 		if string(values[name]) == "null" {
 			continue

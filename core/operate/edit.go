@@ -46,7 +46,7 @@ func (s *Desk) Edit(ctx context.Context, agent, id string, change json.RawMessag
 		case slices.Contains(notEdited, name):
 			return model.Submitted{}, check.Invalid(name, "cannot be edited")
 		case model.NewTaskFields[name] == nil: // whether it is null or not
-			return model.Submitted{}, check.Invalid(check.Clip(name), "is not a field of a task: values of your own go into labels")
+			return model.Submitted{}, check.NotOfTask(name)
 		}
 	}
 	err = s.asRead(ctx, agent, id, func(t *store.Stored) error {

@@ -203,7 +203,7 @@ func TestTasksOfAMessageHaveIDs(t *testing.T) {
 	tasks, err := trigger.ReadTasks([]byte(`{"tasks":[{"agent_id":"a","kind":"ok"},{"agent_id":"a","kind":"ok","id":"own"}]}`), "sqs-7")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"sqs-7-0", "own"}, []string{tasks[0].ID, tasks[1].ID})
-	for data, want := range map[string]string{`{"tasks":[]}`: "tasks is empty", `{"agent":"a"}`: "agent is not a field of a task: values of your own go into labels"} {
+	for data, want := range map[string]string{`{"tasks":[]}`: "tasks is empty", `{"agent":"a"}`: "agent is not a field of a task: its name is agent_id"} {
 		_, err := trigger.ReadTasks([]byte(data), "sqs-7")
 		assert.ErrorContains(t, err, want)
 	}

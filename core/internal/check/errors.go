@@ -44,3 +44,14 @@ func Within(place string, err error) error {
 	}
 	return &store.InvalidError{Field: field, Reason: inv.Reason}
 }
+
+// otherwise are names that people give fields of a task, by what these are named.
+var otherwise = map[string]string{"agent": "agent_id", "task_id": "id", "type": "kind", "priority": "level"}
+
+// NotOfTask is the error of a field that a task has not.
+func NotOfTask(name string) error {
+	if field := otherwise[name]; field != "" {
+		return Invalid(name, "is not a field of a task: its name is %s", field)
+	}
+	return Invalid(Clip(name), "is not a field of a task: values of your own go into labels")
+}
