@@ -16,55 +16,6 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
-// shape is a course of calls to count.
-type shape struct {
-	name     string
-	each     int // tasks of an agent
-	tasks    int
-	batch    int // tasks of a call
-	inFlight int // tasks that are claimed before they are settled
-	again    int // rounds in which each task runs and is due again; 0: it is submitted and completed
-	idle     bool
-	body     int                                                   // bytes of a payload; 0: usualBody
-	bound    func(ctx context.Context, st *redisstore.Store) error // sets a limit or a budget that nothing reaches
-	used     []store.Used                                          // what each run says that it has used
-}
-
-// usualBody is how many bytes a payload has where a shape says nothing else.
-const usualBody = 140
-
-// shapes are what is counted, with a part of the tasks if quick is set.
-func shapes(quick bool) []shape {
-	tasks, single, rounds := 2000, 200, 3
-	if quick {
-		tasks, single = 100, 20
-	}
-	var all []shape
-	for _, again := range []int{0, rounds} {
-		name := "life"
-		if again > 0 {
-			name = "run"
-		}
-		for _, each := range []int{1, 5, 20, 100} {
-			all = append(all, shape{name: fmt.Sprintf("%s-%d", name, each), each: each, tasks: tasks, batch: 50, inFlight: 400, again: again})
-		}
-		all = append(all, shape{name: name + "-1-single", each: 1, tasks: single, batch: 1, inFlight: 50, again: again})
-	}
-	for _, again := range []int{0, rounds} { // what a task for a model has
-		for _, each := range []int{1, 20} {
-			all = append(all, shape{
-				name: fmt.Sprintf("%s-%d-3000", map[bool]string{true: "life", false: "run"}[again == 0], each), each: each, tasks: tasks, batch: 50,
-				inFlight: 400, again: again, body: 3000,
-			})
-		}
-	}
-	for _, s := range bounded() {
-		s.each, s.tasks, s.batch, s.inFlight = 1, tasks, 50, 400
-		all = append(all, s)
-	}
-	return append(all, shape{name: "tick-idle", each: 1, tasks: tasks / 2, batch: 1, idle: true})
-}
-
 // phases in the order of a task's life; a tick has a look in place of a submit.
 const (
 	phaseLook   = "look"
@@ -190,9 +141,6 @@ type player struct {
 	off     bool           // warming up: nothing is counted
 }
 
-// settled is how many claims a new limit or budget needs at most, until they are plain again.
-const settled = 4
-
 // fresh is how long a store is used. Its first claim, and one every ten seconds, also sweeps a part of what has finished: how many
 // do that while we count would depend on how fast this machine is today.
 const fresh = 4 * time.Second
@@ -225,18 +173,8 @@ func (p *player) close() error {
 func (p *player) play(ctx context.Context) error {
 	whole := p.shape
 	p.off, p.tasks = true, p.batch
-	if p.bound != nil {
-		if err := p.freshen(ctx); err != nil {
-			return err
-		}
-		if err := p.bound(ctx, p.store); err != nil {
-			return err
-		}
-		for range settled { // what a new limit lets go is looked for by the next claims, with the full script
-			if _, err := p.claimOne(ctx); err != nil {
-				return err
-			}
-		}
+	if err := p.bind(ctx); err != nil {
+		return err
 	}
 	for i := range 2 { // what a run uses is known from the second one on
 		if err := p.course(ctx, fmt.Sprint("warm", i)); err != nil {
