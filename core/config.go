@@ -22,6 +22,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 )
 
 // urgentShare is the share of the slots that is kept for urgent tasks: one in so many.
@@ -97,7 +98,7 @@ type Config struct {
 	// the store.
 	Presence store.Presence
 	// Feed keeps the events of this process for those who listen to all of the store: the store if nil, if it is one.
-	Feed store.Feed
+	Feed feed.Feed
 	// Alarm, if set, is booked for what falls due next: by each pull when it ends, and by each call that makes something due earlier. It is for hosts
 	// that live only while they are called: see [Alarm]. Every process of a store has to have it that submits or changes tasks, with the
 	// same host to be called. A daemon needs none.

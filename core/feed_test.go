@@ -17,7 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 )
 
 // events collects what a scheduler hears, until the test ends.
@@ -112,9 +112,9 @@ func TestEventsReachOtherProcesses(t *testing.T) {
 	})
 }
 
-// feed is a feed that counts what is published, and can hold it up or fail it.
-type feed struct {
-	store.Feed
+// gatedFeed is a feed that counts what is published, and can hold it up or fail it.
+type gatedFeed struct {
+	feed.Feed
 
 	mu     sync.Mutex
 	calls  int
@@ -124,7 +124,7 @@ type feed struct {
 	fail   error
 }
 
-func (f *feed) Publish(ctx context.Context, lost int, all [][]byte) (bool, error) {
+func (f *gatedFeed) Publish(ctx context.Context, lost int, all [][]byte) (bool, error) {
 	if f.gate != nil {
 		<-f.gate
 	}
@@ -142,7 +142,7 @@ func (f *feed) Publish(ctx context.Context, lost int, all [][]byte) (bool, error
 }
 
 // submits makes a scheduler whose events go to a feed, and what makes it submit n tasks.
-func submits(t *testing.T, f *feed) (s *core.Scheduler, submit func(n int)) {
+func submits(t *testing.T, f *gatedFeed) (s *core.Scheduler, submit func(n int)) {
 	t.Helper()
 	st := memstore.New(memstore.Config{})
 	f.Feed = st
@@ -165,13 +165,13 @@ func submits(t *testing.T, f *feed) (s *core.Scheduler, submit func(n int)) {
 func TestNobodyIsToldWhileNobodyListens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := &feed{}
+		f := &gatedFeed{}
 		s, submit := submits(t, f)
 		submit(10)
 		s.FlushEvents(t.Context())
 		synctest.Wait()
 		assert.Zero(t, f.calls)
-		_, err := f.Follow(t.Context(), store.Follow{Limit: 1, For: time.Minute})
+		_, err := f.Follow(t.Context(), feed.Follow{Limit: 1, For: time.Minute})
 		require.NoError(t, err)
 		submit(10)
 		synctest.Wait()
@@ -188,7 +188,7 @@ func TestNobodyIsToldWhileNobodyListens(t *testing.T) {
 func TestEventsThatComeTooFastAreCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := &feed{gate: make(chan struct{})}
+		f := &gatedFeed{gate: make(chan struct{})}
 		s, submit := submits(t, f)
 		e := hears(t, s, "")
 		submit(6000)
@@ -211,7 +211,7 @@ func TestEventsThatComeTooFastAreCounted(t *testing.T) {
 func TestEventsOfAFailingStoreAreCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := &feed{fail: errors.New("away")}
+		f := &gatedFeed{fail: errors.New("away")}
 		s, submit := submits(t, f)
 		e := hears(t, s, "")
 		submit(3)
@@ -233,7 +233,7 @@ func TestEventsOfAFailingStoreAreCounted(t *testing.T) {
 func TestFlushEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := &feed{}
+		f := &gatedFeed{}
 		s, submit := submits(t, f)
 		hears(t, s, "")
 		submit(1000)

@@ -31,6 +31,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
 )
 
@@ -86,7 +87,7 @@ func New(st Store, config Config) (*Scheduler, error) {
 	}
 	config = config.withDefaults()
 	if config.Feed == nil {
-		config.Feed, _ = st.(store.Feed)
+		config.Feed, _ = st.(feed.Feed)
 	}
 	if err := config.validate(); err != nil {
 		return nil, fmt.Errorf("duly: %w", err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 )
 
 // Look returns when partitions are due; see [store.Queue].
@@ -113,22 +114,22 @@ func (s *Store) Slots(ctx context.Context, each time.Duration, slots int) ([]sto
 	return out.found, out.now, err
 }
 
-// Listened reports whether the feed has subscribers; see [store.Feed].
+// Listened reports whether the feed has subscribers; see [feed.Feed].
 func (s *Store) Listened() bool { return s.memory().Listened() }
 
-// Publish keeps events while this process lives; see [store.Feed].
+// Publish keeps events while this process lives; see [feed.Feed].
 func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, error) {
 	return look(ctx, s, "publish", func(m *memstore.Store, ctx context.Context, events [][]byte) (bool, error) {
 		return m.Publish(ctx, lost, events)
 	}, events)
 }
 
-// Follow returns the published events; see [store.Feed].
-func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, error) {
+// Follow returns the published events; see [feed.Feed].
+func (s *Store) Follow(ctx context.Context, f feed.Follow) (feed.Page, error) {
 	return look(ctx, s, "follow", (*memstore.Store).Follow, f)
 }
 
-// FeedSecret was made with the folder; see [store.Feed].
+// FeedSecret was made with the folder; see [feed.Feed].
 func (s *Store) FeedSecret(ctx context.Context) ([]byte, error) {
 	return ask(ctx, s, "follow", (*memstore.Store).FeedSecret)
 }

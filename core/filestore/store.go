@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 )
 
 // Config says where a store is and how it works. Every zero but Dir is a good default.
@@ -83,7 +84,7 @@ type Store struct {
 var (
 	_ store.Store    = (*Store)(nil)
 	_ store.Waker    = (*Store)(nil)
-	_ store.Feed     = (*Store)(nil)
+	_ feed.Feed      = (*Store)(nil)
 	_ store.Presence = (*Store)(nil)
 	_ store.Recent   = (*Store)(nil)
 )
@@ -165,7 +166,7 @@ func (s *Store) read() error {
 		Partitions: c.Partitions, Retention: c.Retention, Kept: c.Kept, KeptBytes: c.KeptBytes, MaxTasks: c.MaxTasks, MaxBytes: c.MaxBytes, Secret: l.settings.Secret,
 	}
 	if now.Secret == nil {
-		now.Secret = make([]byte, store.FeedSecretLen)
+		now.Secret = make([]byte, feed.SecretLen)
 		_, _ = rand.Read(now.Secret) // it never fails
 	}
 	if l.mem == nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 )
 
 // Whoever listens reads what another process has written: each field of an event but the fence, which is no part of its JSON.
@@ -40,9 +41,9 @@ func TestAnEventIsReadAsItWasWritten(t *testing.T) {
 func TestWhatIsNoEventIsLost(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"x", "[]", "{}", "null", `{"event":""}`, `{"event":"a\nb"}`, `{"event":"start"`, `"event"`} {
-		assert.Equal(t, StoreEvent{ID: "1-2", Lost: 1}, eventOf(&store.FeedItem{ID: "1-2", Data: []byte(text)}), text)
+		assert.Equal(t, StoreEvent{ID: "1-2", Lost: 1}, eventOf(&feed.Item{ID: "1-2", Data: []byte(text)}), text)
 	}
-	e := eventOf(&store.FeedItem{ID: "1-2", Data: []byte("{\n\"event\": \"start\", \"new\": 1}")})
+	e := eventOf(&feed.Item{ID: "1-2", Data: []byte("{\n\"event\": \"start\", \"new\": 1}")})
 	assert.JSONEq(t, `{"event_id":"1-2","event":"start","new":1}`, string(e.Data))
 	assert.NotContains(t, string(e.Data), "\n")
 	assert.Equal(t, model.EventStart, e.Event.Type)

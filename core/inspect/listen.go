@@ -12,7 +12,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 )
 
 // How a listener reads: how often it asks the store, and for how long processes publish events after it last asked.
@@ -31,7 +31,7 @@ type StoreEvent struct {
 }
 
 // LostUnknown is the number of lost events if they were not counted.
-const LostUnknown = store.LostUnknown
+const LostUnknown = feed.LostUnknown
 
 // EventPage is the events of one answer of the store, in order.
 type EventPage struct {
@@ -49,7 +49,7 @@ type noFeedError struct{}
 func (noFeedError) Error() string { return "the store keeps no events for those who listen" }
 
 // Listen passes on the events of all processes of the store that happen from now on, or after an earlier ID or Next. About
-// [store.FeedKept] events are kept, for an hour after the last. It calls hand for each answer of the store, several times a second and also if nothing
+// [feed.Kept] events are kept, for an hour after the last. It calls hand for each answer of the store, several times a second and also if nothing
 // has happened, until ctx is done, and then returns nil. An error of hand or of the store ends it; a caller that listens again from the last Next
 // misses nothing that is kept. The events of one process come in the order in which they happened.
 //
@@ -69,11 +69,11 @@ func (s *View) Listen(ctx context.Context, after string, hand func(EventPage) er
 // listen is Listen with the ids of the store.
 func (s *View) listen(ctx context.Context, after string, hand func(EventPage) error) error {
 	for {
-		page, err := s.base.Config.Feed.Follow(ctx, store.Follow{After: after, Limit: listenPage, For: listenFor})
+		page, err := s.base.Config.Feed.Follow(ctx, feed.Follow{After: after, Limit: listenPage, For: listenFor})
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // whoever listened has left
 		}
-		if wrong, is := errors.AsType[*store.FeedIDError](err); is {
+		if wrong, is := errors.AsType[*feed.IDError](err); is {
 			return check.Invalid("since_id", "%s: take one that was sent with an event", wrong)
 		}
 		if err != nil {
@@ -93,7 +93,7 @@ func (s *View) listen(ctx context.Context, after string, hand func(EventPage) er
 }
 
 // eventOf reads an item of a feed. An item that is no event was written by another program, and counts as lost.
-func eventOf(item *store.FeedItem) StoreEvent {
+func eventOf(item *feed.Item) StoreEvent {
 	e := StoreEvent{ID: item.ID, Lost: item.Lost}
 	if item.Data == nil {
 		return e

@@ -14,7 +14,7 @@ import (
 	"encoding/json"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 )
 
 // listenApart is Listen for a principal that may see only some of the events. The ids of events count all of the store; those that are passed
@@ -102,7 +102,7 @@ func (s *seal) open(sealed string) (id string, lost bool, err error) {
 	n := s.aead.NonceSize()
 	data, err := base64.RawURLEncoding.DecodeString(sealed)
 	if err != nil || len(data) != n+sealedIDLen+s.aead.Overhead() {
-		return "", false, check.Invalid("since_id", "%s: take one that was sent with an event", &store.FeedIDError{ID: sealed})
+		return "", false, check.Invalid("since_id", "%s: take one that was sent with an event", &feed.IDError{ID: sealed})
 	}
 	plain, err := s.aead.Open(nil, data[:n], data[n:], nil)
 	if err != nil {

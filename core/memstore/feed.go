@@ -10,27 +10,28 @@ import (
 	"sync/atomic"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 )
 
-// store.Feed is optional; this line has the compiler check it.
-var _ store.Feed = (*Store)(nil)
+// feed.Feed is optional; this line has the compiler check it.
+var _ feed.Feed = (*Store)(nil)
 
-// feed has the published events, as Redis has them.
-type feed struct {
+// events has the published events, as Redis has them.
+type events struct {
 	until   atomic.Int64 // ms; the feed has subscribers until then. It is read without the lock, as each event reads it
 	epoch   store.Millis // since when
 	n       int64        // of the last event of the epoch
-	entries []store.FeedItem
+	entries []feed.Item
 	secret  []byte
 }
 
-// Listened reports whether the feed has subscribers; see [store.Feed].
+// Listened reports whether the feed has subscribers; see [feed.Feed].
 func (s *Store) Listened() bool {
 	until := s.feed.until.Load()
 	return until > 0 && store.Millis(until) > s.now()
 }
 
-// Publish keeps events while the feed has subscribers; see [store.Feed].
+// Publish keeps events while the feed has subscribers; see [feed.Feed].
 func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, &store.Error{Verb: "publish", Err: err}
@@ -43,7 +44,7 @@ func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, e
 	}
 	keep := func(k int, data []byte) {
 		f.n += int64(k)
-		f.entries = append(f.entries, store.FeedItem{ID: fmt.Sprintf("%d-%d", f.epoch, f.n), Data: bytes.Clone(data)})
+		f.entries = append(f.entries, feed.Item{ID: fmt.Sprintf("%d-%d", f.epoch, f.n), Data: bytes.Clone(data)})
 	}
 	if lost > 0 {
 		keep(lost, nil)
@@ -52,20 +53,20 @@ func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, e
 		keep(1, e)
 	}
 	// Twice as many may be there before the older half goes, so that not each call moves all of them.
-	if len(f.entries) > 2*store.FeedKept {
-		f.entries = append([]store.FeedItem(nil), f.entries[len(f.entries)-store.FeedKept:]...)
+	if len(f.entries) > 2*feed.Kept {
+		f.entries = append([]feed.Item(nil), f.entries[len(f.entries)-feed.Kept:]...)
 	}
 	return true, nil
 }
 
-// Follow returns the published events; see [store.Feed].
-func (s *Store) Follow(ctx context.Context, q store.Follow) (store.FeedPage, error) {
+// Follow returns the published events; see [feed.Feed].
+func (s *Store) Follow(ctx context.Context, q feed.Follow) (feed.Page, error) {
 	if err := ctx.Err(); err != nil {
-		return store.FeedPage{}, &store.Error{Verb: "follow", Err: err}
+		return feed.Page{}, &store.Error{Verb: "follow", Err: err}
 	}
-	after, err := store.FeedID(q.After)
+	after, err := feed.ID(q.After)
 	if err != nil {
-		return store.FeedPage{}, err
+		return feed.Page{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,10 +79,10 @@ func (s *Store) Follow(ctx context.Context, q store.Follow) (store.FeedPage, err
 	if n := len(f.entries); n > 0 {
 		last = f.entries[n-1].ID
 	}
-	return store.NewFeedPage(q, int64(f.epoch), last, f.behind(after, q.Limit))
+	return feed.NewPage(q, int64(f.epoch), last, f.behind(after, q.Limit))
 }
 
-// FeedSecret is made at the first call; see [store.Feed].
+// FeedSecret is made at the first call; see [feed.Feed].
 func (s *Store) FeedSecret(ctx context.Context) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &store.Error{Verb: "follow", Err: err}
@@ -89,19 +90,19 @@ func (s *Store) FeedSecret(ctx context.Context) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.feed.secret == nil {
-		s.feed.secret = make([]byte, store.FeedSecretLen)
+		s.feed.secret = make([]byte, feed.SecretLen)
 		_, _ = rand.Read(s.feed.secret) // it never fails
 	}
 	return bytes.Clone(s.feed.secret), nil
 }
 
 // behind are the first entries after an id.
-func (f *feed) behind(id string, limit int) []store.FeedItem {
+func (f *events) behind(id string, limit int) []feed.Item {
 	if id == "" {
 		return nil
 	}
 	at := len(f.entries)
-	for at > 0 && store.FeedIDLess(id, f.entries[at-1].ID) {
+	for at > 0 && feed.Before(id, f.entries[at-1].ID) {
 		at--
 	}
 	return f.entries[at:min(len(f.entries), at+limit)]

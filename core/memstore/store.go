@@ -35,7 +35,7 @@ type Config struct {
 	MaxTasks   int           // most live tasks of one agent: DefaultMaxTasks if zero
 	MaxBytes   int           // most bytes of them, of those that have 4 KiB and more: DefaultMaxBytes if zero
 	Clock      Clock         `image:"-"` // the clock that decides what is due: the machine's if nil
-	FeedSecret []byte        // that of the feed, see [store.Feed]: made at random if nil
+	FeedSecret []byte        // that of the feed, see [feed.Feed]: made at random if nil
 }
 
 // Clock tells the time; core.Clock is one.
@@ -63,7 +63,7 @@ type Store struct {
 	receipts  map[string]receipt
 	slots     map[int64]slot // counters of the last day, as Redis has them
 	hours     map[int64]slot // the same of each hour of the last days
-	feed      feed           `image:"-"`
+	feed      events         `image:"-"`
 	sweepAt   int            // so many receipts are cleaned up
 	outputs
 }
@@ -81,7 +81,7 @@ func New(config Config) *Store {
 		// store.PartitionOf needs a power of two to spread agents.
 		panic(fmt.Sprintf("memstore: Partitions must be a power of two, not %d", config.Partitions))
 	}
-	s := &Store{config: config, parts: make([]*partition, config.Partitions), watchers: map[chan store.Wakeup]struct{}{}, processes: map[string]said{}, receipts: map[string]receipt{}, slots: map[int64]slot{}, hours: map[int64]slot{}, feed: feed{secret: config.FeedSecret}}
+	s := &Store{config: config, parts: make([]*partition, config.Partitions), watchers: map[chan store.Wakeup]struct{}{}, processes: map[string]said{}, receipts: map[string]receipt{}, slots: map[int64]slot{}, hours: map[int64]slot{}, feed: events{secret: config.FeedSecret}}
 	s.outputs = outputs{of: s, ofAgents: map[string]map[string]*printed{}}
 	for i := range s.parts {
 		s.parts[i] = newPartition(s, i)

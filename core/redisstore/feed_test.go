@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -22,7 +23,7 @@ import (
 // listen says that somebody listens, for a minute.
 func listen(t *testing.T, st *redisstore.Store) (next string) {
 	t.Helper()
-	page, err := st.Follow(t.Context(), store.Follow{Limit: 1, For: time.Minute})
+	page, err := st.Follow(t.Context(), feed.Follow{Limit: 1, For: time.Minute})
 	require.NoError(t, err)
 	return page.Next
 }
@@ -217,7 +218,7 @@ func TestPublishingEndsWithWhoeverListened(t *testing.T) {
 	srv := redistest.Start(t)
 	config := redisstore.Config{URL: srv.URL, Partitions: 2}
 	works, listens := open(t, config), open(t, config)
-	_, err := listens.Follow(t.Context(), store.Follow{Limit: 1, For: 50 * time.Millisecond})
+	_, err := listens.Follow(t.Context(), feed.Follow{Limit: 1, For: 50 * time.Millisecond})
 	require.NoError(t, err)
 	c := srv.Client(t)
 	keys := []string{"duly:{" + redisstore.Tags(2)[0] + "}:watched", "duly:{" + redisstore.Tags(2)[1] + "}:watched"}
@@ -243,7 +244,7 @@ func TestEventsGoByThemselves(t *testing.T) {
 	listen(t, st)
 	c := srv.Client(t)
 	begun := inScripts(t, c)
-	for range 2 * store.FeedKept / 1000 {
+	for range 2 * feed.Kept / 1000 {
 		events := make([][]byte, 1000)
 		for i := range events {
 			events[i] = bytes.Repeat([]byte("event"), 60)
@@ -253,14 +254,14 @@ func TestEventsGoByThemselves(t *testing.T) {
 	}
 	took := inScripts(t, c) - begun
 	key := "duly:{" + redisstore.Tags(1)[0] + "}:events"
-	assert.Less(t, c.XLen(t.Context(), key).Val(), int64(store.FeedKept+1000))
-	assert.InDelta(t, store.FeedKeptFor.Seconds(), c.PTTL(t.Context(), key).Val().Seconds(), 60)
+	assert.Less(t, c.XLen(t.Context(), key).Val(), int64(feed.Kept+1000))
+	assert.InDelta(t, feed.KeptFor.Seconds(), c.PTTL(t.Context(), key).Val().Seconds(), 60)
 	begun = inScripts(t, c)
 	for range 1000 {
 		listen(t, st)
 	}
 	t.Logf("figure: %.1f us of Redis an event of 300 bytes, %.1f us a look of who listens, %d kB in all",
-		took/2/store.FeedKept, (inScripts(t, c)-begun)/1000, c.MemoryUsage(t.Context(), key, 0).Val()/1000)
+		took/2/feed.Kept, (inScripts(t, c)-begun)/1000, c.MemoryUsage(t.Context(), key, 0).Val()/1000)
 	// An event stream that somebody has deleted begins again, and its numbers with it.
 	from := listen(t, st)
 	require.NoError(t, c.Del(t.Context(), key).Err())
@@ -268,7 +269,7 @@ func TestEventsGoByThemselves(t *testing.T) {
 	require.NoError(t, err)
 	var told []string
 	for range 2 {
-		page, err := st.Follow(t.Context(), store.Follow{After: from, Limit: 10, For: time.Minute})
+		page, err := st.Follow(t.Context(), feed.Follow{After: from, Limit: 10, For: time.Minute})
 		require.NoError(t, err)
 		for _, item := range page.Items {
 			told = append(told, fmt.Sprint(item.Lost, string(item.Data)))
@@ -296,7 +297,7 @@ func TestEventsAfterTheClockWasSetBack(t *testing.T) {
 	clock.Advance(-time.Hour)
 	listen(t, st)
 	publish("after")
-	page, err := st.Follow(t.Context(), store.Follow{After: from, Limit: 10, For: time.Minute})
+	page, err := st.Follow(t.Context(), feed.Follow{After: from, Limit: 10, For: time.Minute})
 	require.NoError(t, err)
 	var told []string
 	for _, item := range page.Items {

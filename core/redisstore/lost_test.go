@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -421,25 +422,25 @@ var lostAnswers = []struct {
 	}},
 	{"follow", "somebody listens", func(l *losing, times int) {
 		l.loses("follow", times, nil)
-		page, err := l.st.Follow(l.Context(), store.Follow{Limit: 10, For: time.Minute})
+		page, err := l.st.Follow(l.Context(), feed.Follow{Limit: 10, For: time.Minute})
 		require.NoError(l, err)
 		listened, err := l.other.Publish(l.Context(), 0, [][]byte{[]byte("one")})
 		require.NoError(l, err)
 		require.True(l, listened)
 		l.loses("follow", times, nil)
-		page, err = l.st.Follow(l.Context(), store.Follow{After: page.Next, Limit: 10, For: time.Minute})
+		page, err = l.st.Follow(l.Context(), feed.Follow{After: page.Next, Limit: 10, For: time.Minute})
 		require.NoError(l, err)
 		require.Len(l, page.Items, 1)
 		assert.Equal(l, "one", string(page.Items[0].Data))
 	}},
 	{"publish", "events", func(l *losing, times int) {
-		from, err := l.other.Follow(l.Context(), store.Follow{Limit: 10, For: time.Minute})
+		from, err := l.other.Follow(l.Context(), feed.Follow{Limit: 10, For: time.Minute})
 		require.NoError(l, err)
 		l.loses("publish", times, nil)
 		listened, err := l.st.Publish(l.Context(), 2, [][]byte{[]byte("one"), []byte("two")})
 		require.NoError(l, err)
 		assert.True(l, listened)
-		page, err := l.other.Follow(l.Context(), store.Follow{After: from.Next, Limit: 10, For: time.Minute})
+		page, err := l.other.Follow(l.Context(), feed.Follow{After: from.Next, Limit: 10, For: time.Minute})
 		require.NoError(l, err)
 		require.Len(l, page.Items, 3, "each is kept once")
 		assert.Equal(l, 2, page.Items[0].Lost)

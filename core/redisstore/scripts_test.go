@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/internal/luapack"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -360,11 +361,11 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	_, err = st.Book(ctx, alarm)
 	require.NoError(t, err)
 	require.NoError(t, st.Confirm(ctx, alarm))
-	_, err = st.Follow(ctx, store.Follow{Limit: 1, For: time.Minute})
+	_, err = st.Follow(ctx, feed.Follow{Limit: 1, For: time.Minute})
 	require.NoError(t, err)
 	_, err = st.Publish(ctx, 0, [][]byte{[]byte("event")})
 	require.NoError(t, err)
-	events, err := st.Follow(ctx, store.Follow{After: "0-0", Limit: 1, For: time.Minute})
+	events, err := st.Follow(ctx, feed.Follow{After: "0-0", Limit: 1, For: time.Minute})
 	require.NoError(t, err)
 	require.NotEmpty(t, events.Items)
 	_, err = st.Profile(ctx, []store.ProfileChange{{Agent: "profiled", Now: []byte("profile")}})

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/view"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/output"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 )
 
 // DefaultPrefix begins every key unless Config.Prefix says otherwise.
@@ -275,7 +276,7 @@ type keeper = beside.Store
 var (
 	_ store.Store    = (*Store)(nil)
 	_ store.Waker    = (*Store)(nil)
-	_ store.Feed     = (*Store)(nil)
+	_ feed.Feed      = (*Store)(nil)
 	_ store.Recent   = (*Store)(nil)
 	_ store.Presence = (*Store)(nil)
 )

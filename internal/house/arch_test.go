@@ -23,8 +23,17 @@ const module = "github.com/seed-6f6f2c11/duly"
 // contract is the package that says what a store is.
 const contract = "core/store"
 
-// outputs is the part of it that a store may leave out: what runs print.
+// subjects are the parts that it is made of, from the ground up. Each may import those before it.
+var subjects = []string{"core/store/feed"}
+
+// outputs is what stands on it, and a store may leave out: what runs print.
 const outputs = "core/store/output"
+
+// contractual is true for the contract and its subjects.
+func contractual(path string) bool { return path == contract || slices.Contains(subjects, path) }
+
+// subject is the place of a part of the contract, the contract itself being behind all of them; -1 for what is none.
+func subject(path string) int { return slices.Index(append(slices.Clone(subjects), contract), path) }
 
 var update = flag.Bool("update", false, "write deps.txt instead of comparing it")
 
@@ -83,7 +92,9 @@ var shelves = []string{
 func shelf(path string) int { return slices.Index(shelves, path) }
 
 // words are what adapters know of core besides its door: they have no state.
-var words = is("core", contract, outputs, "core/model", "core/inspect", "core/operate", "steps")
+func words(path string) bool {
+	return contractual(path) || is("core", outputs, "core/model", "core/inspect", "core/operate", "steps")(path)
+}
 
 var rules = []rule{
 	{
@@ -103,14 +114,16 @@ var rules = []rule{
 			"looked at, ordered and run. What implements the contract of stores comes in through an interface",
 		about: func(path string) bool { return floor(path) >= 0 },
 		forbids: func(importer, imported string) bool {
-			return ours(imported) && !is("core/schedule", "core/schedule/phrase", contract, outputs)(imported) && (floor(imported) < 0 || floor(imported) >= floor(importer))
+			return ours(imported) && !contractual(imported) && !is("core/schedule", "core/schedule/phrase", outputs)(imported) && (floor(imported) < 0 || floor(imported) >= floor(importer))
 		},
 	},
 	{
-		name:    "the contract of stores imports nothing of ours",
-		why:     "whoever writes a store has to know this package and no other",
-		about:   is(contract),
-		forbids: func(_, imported string) bool { return ours(imported) },
+		name:  "the contract of stores imports its own subjects alone",
+		why:   "whoever writes a store has to know these packages and no other, and can read one subject without those above it",
+		about: contractual,
+		forbids: func(importer, imported string) bool {
+			return ours(imported) && (subject(imported) < 0 || subject(imported) >= subject(importer))
+		},
 	},
 	{
 		name:    "schedule imports nothing of ours",
@@ -129,7 +142,7 @@ var rules = []rule{
 		why:   "each store keeps the contract by itself, so that one can be checked against the other, and decides nothing",
 		about: store,
 		forbids: func(importer, imported string) bool {
-			return ours(imported) && !is(contract, outputs, "core/store/image")(imported) && !within(importer, imported) && !journals(importer, imported) &&
+			return ours(imported) && !contractual(imported) && !is(outputs, "core/store/image")(imported) && !within(importer, imported) && !journals(importer, imported) &&
 				!ofRedis(importer, imported)
 		},
 	},
@@ -161,7 +174,7 @@ var rules = []rule{
 		why:   "a ready-made handler is the same on every host and every store: it knows none of them",
 		about: under("handlers"),
 		forbids: func(importer, imported string) bool {
-			return ours(imported) && !is("core", contract, "core/model")(imported) && imported != "internal/contract" && !signs(importer, imported)
+			return ours(imported) && !contractual(imported) && !is("core", "core/model", "internal/contract")(imported) && !signs(importer, imported)
 		},
 	},
 	{
@@ -384,8 +397,13 @@ func TestRulesFindABreach(t *testing.T) {
 			keeps:  []string{module + "/core/model", module + "/core/internal/base"},
 		},
 		{
-			rule: "the contract of stores imports nothing of ours", importer: "core/store",
-			breaks: []string{module + "/core", module + "/core/schedule"},
+			rule: "the contract of stores imports its own subjects alone", importer: "core/store",
+			breaks: []string{module + "/core", module + "/core/schedule", module + "/core/store/output"},
+			keeps:  []string{"time", module + "/core/store/feed"},
+		},
+		{
+			rule: "the contract of stores imports its own subjects alone", importer: "core/store/feed",
+			breaks: []string{module + "/core/store", module + "/core/schedule"},
 			keeps:  []string{"time"},
 		},
 		{

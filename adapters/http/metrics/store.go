@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
 )
 
@@ -27,21 +28,21 @@ const (
 var verbs = []string{verbSubmit, verbClaim, verbSettle, verbExtend, verbControl, verbRead, verbStats, verbPrint}
 
 // Store is a store that does what s does, and counts: each call with its time, and what claims have recovered. If s is a
-// store.Waker or store.Presence it is one too, and a store.Feed if it is both of these and a feed, as the stores of duly are; these keep output, too.
+// store.Waker or store.Presence it is one too, and a feed.Feed if it is both of these and a feed, as the stores of duly are; these keep output, too.
 // The types below differ in nothing but the optional interfaces: a wrapper that
 // had them all would promise too much.
 func (m *Metrics) Store(s core.Store) core.Store {
 	counted := &countedStore{next: s, m: m}
 	waker, wakes := s.(store.Waker)
 	presence, knows := s.(store.Presence)
-	feed, tells := s.(store.Feed)
+	events, tells := s.(feed.Feed)
 	keeper, keeps := s.(output.Keeper)
 	switch {
 	case wakes && knows && tells && keeps:
-		whole := &tellingStore{wholeStore: &wholeStore{countedStore: counted, Waker: waker, Presence: presence}, Feed: feed}
+		whole := &tellingStore{wholeStore: &wholeStore{countedStore: counted, Waker: waker, Presence: presence}, Feed: events}
 		return &keepingStore{tellingStore: whole, countedKeeper: countedKeeper{keeper, counted}}
 	case wakes && knows && tells:
-		return &tellingStore{wholeStore: &wholeStore{countedStore: counted, Waker: waker, Presence: presence}, Feed: feed}
+		return &tellingStore{wholeStore: &wholeStore{countedStore: counted, Waker: waker, Presence: presence}, Feed: events}
 	case wakes && knows:
 		return &wholeStore{countedStore: counted, Waker: waker, Presence: presence}
 	case wakes:
@@ -81,7 +82,7 @@ type wholeStore struct {
 // tellingStore is one that hands events to those who listen as well.
 type tellingStore struct {
 	*wholeStore
-	store.Feed
+	feed.Feed
 }
 
 // keepingStore is one that keeps output as well.
@@ -108,7 +109,7 @@ func (k countedKeeper) Printed(ctx context.Context, agent, id string) ([]output.
 
 var (
 	_ core.Store    = (*keepingStore)(nil)
-	_ store.Feed    = (*keepingStore)(nil)
+	_ feed.Feed     = (*keepingStore)(nil)
 	_ output.Keeper = (*keepingStore)(nil)
 
 	_ core.Store  = (*countedStore)(nil)
@@ -122,7 +123,7 @@ var (
 	_ core.Store     = (*tellingStore)(nil)
 	_ store.Waker    = (*tellingStore)(nil)
 	_ store.Presence = (*tellingStore)(nil)
-	_ store.Feed     = (*tellingStore)(nil)
+	_ feed.Feed      = (*tellingStore)(nil)
 )
 
 // now is by the clock of the metrics, so that tests can set it.

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/plan"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
 )
 
@@ -25,7 +26,7 @@ type Config struct {
 	Logger     *slog.Logger
 	Clock      model.Clock
 	Presence   store.Presence
-	Feed       store.Feed
+	Feed       feed.Feed
 	Recent     store.Recent
 	Servers    store.Servers
 	Outputs    output.Keeper                        // nil if the store keeps none

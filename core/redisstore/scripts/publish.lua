@@ -7,8 +7,8 @@
 -- ARGV[2..] 1 for each event: what it says
 -- returns {now, 1, or 0 when nobody listens}
 
-local MOST_EVENTS = '10000' -- events, about: store.FeedKept
-local LASTS = '3600000' -- ms: store.FeedKeptFor
+local MOST_EVENTS = '10000' -- events, about: feed.Kept
+local LASTS = '3600000' -- ms: feed.KeptFor
 local epoch = redis.call('GET', KEYS[3])
 if not epoch then return { now, 0 } end
 local last = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1]

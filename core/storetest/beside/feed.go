@@ -10,32 +10,32 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
-// feed is the feed of a store: it is optional, and both have it.
-type feed struct {
+// feedBench is the feed of a store: it is optional, and both have it.
+type feedBench struct {
 	*bench
-	store.Feed
+	feed.Feed
 }
 
-func (b *bench) feed() *feed {
-	st, ok := b.store.(store.Feed)
+func (b *bench) feed() *feedBench {
+	st, ok := b.store.(feed.Feed)
 	require.True(b, ok)
-	return &feed{b, st}
+	return &feedBench{b, st}
 }
 
 // follow reads a page, as somebody who listens for an hour.
-func (f *feed) follow(after string, limit int) store.FeedPage {
+func (f *feedBench) follow(after string, limit int) feed.Page {
 	f.Helper()
-	page, err := f.Follow(f.Context(), store.Follow{After: after, Limit: limit, For: time.Hour})
+	page, err := f.Follow(f.Context(), feed.Follow{After: after, Limit: limit, For: time.Hour})
 	require.NoError(f, err)
 	return page
 }
 
 // publish publishes texts, and says whether somebody listens.
-func (f *feed) publish(lost int, texts ...string) bool {
+func (f *feedBench) publish(lost int, texts ...string) bool {
 	f.Helper()
 	events := make([][]byte, len(texts))
 	for i := range texts {
@@ -47,7 +47,7 @@ func (f *feed) publish(lost int, texts ...string) bool {
 }
 
 // told are the events of a page, and how many are said to be lost where.
-func told(p store.FeedPage) []string {
+func told(p feed.Page) []string {
 	all := make([]string, len(p.Items))
 	for i, item := range p.Items {
 		if all[i] = string(item.Data); item.Data == nil {
@@ -77,13 +77,13 @@ func testFeed(_ *testing.T, b *bench) {
 	assert.Equal(b, rest.Next, f.follow("", 10).Next, "from now on")
 	secret, err := f.FeedSecret(b.Context())
 	require.NoError(b, err)
-	assert.Len(b, secret, store.FeedSecretLen)
+	assert.Len(b, secret, feed.SecretLen)
 	again, err := f.FeedSecret(b.Context())
 	require.NoError(b, err)
 	assert.Equal(b, secret, again, "all processes seal with the same")
 	for _, id := range []string{"x", "1", "-", "1-", "-1", "1-2-3", "+1-1", "1 -1", "99999999999999999999-1"} {
-		_, err := f.Follow(b.Context(), store.Follow{After: id, Limit: 1, For: time.Hour})
-		assert.ErrorAs(b, err, new(*store.FeedIDError), id)
+		_, err := f.Follow(b.Context(), feed.Follow{After: id, Limit: 1, For: time.Hour})
+		assert.ErrorAs(b, err, new(*feed.IDError), id)
 	}
 }
 
@@ -99,7 +99,7 @@ func testFeedLost(_ *testing.T, b *bench) {
 	assert.Equal(b, []string{"a", "lost 3", "b", "lost 2"}, told(page))
 	assert.Equal(b, []string{"b", "lost 2"}, told(f.follow(page.Items[1].ID, 10)), "it is said once")
 	assert.Empty(b, f.follow(page.Next, 10).Items)
-	from, n := page.Next, 2*store.FeedKept+500
+	from, n := page.Next, 2*feed.Kept+500
 	texts := make([]string, 500)
 	for i := range n {
 		texts[i%500] = fmt.Sprint(i)
@@ -110,8 +110,8 @@ func testFeedLost(_ *testing.T, b *bench) {
 	page = f.follow(from, 1)
 	require.Len(b, page.Items, 2)
 	lost := page.Items[0].Lost
-	assert.LessOrEqual(b, n-lost, 2*store.FeedKept, "what is kept is bounded")
-	assert.GreaterOrEqual(b, n-lost, store.FeedKept)
+	assert.LessOrEqual(b, n-lost, 2*feed.Kept, "what is kept is bounded")
+	assert.GreaterOrEqual(b, n-lost, feed.Kept)
 	assert.Equal(b, fmt.Sprint(lost), string(page.Items[1].Data), "so many are missing")
 }
 
@@ -134,9 +134,9 @@ func testFeedLapse(_ *testing.T, b *bench) {
 }
 
 // lapse lets the time pass for which somebody listens: that of the test, and that of Redis, which forgets by its own clock.
-func (f *feed) lapse(after string) {
+func (f *feedBench) lapse(after string) {
 	f.Helper()
-	_, err := f.Follow(f.Context(), store.Follow{After: after, Limit: 1, For: 10 * time.Millisecond})
+	_, err := f.Follow(f.Context(), feed.Follow{After: after, Limit: 1, For: 10 * time.Millisecond})
 	require.NoError(f, err)
 	f.clock.Advance(time.Minute)
 	assert.Eventually(f, func() bool { return !f.publish(0) }, 10*time.Second, 5*time.Millisecond)

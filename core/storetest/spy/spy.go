@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 )
 
 // Store is a store that counts the calls of another one, and can hold them up or fail them. It is for tests that would otherwise write a
@@ -263,38 +264,38 @@ func (s *Store) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, e
 	return through(ctx, s, "Heard", func() ([]*store.Told, error) { return s.Store.Heard(ctx, waits) })
 }
 
-// The verbs of a store.Feed pass through, uncounted: processes call them for whoever listens, beside what a test looks at. One that has none
+// The verbs of a feed.Feed pass through, uncounted: processes call them for whoever listens, beside what a test looks at. One that has none
 // keeps nothing.
 
 // Listened passes through.
 func (s *Store) Listened() bool {
-	feed, ok := s.Store.(store.Feed)
-	return ok && feed.Listened()
+	f, ok := s.Store.(feed.Feed)
+	return ok && f.Listened()
 }
 
 // Publish passes through.
 func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, error) {
-	feed, ok := s.Store.(store.Feed)
+	f, ok := s.Store.(feed.Feed)
 	if !ok {
 		return false, nil
 	}
-	return feed.Publish(ctx, lost, events)
+	return f.Publish(ctx, lost, events)
 }
 
 // Follow passes through.
-func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, error) {
-	feed, ok := s.Store.(store.Feed)
+func (s *Store) Follow(ctx context.Context, q feed.Follow) (feed.Page, error) {
+	f, ok := s.Store.(feed.Feed)
 	if !ok {
-		return store.FeedPage{}, &store.Error{Verb: "follow", Err: errors.New("the store keeps no events")}
+		return feed.Page{}, &store.Error{Verb: "follow", Err: errors.New("the store keeps no events")}
 	}
-	return feed.Follow(ctx, f)
+	return f.Follow(ctx, q)
 }
 
 // FeedSecret passes through.
 func (s *Store) FeedSecret(ctx context.Context) ([]byte, error) {
-	feed, ok := s.Store.(store.Feed)
+	f, ok := s.Store.(feed.Feed)
 	if !ok {
 		return nil, &store.Error{Verb: "follow", Err: errors.New("the store keeps no events")}
 	}
-	return feed.FeedSecret(ctx)
+	return f.FeedSecret(ctx)
 }

@@ -22,7 +22,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
@@ -295,7 +295,7 @@ func (f *follower) print(stream io.Reader) error {
 				name = "" // it has ended
 			}
 		case "id":
-			if id, err := store.FeedID(value); err == nil { // it may be printed, and typed again
+			if id, err := feed.ID(value); err == nil { // it may be printed, and typed again
 				f.last = id
 			}
 		case "event":

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
@@ -33,7 +34,7 @@ type Store struct {
 	store.Waker
 	store.Presence
 	store.Recent
-	store.Feed
+	feed.Feed
 	output.Keeper
 
 	Name  string // for people, without a password

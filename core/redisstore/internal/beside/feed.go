@@ -18,7 +18,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/feed"
 )
 
 // Store keeps what is none of the tasks.
@@ -33,10 +33,10 @@ func New(db *call.DB, prefix string) Store {
 	return Store{db: *db, prefix: prefix, said: new(atomic.Int64)}
 }
 
-// Listened reports whether an answer has shown that there are subscribers; see [store.Feed].
+// Listened reports whether an answer has shown that there are subscribers; see [feed.Feed].
 func (s *Store) Listened() bool { return s.db.Listened.Load() == 1 }
 
-// Publish keeps events in partition 0, which every layout has; see [store.Feed].
+// Publish keeps events in partition 0, which every layout has; see [feed.Feed].
 func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, error) {
 	args := make([]any, 1+len(events))
 	args[0] = lost
@@ -55,18 +55,18 @@ func (s *Store) Publish(ctx context.Context, lost int, events [][]byte) (bool, e
 	return listened == 1, nil
 }
 
-// Follow returns the published events; see [store.Feed].
-func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, error) {
-	after, err := store.FeedID(f.After)
+// Follow returns the published events; see [feed.Feed].
+func (s *Store) Follow(ctx context.Context, f feed.Follow) (feed.Page, error) {
+	after, err := feed.ID(f.After)
 	if err != nil {
-		return store.FeedPage{}, err
+		return feed.Page{}, err
 	}
 	begun := time.Now().UnixMilli() //nolint:forbidigo // how long ago this process has said that somebody listens
 	calls := make([]call.Call, 1, len(s.db.Parts))
 	due := begun-s.said.Load() > f.For.Milliseconds()/4
 	// The answer is of partition 0. In the others it lasts longer than there: while events are taken, each process may learn so.
 	for p := range s.db.Parts {
-		c := call.Call{Script: &s.db.Scripts.Follow, Partition: p, Args: []any{f.For.Milliseconds(), store.FeedKeptFor.Milliseconds(), after, f.Limit}}
+		c := call.Call{Script: &s.db.Scripts.Follow, Partition: p, Args: []any{f.For.Milliseconds(), feed.KeptFor.Milliseconds(), after, f.Limit}}
 		if p == 0 {
 			calls[0] = c
 		} else if due {
@@ -76,7 +76,7 @@ func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, err
 	}
 	replies, errs := s.db.RunAll(ctx, "follow", calls)
 	if errs[0] != nil {
-		return store.FeedPage{}, lacking(errs[0])
+		return feed.Page{}, lacking(errs[0])
 	}
 	if due && cmp.Or(errs...) == nil { // a partition that is away learns it with the next call
 		s.said.Store(begun)
@@ -84,9 +84,9 @@ func (s *Store) Follow(ctx context.Context, f store.Follow) (store.FeedPage, err
 	return followed(f, replies[0])
 }
 
-// FeedSecret is kept in the first partition; see [store.Feed]. The first call makes it.
+// FeedSecret is kept in the first partition; see [feed.Feed]. The first call makes it.
 func (s *Store) FeedSecret(ctx context.Context) ([]byte, error) {
-	secret := make([]byte, store.FeedSecretLen)
+	secret := make([]byte, feed.SecretLen)
 	_, _ = rand.Read(secret) // it never fails
 	key := s.db.Parts[0].Key("seal")
 	if err := s.db.Client.Do(ctx, "SET", key, secret, "NX").Err(); err != nil && !errors.Is(err, redis.Nil) {
@@ -108,19 +108,19 @@ func lacking(err error) error {
 }
 
 // followed reads the answer of follow.lua.
-func followed(f store.Follow, reply []any) (store.FeedPage, error) {
+func followed(f feed.Follow, reply []any) (feed.Page, error) {
 	if len(reply) < 3 || len(reply)%2 == 0 {
-		return store.FeedPage{}, call.Wrap("follow", layout.ErrMalformed)
+		return feed.Page{}, call.Wrap("follow", layout.ErrMalformed)
 	}
 	epoch, err := strconv.ParseInt(layout.Text(reply[1]), 10, 64)
 	if err != nil {
-		return store.FeedPage{}, call.Wrap("follow", layout.ErrMalformed)
+		return feed.Page{}, call.Wrap("follow", layout.ErrMalformed)
 	}
-	var entries []store.FeedItem
+	var entries []feed.Item
 	for i := 3; i < len(reply); i += 2 {
-		entries = append(entries, store.FeedItem{ID: layout.Text(reply[i]), Data: []byte(layout.Text(reply[i+1]))})
+		entries = append(entries, feed.Item{ID: layout.Text(reply[i]), Data: []byte(layout.Text(reply[i+1]))})
 	}
-	page, err := store.NewFeedPage(f, epoch, layout.Text(reply[2]), entries)
+	page, err := feed.NewPage(f, epoch, layout.Text(reply[2]), entries)
 	if err != nil {
 		return page, call.Wrap("follow", layout.ErrMalformed)
 	}

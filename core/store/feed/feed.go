@@ -1,6 +1,6 @@
-package store
-
-// The events of a whole store: kept while it has subscribers, and read by their ids.
+// Package feed is what stores keep of the events of all processes: while the store has subscribers, and read by their ids. It is optional for a store,
+// and only displays depend on it.
+package feed
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Feed is implemented by stores that deliver the events of all processes to subscribers. Only displays depend on it, and it
-// costs nothing without subscribers: a process learns from the answers to its other calls that there are some.
+// Feed is implemented by stores that deliver the events of all processes to subscribers. It costs nothing
+// without subscribers: a process learns from the answers to its other calls that there are some.
 type Feed interface {
 	// Listened reports whether events are worth a Publish, as far as this process knows. It makes no call.
 	Listened() bool
@@ -20,36 +20,36 @@ type Feed interface {
 	// is kept.
 	Publish(ctx context.Context, lost int, events [][]byte) (bool, error)
 	// Follow subscribes from now on, and returns the published events.
-	Follow(ctx context.Context, f Follow) (FeedPage, error)
-	// FeedSecret is made once by the store, of FeedSecretLen random bytes, and is the same for all processes: the ids of those who may not see all events
+	Follow(ctx context.Context, f Follow) (Page, error)
+	// FeedSecret is made once by the store, of SecretLen random bytes, and is the same for all processes: the ids of those who may not see all events
 	// are sealed with it.
 	FeedSecret(ctx context.Context) ([]byte, error)
 }
 
 // Bounds of a feed. More events are kept by a store that drops several at once.
 const (
-	FeedKept    = 10_000
-	FeedKeptFor = time.Hour // after the last event or listener
-	// FeedSecretLen is how many bytes a feed's secret has.
-	FeedSecretLen = 32
+	Kept    = 10_000
+	KeptFor = time.Hour // after the last event or listener
+	// SecretLen is how many bytes a feed's secret has.
+	SecretLen = 32
 )
 
 // Follow asks for events.
 type Follow struct {
-	After string        // the Next of the page before, or the ID of an event; empty for those from now on. Another text is a *[FeedIDError]
+	After string        // the Next of the page before, or the ID of an event; empty for those from now on. Another text is a *[IDError]
 	Limit int           // most events
 	For   time.Duration // the subscription lasts so long, unless this is called again
 }
 
-// FeedPage is a page of published events, in order.
-type FeedPage struct {
-	Items []FeedItem
+// Page is a page of published events, in order.
+type Page struct {
+	Items []Item
 	Next  string // After of the next page
 	More  bool   // there may be more now
 }
 
-// FeedItem is an event, or marks where some were lost.
-type FeedItem struct {
+// Item is an event, or marks where some were lost.
+type Item struct {
 	ID   string // of the event, or where to continue after those that were lost
 	Data []byte // nil if events were lost
 	Lost int    // how many were; LostUnknown where that is not known
@@ -58,54 +58,54 @@ type FeedItem struct {
 // LostUnknown is the number of lost events that were never counted, as there were no subscribers.
 const LostUnknown = -1
 
-// FeedIDError refuses a text as the id of an event.
-type FeedIDError struct{ ID string }
+// IDError refuses a text as the id of an event.
+type IDError struct{ ID string }
 
 // Error quotes the text.
-func (e *FeedIDError) Error() string { return fmt.Sprintf("%q is not the id of an event", e.ID) }
+func (e *IDError) Error() string { return fmt.Sprintf("%q is not the id of an event", e.ID) }
 
-// feedID is the id of an event: a number within a time without a break in the subscriptions.
-type feedID struct{ epoch, n int64 }
+// eventID is the id of an event: a number within a time without a break in the subscriptions.
+type eventID struct{ epoch, n int64 }
 
-func (i feedID) String() string { return fmt.Sprintf("%d-%d", i.epoch, i.n) }
+func (i eventID) String() string { return fmt.Sprintf("%d-%d", i.epoch, i.n) }
 
-func (i feedID) less(j feedID) bool { return i.epoch < j.epoch || i.epoch == j.epoch && i.n < j.n }
+func (i eventID) less(j eventID) bool { return i.epoch < j.epoch || i.epoch == j.epoch && i.n < j.n }
 
-func parseFeedID(text string) (feedID, error) {
+func parseID(text string) (eventID, error) {
 	epoch, n, _ := strings.Cut(text, "-")
 	e, err1 := strconv.ParseUint(epoch, 10, 52) // the largest number that Lua can count to
 	k, err2 := strconv.ParseUint(n, 10, 52)
 	if errors.Join(err1, err2) != nil {
-		return feedID{}, &FeedIDError{text}
+		return eventID{}, &IDError{text}
 	}
-	return feedID{int64(e), int64(k)}, nil
+	return eventID{int64(e), int64(k)}, nil
 }
 
-// FeedID is an id as Follow takes it, spelt in one way.
-func FeedID(text string) (string, error) {
+// ID is an id as Follow takes it, spelt in one way.
+func ID(text string) (string, error) {
 	if text == "" {
 		return "", nil
 	}
-	id, err := parseFeedID(text)
+	id, err := parseID(text)
 	return id.String(), err
 }
 
-// FeedIDLess reports whether an event came before another, by their ids.
-func FeedIDLess(a, b string) bool {
-	x, err1 := parseFeedID(a)
-	y, err2 := parseFeedID(b)
+// Before reports whether an event came before another, by their ids.
+func Before(a, b string) bool {
+	x, err1 := parseID(a)
+	y, err2 := parseID(b)
 	return errors.Join(err1, err2) == nil && x.less(y)
 }
 
-// NewFeedPage makes the answer to a Follow of entries, which are the first after f.After that are kept: each has the ID of an event and its
+// NewPage makes the answer to a Follow of entries, which are the first after f.After that are kept: each has the ID of an event and its
 // Data, or of the last of some that were lost, and none. Missing numbers are of events that were lost. epoch is the current one, and
 // last the id of the last entry; empty if none is kept.
-func NewFeedPage(f Follow, epoch int64, last string, entries []FeedItem) (FeedPage, error) {
-	newest, now := feedID{}, feedID{epoch: epoch}
+func NewPage(f Follow, epoch int64, last string, entries []Item) (Page, error) {
+	newest, now := eventID{}, eventID{epoch: epoch}
 	if last != "" {
 		var err error
-		if newest, err = parseFeedID(last); err != nil {
-			return FeedPage{}, err
+		if newest, err = parseID(last); err != nil {
+			return Page{}, err
 		}
 	}
 	at := now
@@ -113,16 +113,16 @@ func NewFeedPage(f Follow, epoch int64, last string, entries []FeedItem) (FeedPa
 		at = newest
 	}
 	if f.After == "" {
-		return FeedPage{Next: at.String()}, nil
+		return Page{Next: at.String()}, nil
 	}
-	at, err := parseFeedID(f.After)
+	at, err := parseID(f.After)
 	if err != nil {
-		return FeedPage{}, err
+		return Page{}, err
 	}
-	p := FeedPage{More: len(entries) >= f.Limit}
+	p := Page{More: len(entries) >= f.Limit}
 	for i := range entries {
 		if at, err = p.add(at, &entries[i]); err != nil {
-			return FeedPage{}, err
+			return Page{}, err
 		}
 	}
 	// Where nothing follows, an earlier time has passed, or the id is of a store that was emptied since.
@@ -135,12 +135,12 @@ func NewFeedPage(f Follow, epoch int64, last string, entries []FeedItem) (FeedPa
 }
 
 // add adds an entry after an id, and returns its own.
-func (p *FeedPage) add(at feedID, entry *FeedItem) (feedID, error) {
-	id, err := parseFeedID(entry.ID)
+func (p *Page) add(at eventID, entry *Item) (eventID, error) {
+	id, err := parseID(entry.ID)
 	if err != nil {
 		return at, err
 	}
-	before := feedID{id.epoch, id.n - 1}
+	before := eventID{id.epoch, id.n - 1}
 	switch {
 	case at.epoch != id.epoch:
 		p.lose(before, LostUnknown)
@@ -151,12 +151,12 @@ func (p *FeedPage) add(at feedID, entry *FeedItem) (feedID, error) {
 		p.lose(id, 1)
 		return id, nil
 	}
-	p.Items = append(p.Items, FeedItem{ID: entry.ID, Data: entry.Data})
+	p.Items = append(p.Items, Item{ID: entry.ID, Data: entry.Data})
 	return id, nil
 }
 
 // lose records that events were lost up to an id, together with those before them.
-func (p *FeedPage) lose(id feedID, lost int) {
+func (p *Page) lose(id eventID, lost int) {
 	if n := len(p.Items); n > 0 && p.Items[n-1].Data == nil {
 		last := &p.Items[n-1]
 		if last.ID = id.String(); last.Lost == LostUnknown || lost == LostUnknown {
@@ -166,5 +166,5 @@ func (p *FeedPage) lose(id feedID, lost int) {
 		last.Lost += lost
 		return
 	}
-	p.Items = append(p.Items, FeedItem{ID: id.String(), Lost: lost})
+	p.Items = append(p.Items, Item{ID: id.String(), Lost: lost})
 }
