@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // phases in the order of a task's life; a tick has a look in place of a submit.
@@ -257,7 +258,7 @@ func (p *player) submit(ctx context.Context, prefix string, delay time.Duration)
 		for i := first; i < min(first+p.batch, p.tasks); i++ {
 			tasks = append(tasks, store.Submission{
 				Agent: agentName(i, agents), ID: fmt.Sprintf("%s-%021d", prefix, i), Kind: kind, Level: 3,
-				Due: store.When{After: delay}, Body: filler(cmp.Or(p.body, usualBody)),
+				Due: moment.When{After: delay}, Body: filler(cmp.Or(p.body, usualBody)),
 			})
 		}
 		if _, err := p.store.Submit(ctx, tasks); err != nil {
@@ -318,7 +319,7 @@ func (p *player) claimOne(ctx context.Context, agents ...string) ([]store.Claime
 func (p *player) settle(ctx context.Context, claimed [][]store.Claimed, verb store.Verb) error {
 	for _, tasks := range claimed {
 		runs := make([]store.Settlement, len(tasks))
-		now := store.MillisOf(time.Now())
+		now := moment.Of(time.Now())
 		for i := range tasks {
 			runs[i] = settlement(&tasks[i], verb, now.Add(soon+time.Duration(i)*time.Millisecond))
 			if p.used != nil {
@@ -339,13 +340,13 @@ func (p *player) settle(ctx context.Context, claimed [][]store.Claimed, verb sto
 }
 
 // settlement is what core makes of a run that has succeeded.
-func settlement(c *store.Claimed, verb store.Verb, due store.Millis) store.Settlement {
+func settlement(c *store.Claimed, verb store.Verb, due moment.Millis) store.Settlement {
 	s := store.Settlement{
 		Run: c.Run, Verb: verb, Kind: c.Kind, BodyLen: len(c.Body),
 		Tally: &store.RunStat{Kind: c.Kind, Schedule: store.ScheduleAt, Duration: time.Millisecond, Lag: 2 * time.Millisecond},
 	}
 	if verb == store.VerbAgain {
-		s.Due, s.State, s.Tally.Schedule = store.When{At: due}, filler(120), store.ScheduleEvery
+		s.Due, s.State, s.Tally.Schedule = moment.When{At: due}, filler(120), store.ScheduleEvery
 		return s
 	}
 	s.Record = filler(80)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/booking"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Alarm is an external clock that calls a host once at a requested time: a queue that delays messages, a scheduler of one-time
@@ -59,7 +59,7 @@ func (p *pull) runBooked() (Report, error) {
 	r, err := p.run()
 	made := p.alarm.Leave()
 	// guard: alarm-next
-	due := base.Earlier(store.MillisOf(r.NextDueAt), made)
+	due := base.Earlier(moment.Of(r.NextDueAt), made)
 	switch now := p.s.base.StoreNow(); {
 	case r.More && r.Agents > 0:
 		due = base.Earlier(due, now)

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // echo is a store that has its answers ready: the same tasks are due again and again, so that core alone is measured.
@@ -33,7 +34,7 @@ func (*echo) Partitions() int { return 1 }
 
 // look says that something is due while claims are left. The mutex is held.
 func (e *echo) look() store.Look {
-	l := store.Look{Now: store.MillisOf(time.Now())}
+	l := store.Look{Now: moment.Of(time.Now())}
 	if e.left > 0 {
 		l.NextDue = 1
 	}
@@ -66,7 +67,7 @@ func (*echo) Settle(_ context.Context, runs []store.Settlement) ([]store.Settled
 	settled := make([]store.Settled, len(runs))
 	for i := range runs {
 		if runs[i].Verb == store.VerbAgain {
-			settled[i].Due = store.MillisOf(time.Now()) + 60_000
+			settled[i].Due = moment.Of(time.Now()) + 60_000
 		}
 	}
 	return settled, nil
@@ -124,7 +125,7 @@ func measure(tb testing.TB, task core.NewTask, earlier int) measured {
 		tasks := slices.Repeat(claims[0].Tasks, store.MaxClaim)
 		for k := range tasks {
 			tasks[k].Agent, tasks[k].Index = fmt.Sprintf("agent-%d", i*len(tasks)+k), k
-			tasks[k].Due = store.MillisOf(time.Now()) - 10
+			tasks[k].Due = moment.Of(time.Now()) - 10
 		}
 		e.claims = append(e.claims, tasks)
 	}

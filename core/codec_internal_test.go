@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/plan"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // A record that is not what was written is shown as far as it can be: it must not hide others.
@@ -73,11 +74,11 @@ func TestCronsAreComputedOnceForEachTimeTheyFire(t *testing.T) {
 	t.Parallel()
 	var c plan.Crons
 	spec := codec.CronSpec{Expr: "0 * * * *"}
-	hour := store.MillisOf(time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC))
+	hour := moment.Of(time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC))
 	first, err := c.Next(spec, hour)
 	require.NoError(t, err)
 	kept := *c.Kept[spec]
-	for ms := range store.Millis(3600) {
+	for ms := range moment.Millis(3600) {
 		next, err := c.Next(spec, hour+ms*1000)
 		require.NoError(t, err)
 		require.Equal(t, first, next)

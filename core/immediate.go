@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/leases"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // AtOnce says how tasks start in the call that submits them. Every zero is a good default.
@@ -105,7 +106,7 @@ func (h *immediateHost) enter() bool {
 
 // hostOf is where a task may start, with room made for its run; nil if it may not start here.
 func (a *hosts) hostOf(sub *store.Submission) *immediateHost {
-	if sub.Level != LevelHigh || sub.Due != (store.When{}) || sub.Conflict == store.ConflictReplace || sub.Hold != nil || a.s.config.Serial == SerialAgent {
+	if sub.Level != LevelHigh || sub.Due != (moment.When{}) || sub.Conflict == store.ConflictReplace || sub.Hold != nil || a.s.config.Serial == SerialAgent {
 		return nil
 	}
 	a.s.mu.RLock()

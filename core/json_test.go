@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // everyField is a task with all its fields; At excludes Delay and Every, so they are in a second one.
@@ -131,17 +132,17 @@ func TestParseTasksReadsOneOrMany(t *testing.T) {
 	assert.Empty(t, tasks)
 }
 
-// moment is 2026-01-02T03:04:05.678Z.
-const moment = store.Millis(1767323045678)
+// instant is 2026-01-02T03:04:05.678Z.
+const instant = moment.Millis(1767323045678)
 
 func TestTaskInfoIsFlat(t *testing.T) {
 	t.Parallel()
 	data, err := json.Marshal(core.TaskInfo{
 		Agent: "a", ID: "i", Kind: "k", Group: "g", Status: core.StatusInProgress, Level: core.LevelLow,
-		Payload: json.RawMessage(`{"n":1}`), Every: time.Minute, From: core.FromStart, Submitted: moment.Time(), Due: (moment + 1).Time(),
-		UpdatedAt: (moment + 4).Time(), LastActivity: (moment + 5).Time(),
-		Started: (moment + 2).Time(), Attempt: 1, Crashes: 2, RunCount: 3, SkipCount: 4, ErrorCount: 5, ConsecutiveFailures: 6, RetryAfters: 7,
-		LastRun: (moment + 3).Time(), LastOutcome: model.OutcomeFailed, LastError: "e", Result: json.RawMessage(`[1]`),
+		Payload: json.RawMessage(`{"n":1}`), Every: time.Minute, From: core.FromStart, Submitted: instant.Time(), Due: (instant + 1).Time(),
+		UpdatedAt: (instant + 4).Time(), LastActivity: (instant + 5).Time(),
+		Started: (instant + 2).Time(), Attempt: 1, Crashes: 2, RunCount: 3, SkipCount: 4, ErrorCount: 5, ConsecutiveFailures: 6, RetryAfters: 7,
+		LastRun: (instant + 3).Time(), LastOutcome: model.OutcomeFailed, LastError: "e", Result: json.RawMessage(`[1]`),
 		Progress: json.RawMessage(`0.5`), Runs: []model.TaskRun{{Attempt: 1}}, Tags: []string{"t"},
 	})
 	require.NoError(t, err)
@@ -166,7 +167,7 @@ func TestReportJSON(t *testing.T) {
 	t.Parallel()
 	data, err := json.Marshal(core.Report{
 		Agents: 1, Ran: 2, Completed: 3, Failed: 4, Retried: 5, Released: 6, Skipped: 7, Parked: 8, Lost: 9, Cancelled: 10,
-		Snoozed: 11, Recovered: 12, Left: 14, Away: []int{1, 3}, NextDueAt: moment.Time(), More: true, Duration: 13 * time.Millisecond,
+		Snoozed: 11, Recovered: 12, Left: 14, Away: []int{1, 3}, NextDueAt: instant.Time(), More: true, Duration: 13 * time.Millisecond,
 	})
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"agents":1,"ran":2,"completed":3,"failed":4,"retried":5,"released":6,"skipped":7,"parked":8,"lost":9,
@@ -200,20 +201,20 @@ func TestTheSmallShapes(t *testing.T) {
 	t.Parallel()
 	for want, v := range map[string]any{
 		`{"id":"i","agent_id":"a","kind":"k","status":"waiting","due_at":"2026-01-02T03:04:05.678Z","created":true}`: core.Submitted{
-			Agent: "a", ID: "i", Kind: "k", Status: core.StatusWaiting, Due: moment.Time(), Created: true,
+			Agent: "a", ID: "i", Kind: "k", Status: core.StatusWaiting, Due: instant.Time(), Created: true,
 		},
 		`{"id":"i","agent_id":"a","kind":"k","status":"completed","created":false}`: core.Submitted{
 			Agent: "a", ID: "i", Kind: "k", Status: core.StatusCompleted,
 		},
 		`{"started_at":"2026-01-02T03:04:05.678Z","duration_ms":5,"attempt":1,"outcome":"failed","error":"e"}`: model.TaskRun{
-			Started: moment.Time(), Duration: 5 * time.Millisecond, Attempt: 1, Outcome: model.OutcomeFailed, Error: "e",
+			Started: instant.Time(), Duration: 5 * time.Millisecond, Attempt: 1, Outcome: model.OutcomeFailed, Error: "e",
 		},
 		`{"duration_ms":0,"attempt":2,"outcome":"crashed"}`:                        model.TaskRun{Attempt: 2, Outcome: model.OutcomeCrashed},
 		`{"status":"failed","live":1,"completed":2,"failed":3,"cancelled":4}`:      model.GroupCounts{Live: 1, Completed: 2, Failed: 3, Cancelled: 4},
 		`{"status":"in_progress","live":1,"completed":0,"failed":0,"cancelled":0}`: &model.GroupCounts{Live: 1},
 		`{"now":"2026-01-02T03:04:05.678Z","next_due":"2026-01-02T03:04:05.679Z","partitions":8,"agents":1,"waiting":2,
 			"resting":0,"in_progress":0,"held":0,"deleted":0,"parked":0,"completed":0,"failed":0,"cancelled":0,"submitted":0,"again":0,"released":0,
-			"recovered":0,"replayed":0,"trimmed":0,"malformed":0}`: inspect.Stats{Counters: store.Counters{Partitions: 8, Agents: 1, Waiting: 2}, Now: moment.Time(), NextDue: (moment + 1).Time()},
+			"recovered":0,"replayed":0,"trimmed":0,"malformed":0}`: inspect.Stats{Counters: store.Counters{Partitions: 8, Agents: 1, Waiting: 2}, Now: instant.Time(), NextDue: (instant + 1).Time()},
 	} {
 		data, err := json.Marshal(v)
 		require.NoError(t, err)

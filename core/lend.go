@@ -20,6 +20,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/waiting"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Bounds of a [Loan], and what its zeroes mean.
@@ -69,8 +70,8 @@ type Ticket struct {
 	ID        string        `json:"t"`
 	Kind      string        `json:"k"`
 	Worker    string        `json:"w"`
-	Due       store.Millis  `json:"d"`
-	Claimed   store.Millis  `json:"c"`
+	Due       moment.Millis `json:"d"`
+	Claimed   moment.Millis `json:"c"`
 	Lease     time.Duration `json:"l"`
 	Timeout   time.Duration `json:"o,omitempty"`
 	Crashes   int           `json:"x,omitempty"` // as claimed: the store may have heard since that one was none
@@ -355,7 +356,7 @@ func (o *loan) take(r *run) error {
 	lent := LentRun{Task: t, Timeout: longestTimeout(r.pull.s.base, []*run{r}), Prints: r.pull.s.base.Config.Outputs != nil}
 	lent.Ticket = Ticket{
 		Partition: at.Partition, Fence: at.Fence, Index: at.Index, Agent: at.Agent, ID: at.ID, Kind: r.claimed.Kind, Worker: o.Worker,
-		Due: r.claimed.Due, Claimed: store.MillisOf(r.info.Claimed), Lease: o.Lease, Timeout: lent.Timeout, Crashes: r.claimed.Crashes, Ref: []byte(at.Ref),
+		Due: r.claimed.Due, Claimed: moment.Of(r.info.Claimed), Lease: o.Lease, Timeout: lent.Timeout, Crashes: r.claimed.Crashes, Ref: []byte(at.Ref),
 		Attempt: r.info.Attempt, Turn: r.chunk().Turn,
 	}
 	o.lender.remember(r.claimed, lent.Ticket.run(), o.Lease)

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Returned is a lent run that has ended.
@@ -172,7 +173,7 @@ func (l *Lender) endedBefore(ctx context.Context, t *Ticket) ReturnedAs {
 	task := codec.Inform(&found.Tasks[0])
 	for _, r := range task.Runs {
 		// Another run of the worker begins no sooner than this one has ended, or its lease.
-		after := store.MillisOf(r.Started).Sub(t.Claimed)
+		after := moment.Of(r.Started).Sub(t.Claimed)
 		if r.Process != t.Worker || after < 0 || after >= MinLoanLease || slices.Contains(noEnds, r.Outcome) {
 			continue
 		}

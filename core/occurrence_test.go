@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // All attempts at an occurrence carry its time, however they were put off; the next occurrence has another.
@@ -27,7 +27,7 @@ func TestAttemptsKnowTheirOccurrence(t *testing.T) {
 				return nil
 			}
 		})
-		first := store.MillisOf(time.Now())
+		first := moment.Of(time.Now())
 		w.submit(core.NewTask{Agent: "a", Kind: "poll", Every: time.Minute, MaxAttempts: 2})
 		for range 4 {
 			_, _ = w.s.RunDue(w.Context(), core.Scope{})

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 var errBoom = errors.New("boom")
@@ -341,11 +341,11 @@ func TestADroppedTaskIsKnown(t *testing.T) {
 			}
 			return nil
 		})
-		var ended store.Millis
+		var ended moment.Millis
 		for _, id := range []string{"1", "2", "5", "6"} {
 			w.submit(core.NewTask{Agent: "a", ID: id, Kind: "k"})
 			if id == "1" {
-				ended = store.MillisOf(time.Now())
+				ended = moment.Of(time.Now())
 			}
 			_, _ = w.s.RunDue(w.Context(), core.Scope{})
 			time.Sleep(time.Millisecond)

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
 )
 
@@ -88,7 +89,7 @@ func (t *RunInfo) Logger() *slog.Logger {
 func (r *run) chunk() output.Chunk {
 	return output.Chunk{
 		Agent: r.claimed.Agent, ID: r.claimed.ID, Turn: r.info.Attempt + r.info.Crashes + r.state.Calls, Fence: r.info.Fence, Attempt: r.info.Attempt,
-		Claimed: store.MillisOf(r.info.Claimed),
+		Claimed: moment.Of(r.info.Claimed),
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // zoneOf is the zone of a task's times that its handler gets.
@@ -369,7 +370,7 @@ func (r *run) facts() decide.Facts {
 		from = *r.left
 	}
 	return decide.Facts{
-		Now: s.base.StoreNow(), Clock: s.config.Clock.Now(), Claimed: c, ClaimedAt: store.MillisOf(r.info.Claimed), Fence: r.info.Fence, Attempt: r.info.Attempt,
+		Now: s.base.StoreNow(), Clock: s.config.Clock.Now(), Claimed: c, ClaimedAt: moment.Of(r.info.Claimed), Fence: r.info.Fence, Attempt: r.info.Attempt,
 		Body: &r.body, State: &r.state, Tally: &r.tally, Kind: s.base.Kind(c.Kind), OwnAttempts: s.config.Kinds[c.Kind].MaxAttempts, Process: runner(r.pull),
 		Next: s.cron, Random: s.config.Random, Order: r.order.Load(), Profile: s.base.Profiles.Of(c.Profile, s.config.Zone), Zone: s.config.Zone, Inherited: from.failed, Failure: from.why, Answer: r.info.answer(), Used: r.used,
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
 )
 
@@ -51,9 +52,9 @@ type Scheduler struct {
 	config      Config
 	slots       *slots.Slots
 	runCounters counters.Runs
-	nonce       string                                                              // the beginning of the nonces of this process
-	cron        func(spec codec.CronSpec, after store.Millis) (store.Millis, error) // the calculation of crons, made once
-	calls       atomic.Int64                                                        // of handlers, under way
+	nonce       string                                                                // the beginning of the nonces of this process
+	cron        func(spec codec.CronSpec, after moment.Millis) (moment.Millis, error) // the calculation of crons, made once
+	calls       atomic.Int64                                                          // of handlers, under way
 
 	mu       sync.RWMutex
 	handlers map[string]*handler

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/ahead"
 	"github.com/seed-6f6f2c11/duly/core/internal/horizon"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 const (
@@ -51,7 +52,7 @@ func (q *Series) horizon() *horizon.Series {
 
 // Expect notes that a partition has something due at a time of the store's clock, as a [store.Wakeup] says.
 func (q *Series) Expect(partition int, due time.Time) {
-	q.known.Expect(partition, store.MillisOf(due))
+	q.known.Expect(partition, moment.Of(due))
 	q.s.slots.Hurry() // a pull that waits for slots has to learn of it
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/notices"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // holdBusy holds the limit keys of runs that returned RetryAfter, for all agents: each key once, until the
@@ -374,8 +375,8 @@ func (r *run) whyReleased() string {
 }
 
 // again notes when a task is due again, if it is.
-func (r *run) again(due store.Millis) {
-	if due == 0 || due >= store.Never {
+func (r *run) again(due moment.Millis) {
+	if due == 0 || due >= moment.Never {
 		return
 	}
 	c, p := r.claimed, r.pull

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Each occurrence of a task whose overlap policy lets runs overlap is a task of its own. The recurring
@@ -112,7 +113,7 @@ type inheritance struct {
 // inherit adds a child that has ended.
 func (r *run) inherit(child TaskInfo) {
 	r.state.RunCount++
-	run := record.Run{Started: store.MillisOf(child.LastRun), Duration: child.LastDuration, Attempt: max(child.Attempt, 1), Outcome: string(model.OutcomeSuccess), Error: child.LastError}
+	run := record.Run{Started: moment.Of(child.LastRun), Duration: child.LastDuration, Attempt: max(child.Attempt, 1), Outcome: string(model.OutcomeSuccess), Error: child.LastError}
 	switch child.Status {
 	case StatusFailed:
 		run.Outcome = string(model.OutcomeFailed)
@@ -127,7 +128,7 @@ func (r *run) inherit(child TaskInfo) {
 	default:
 		r.state.Failures = 0
 		if w := r.state.Watched; w != nil {
-			w.Succeeded = max(w.Succeeded, store.MillisOf(child.Finished))
+			w.Succeeded = max(w.Succeeded, moment.Of(child.Finished))
 		}
 	}
 	r.state.Runs.Add(run)

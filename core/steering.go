@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Policy decides by figures how soon tasks run: agents that are busy rise, others sink. It is used by many goroutines at once, and
@@ -169,14 +170,14 @@ func (r *run) steer(d *decide.Decision) {
 	if due.IsZero() {
 		due = planned.Time().Add(max(next.Delay, 0))
 	}
-	if store.MillisOf(due) == planned {
+	if moment.Of(due) == planned {
 		return
 	}
-	at := min(store.MillisOf(due), d.Now.Add(check.MaxDelay))
+	at := min(moment.Of(due), d.Now.Add(check.MaxDelay))
 	if d.Body.Fixed() { // earlier than its time would be a run that was not planned
 		at = max(at, planned)
 	}
-	v.Settlement.Due = d.Delay(v, store.When{At: max(at, d.Now)})
+	v.Settlement.Due = d.Delay(v, moment.When{At: max(at, d.Now)})
 }
 
 // move is another level or limit key that a policy gives a task, once the end of its run is stored.

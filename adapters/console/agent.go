@@ -15,6 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // agentPage is the page of an agent.
@@ -144,7 +145,7 @@ func quotaOf(p *core.Profile) (out []bounded) {
 		}
 	}
 	for name, text := range map[string]string{
-		"least interval": store.ShortDuration(q.Interval), "horizon": store.ShortDuration(q.Horizon), "kinds": strings.Join(q.Kinds, ", "),
+		"least interval": moment.ShortDuration(q.Interval), "horizon": moment.ShortDuration(q.Horizon), "kinds": strings.Join(q.Kinds, ", "),
 		"depth": strconv.Itoa(q.Depth), "spawned tasks an hour": strconv.Itoa(q.Spawned),
 	} {
 		if text != "" && text != "0" && text != "0s" {

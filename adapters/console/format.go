@@ -32,15 +32,15 @@ func functions() template.FuncMap {
 	}
 }
 
-// moment is a time as a page shows it: relative, with the whole one beside it.
-type moment struct{ Text, Full, Machine string }
+// shownTime is a time as a page shows it: relative, with the whole one beside it.
+type shownTime struct{ Text, Full, Machine string }
 
 // when is a time seen from now; empty for the zero time.
-func when(now, t time.Time) moment {
+func when(now, t time.Time) shownTime {
 	if t.IsZero() {
-		return moment{Text: "–"}
+		return shownTime{Text: "–"}
 	}
-	m := moment{Full: t.UTC().Format("2006-01-02 15:04:05.000 MST"), Machine: t.UTC().Format(time.RFC3339Nano)}
+	m := shownTime{Full: t.UTC().Format("2006-01-02 15:04:05.000 MST"), Machine: t.UTC().Format(time.RFC3339Nano)}
 	switch d := t.Sub(now); {
 	case d.Abs() < time.Second:
 		m.Text = "now"

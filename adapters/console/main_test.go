@@ -27,6 +27,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
@@ -90,12 +91,12 @@ type counted struct {
 	calls *atomic.Int64
 }
 
-func (c counted) Window(ctx context.Context, slots int) ([]store.KindWindow, store.Millis, error) {
+func (c counted) Window(ctx context.Context, slots int) ([]store.KindWindow, moment.Millis, error) {
 	c.calls.Add(1)
 	return c.Recent.Window(ctx, slots)
 }
 
-func (c counted) Slots(ctx context.Context, each time.Duration, slots int) ([]store.Slot, store.Millis, error) {
+func (c counted) Slots(ctx context.Context, each time.Duration, slots int) ([]store.Slot, moment.Millis, error) {
 	c.calls.Add(1)
 	return c.Recent.Slots(ctx, each, slots)
 }

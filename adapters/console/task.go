@@ -82,7 +82,7 @@ func stepsOf(t *core.TaskInfo) (rows []stepRow) {
 type line struct {
 	Width, Height int
 	From, To      string
-	Begin, End    moment
+	Begin, End    shownTime
 	Parts         []part
 	Summary       string
 }

@@ -15,7 +15,7 @@ import (
 type tree struct {
 	Rows          []treeRow
 	Width, Height int
-	From, To      moment
+	From, To      shownTime
 	Cut           bool // there are more than are drawn
 	Partly        bool // the agent has more tasks than were looked through
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // However many agents have something due, one after the other, the daemon looks for the others at its times: a pull that is
@@ -49,6 +50,6 @@ func TestAWakeUpForNoTimeHidesNothing(t *testing.T) {
 	t.Cleanup(l.jobs.end)
 	due := d.config.Clock.Now().Add(time.Minute)
 	l.registry.members["ada"].next = due
-	l.woken(store.Wakeup{Due: store.Never})
+	l.woken(store.Wakeup{Due: moment.Never})
 	assert.Equal(t, due, l.registry.members["ada"].next)
 }

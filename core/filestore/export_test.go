@@ -20,6 +20,15 @@ func State(s *Store) []byte {
 	return out
 }
 
+// Schemas describe the calls in a journal, and the state in a snapshot.
+func Schemas() []string {
+	all := []string{memstore.StateSchema()}
+	for _, v := range verbs {
+		all = append(all, v.schema())
+	}
+	return all
+}
+
 // Abandon ends a store as a kill would: nothing more is written. What is answered was written before.
 func Abandon(s *Store) {
 	s.mu.Lock()

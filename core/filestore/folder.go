@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/memstore"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Names of files. Segments and snapshots are followed by a number of at least six digits.
@@ -66,8 +66,8 @@ func (s *settings) config(clock memstore.Clock) memstore.Config {
 type still struct{ at atomic.Int64 }
 
 // Now is the time of the call.
-func (c *still) Now() time.Time       { return time.UnixMilli(c.at.Load()) }
-func (c *still) set(now store.Millis) { c.at.Store(int64(now)) }
+func (c *still) Now() time.Time        { return time.UnixMilli(c.at.Load()) }
+func (c *still) set(now moment.Millis) { c.at.Store(int64(now)) }
 
 // folder is where the files are.
 type folder struct {

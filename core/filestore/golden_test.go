@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/filestore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
@@ -54,6 +56,19 @@ func TestTheFolderOfTheFirstVersion(t *testing.T) {
 	assert.Equal(t, 1, told[0].Resumed)
 }
 
+// A struct is written by the name that it had first, wherever it moves to: neither would an older folder open otherwise, nor would an older version
+// read what this one writes.
+func TestStructsKeepTheirNames(t *testing.T) {
+	t.Parallel()
+	for _, schema := range filestore.Schemas() {
+		_, structs, _ := strings.Cut(schema, "\n")
+		for line := range strings.Lines(structs) {
+			of, _, _ := strings.Cut(line, ".")
+			assert.Contains(t, []string{"store", "memstore", "filestore", "output", "struct {}\n"}, of, line)
+		}
+	}
+}
+
 // fill has a store know something of each sort.
 func fill(t *testing.T, s *filestore.Store) {
 	t.Helper()
@@ -67,7 +82,7 @@ func fill(t *testing.T, s *filestore.Store) {
 	}
 	submit(t, s, "ada", "waits")
 	_, err := s.Settle(t.Context(), []store.Settlement{{
-		Run: claim("0000000000000001").Run, Verb: store.VerbAgain, Due: store.When{After: time.Hour}, State: []byte("state"), Kind: "k", Await: &store.Await{Key: "go"},
+		Run: claim("0000000000000001").Run, Verb: store.VerbAgain, Due: moment.When{After: time.Hour}, State: []byte("state"), Kind: "k", Await: &store.Await{Key: "go"},
 	}})
 	require.NoError(t, err)
 	submit(t, s, "ada", "ended")

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Look returns when partitions are due; see [store.Queue].
@@ -93,11 +94,11 @@ func (s *Store) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, e
 // windowed is the answer of Window and of Slots.
 type windowed[T any] struct {
 	found []T
-	now   store.Millis
+	now   moment.Millis
 }
 
 // Window returns the counters of the last slots; see [store.Recent].
-func (s *Store) Window(ctx context.Context, slots int) ([]store.KindWindow, store.Millis, error) {
+func (s *Store) Window(ctx context.Context, slots int) ([]store.KindWindow, moment.Millis, error) {
 	out, err := look(ctx, s, "read", func(m *memstore.Store, ctx context.Context, slots int) (w windowed[store.KindWindow], err error) {
 		w.found, w.now, err = m.Window(ctx, slots)
 		return w, err
@@ -106,7 +107,7 @@ func (s *Store) Window(ctx context.Context, slots int) ([]store.KindWindow, stor
 }
 
 // Slots returns the counters of each of the last slots; see [store.Recent].
-func (s *Store) Slots(ctx context.Context, each time.Duration, slots int) ([]store.Slot, store.Millis, error) {
+func (s *Store) Slots(ctx context.Context, each time.Duration, slots int) ([]store.Slot, moment.Millis, error) {
 	out, err := look(ctx, s, "read", func(m *memstore.Store, ctx context.Context, slots int) (w windowed[store.Slot], err error) {
 		w.found, w.now, err = m.Slots(ctx, each, slots)
 		return w, err

@@ -11,8 +11,8 @@ import (
 	"sync"
 
 	"github.com/seed-6f6f2c11/duly/core/memstore"
-	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/image"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // verb is a call that changes the store.
@@ -60,7 +60,7 @@ func (v *verb[A, R]) reader(schema string) (func(m *memstore.Store, b []byte) ([
 }
 
 // appendRecord writes a call: its verb, how much later it was than the one before, and its arguments.
-func appendRecord[A, R any](b []byte, v *verb[A, R], later store.Millis, args *A) []byte {
+func appendRecord[A, R any](b []byte, v *verb[A, R], later moment.Millis, args *A) []byte {
 	b = binary.AppendUvarint(b, v.number)
 	b = binary.AppendVarint(b, int64(later))
 	return v.format.Append(b, args)
@@ -125,7 +125,7 @@ func (r *recorded) replay(l *loaded, content []byte, path string, at int64) erro
 		return damaged
 	}
 	b := content[4+n:]
-	for now := store.Millis(0); len(b) > 0; {
+	for now := moment.Millis(0); len(b) > 0; {
 		number, k := binary.Uvarint(b)
 		if k <= 0 || number >= uint64(len(r.verbs)) {
 			return damaged
@@ -134,7 +134,7 @@ func (r *recorded) replay(l *loaded, content []byte, path string, at int64) erro
 		if j <= 0 {
 			return damaged
 		}
-		now += store.Millis(later)
+		now += moment.Millis(later)
 		l.clock.set(now)
 		var err error
 		if b, err = r.verbs[number](l.mem, b[k+j:]); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Config says where a store is and how it works. Every zero but Dir is a good default.
@@ -66,8 +67,8 @@ type Store struct {
 	again chan struct{}
 	// pending are the records of calls that are not written yet. batch is who waits for the last record of all.
 	pending []byte
-	spare   []byte       // a buffer for the next ones
-	last    store.Millis // when the last of them was made
+	spare   []byte        // a buffer for the next ones
+	last    moment.Millis // when the last of them was made
 	batch   *batch
 	failed  error  // why nothing can be stored now; nil while it can
 	said    string // the last reason that was logged for not beginning again
@@ -211,7 +212,7 @@ func (s *Store) memory() *memstore.Store {
 }
 
 // now is the time of a call, in whole milliseconds as in Redis.
-func (s *Store) now() store.Millis { return store.Millis(s.config.Clock.Now().UnixMilli()) }
+func (s *Store) now() moment.Millis { return moment.Millis(s.config.Clock.Now().UnixMilli()) }
 
 // hasRoom is an error if the disk is full.
 func (s *Store) hasRoom(verb string) error {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // mostBefore is how many pages of an agent's tasks are counted, and urgentAfter how long a task has been due that is served as one of level 1.
@@ -46,7 +47,7 @@ func (e *Explanation) inQueue(t *store.Stored) bool {
 }
 
 // countBefore counts the tasks of the same agent that are due and come before one: by level, then by due time, as the store lists them.
-func countBefore(ctx context.Context, s *View, t *store.Stored, now store.Millis) (before, error) {
+func countBefore(ctx context.Context, s *View, t *store.Stored, now moment.Millis) (before, error) {
 	b, passed := before{}, false
 	profile, err := s.base.ProfileOf(ctx, t.Agent)
 	if err != nil {
@@ -80,7 +81,7 @@ func countBefore(ctx context.Context, s *View, t *store.Stored, now store.Millis
 }
 
 // servedAs is the level that a due task is served as.
-func servedAs(t *store.Stored, now store.Millis) store.Level {
+func servedAs(t *store.Stored, now moment.Millis) store.Level {
 	if now.Sub(t.Due) >= urgentAfter {
 		return 1
 	}

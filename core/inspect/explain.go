@@ -20,6 +20,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Explanation says why a task has not run, or what it is doing.
@@ -72,7 +73,7 @@ func explain(ctx context.Context, s *View, agent, id string, others bool) (Expla
 }
 
 // Because adds a reason. Reasons are added in the order of importance.
-func (e *Explanation) Because(code model.BecauseCode, until store.Millis, format string, args ...any) {
+func (e *Explanation) Because(code model.BecauseCode, until moment.Millis, format string, args ...any) {
 	e.Reasons = append(e.Reasons, model.Because{Code: code, Text: fmt.Sprintf(format, args...), Until: until.Time()})
 }
 
@@ -167,7 +168,7 @@ func (e *Explanation) notDue(t *store.Stored) {
 	task := &e.Task
 	switch {
 	case task.CoolingUntil.After(e.Now):
-		e.Because(model.BecauseCooling, store.MillisOf(task.CoolingUntil), "%s, so it cools down until %s: %s",
+		e.Because(model.BecauseCooling, moment.Of(task.CoolingUntil), "%s, so it cools down until %s: %s",
 			plan.FailedInARow(task.ConsecutiveFailures), ClockTime(task.CoolingUntil), task.LastError)
 	case task.Awaiting != nil:
 		text := fmt.Sprintf("it waits for the signal %q: duly signal %q %q", task.Awaiting.Key, task.Agent, task.Awaiting.Key)
@@ -240,7 +241,7 @@ func (e *Explanation) overdue(t *store.Stored) {
 		p := e.processes[tag]
 		if left, is := p.Left[t.Kind]; is && left.At.After(t.Due.Time()) {
 			e.Because(model.BecauseNoTime, 0, "%s, and process %s left it at %s for lack of time: runs of the kind %q usually take %s and its pull had %s; "+
-				"give pulls more time, or let its handler yield", since, p.Name, ClockTime(left.At), t.Kind, store.ShortDuration(left.Usual), store.ShortDuration(left.Had))
+				"give pulls more time, or let its handler yield", since, p.Name, ClockTime(left.At), t.Kind, moment.ShortDuration(left.Usual), moment.ShortDuration(left.Had))
 			return
 		}
 		if p.Handles(t.Kind) {
@@ -263,7 +264,7 @@ func (e *Explanation) overdue(t *store.Stored) {
 const mostNamed = 5
 
 // now is the time of the store when it was asked.
-func (e *Explanation) now() store.Millis { return store.MillisOf(e.Now) }
+func (e *Explanation) now() moment.Millis { return moment.Of(e.Now) }
 
 // wait is how long it is until a task is due.
 func (e *Explanation) wait(t *store.Stored) time.Duration {
@@ -282,7 +283,7 @@ func (e *Explanation) failing(t *store.Stored) {
 		text += "it was already failing at " + ClockTime(since)
 	}
 	if from, to := stretched(t); to > from {
-		text += fmt.Sprintf(", so its interval is stretched from %s to %s", store.ShortDuration(from), store.ShortDuration(to))
+		text += fmt.Sprintf(", so its interval is stretched from %s to %s", moment.ShortDuration(from), moment.ShortDuration(to))
 	}
 	e.Because(model.BecauseFailing, t.Due, "%s; it is due at %s (in %s): %s", text, ClockTime(t.Due.Time()), e.wait(t), e.Task.LastError)
 }
@@ -338,7 +339,7 @@ func (e *Explanation) paused(when string) {
 			text += ": " + p.Reason
 		}
 		// guard: explain
-		e.Because(model.BecausePaused, store.MillisOf(p.Until), "%s", text)
+		e.Because(model.BecausePaused, moment.Of(p.Until), "%s", text)
 		e.about(heldBy(p.Target))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // budget says which budget a task waits for. One that was lifted has no amount, and its line disappears with the next claim.
@@ -76,7 +77,7 @@ func (e *Explanation) line(t *store.Stored) {
 		bounds = append(bounds, counting(l.Concurrency, "run")+" at once")
 	}
 	if l.Rate > 0 {
-		bounds = append(bounds, counting(l.Rate, "start")+" per "+store.ShortDuration(l.Per))
+		bounds = append(bounds, counting(l.Rate, "start")+" per "+moment.ShortDuration(l.Per))
 	}
 	if l.Adaptive {
 		e.adapts(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // checkAll refuses a list of all agents that no store could answer without reading everything.
@@ -111,7 +112,7 @@ func (s *View) tasksOfAll(ctx context.Context, l List) (out []model.TaskInfo, ne
 	if place == 0 {
 		return s.listAllAgents(ctx, l)
 	}
-	q := store.Find{Place: place, Since: store.MillisOf(l.Since), Until: store.MillisOf(l.Until), After: l.Cursor, Limit: l.Limit}
+	q := store.Find{Place: place, Since: moment.Of(l.Since), Until: moment.Of(l.Until), After: l.Cursor, Limit: l.Limit}
 	if l.searches() {
 		q.Limit = max(l.Limit, DefaultPage) // few of them may match
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // mostHeld is how many tasks of a page are explained, each by its own call.
@@ -17,7 +18,7 @@ const mostHeld = 200
 var holding = []model.BecauseCode{model.BecausePaused, model.BecauseNoHandler, model.BecauseLimited, model.BecauseBudget, model.BecauseSerial, model.BecauseSuspect}
 
 // isDue reports whether a task waits though it is due.
-func isDue(t *model.TaskInfo, now store.Millis) bool {
+func isDue(t *model.TaskInfo, now moment.Millis) bool {
 	return t.Status == store.StatusWaiting && !t.Resting && (t.Parked || !t.NextRun.IsZero() && !t.NextRun.After(now.Time()))
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/late"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // LateAgent has the watches of all tasks that are to succeed within a time.
@@ -76,7 +77,7 @@ func (s *View) lateTasks(ctx context.Context, l List) (out []model.TaskInfo, nex
 		if err != nil {
 			return nil, "", err
 		}
-		if !l.matches(&e.Task, store.MillisOf(e.Now)) || len(l.Status) > 0 && !store.Among(e.Task.Status, l.Status) {
+		if !l.matches(&e.Task, moment.Of(e.Now)) || len(l.Status) > 0 && !store.Among(e.Task.Status, l.Status) {
 			continue
 		}
 		e.Task.HeldBy = &e.Reasons[0]

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Narrows reports whether a list has a filter.
@@ -148,7 +149,7 @@ func (l *List) inform(t *store.Stored) model.TaskInfo {
 }
 
 // matches reports whether a task belongs on the list, beyond what the store has filtered.
-func (l *List) matches(t *model.TaskInfo, now store.Millis) bool {
+func (l *List) matches(t *model.TaskInfo, now moment.Millis) bool {
 	for name, value := range l.Labels {
 		if has, ok := t.Labels[name]; !ok || has != value {
 			return false
@@ -159,7 +160,7 @@ func (l *List) matches(t *model.TaskInfo, now store.Millis) bool {
 }
 
 // isDue reports whether a task is due, if the list requires that.
-func (l *List) isDue(t *model.TaskInfo, now store.Millis) bool {
+func (l *List) isDue(t *model.TaskInfo, now moment.Millis) bool {
 	if l.Overdue && (t.Parked || len(t.Pauses) > 0) {
 		return false
 	}

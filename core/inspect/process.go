@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Processes are the processes that have reported within the last minute what they run, and this one if it handles anything, by name. A process
@@ -73,5 +74,5 @@ func (e *Explanation) lastWorker(kind string) string {
 	if !found {
 		return ""
 	}
-	return fmt.Sprintf("; the last one, %s, was seen %s ago, at %s", p.Name, store.ShortDuration(e.Now.Sub(p.At).Round(time.Second)), ClockTime(p.At))
+	return fmt.Sprintf("; the last one, %s, was seen %s ago, at %s", p.Name, moment.ShortDuration(e.Now.Sub(p.At).Round(time.Second)), ClockTime(p.At))
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // The constants of spend.lua.
@@ -24,9 +25,9 @@ const (
 // counted, how many, until when nothing starts, whether one is to go first, and when it last had news.
 type knowledge struct {
 	allow, gap  float64
-	since       store.Millis
+	since       moment.Millis
 	served      float64
-	till, heard store.Millis
+	till, heard moment.Millis
 	probe       int
 }
 
@@ -39,7 +40,7 @@ func (b *bucket) learned() *knowledge {
 }
 
 // started counts a start.
-func (b *bucket) started(now store.Millis) {
+func (b *bucket) started(now moment.Millis) {
 	if b.knows == nil {
 		b.knows = &knowledge{allow: 1, since: now, heard: now}
 	}
@@ -56,20 +57,20 @@ func (b *bucket) unprobed() {
 }
 
 // learn notes that a run was served, or, with a wait, asked to come back after it.
-func (u *used) learn(wait float64, now store.Millis) {
+func (u *used) learn(wait float64, now moment.Millis) {
 	k := u.knows
 	if k == nil {
 		return
 	}
 	if wait > 0 {
-		k.refuse(now, now+store.Millis(wait))
+		k.refuse(now, now+moment.Millis(wait))
 	} else {
 		k.serve(u, now)
 	}
 	k.heard = now
 }
 
-func (k *knowledge) refuse(now, till store.Millis) {
+func (k *knowledge) refuse(now, till moment.Millis) {
 	if now >= k.till { // otherwise it is of those that were under way
 		k.allow, k.probe = max(1, k.allow/2), probeWanted
 	}
@@ -84,7 +85,7 @@ func (k *knowledge) paced() float64 {
 	return k.gap * margin / 100
 }
 
-func (k *knowledge) serve(u *used, now store.Millis) {
+func (k *knowledge) serve(u *used, now moment.Millis) {
 	if now < k.till {
 		k.served++
 		return

@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // goAhead takes what falls due within the next moment, if the request asks for that and nothing about this claim is out of the ordinary.
 // It returns until when it has looked; zero if it has not.
-func (c *claiming) goAhead(recovered int) store.Millis {
+func (c *claiming) goAhead(recovered int) moment.Millis {
 	if c.r.Ahead <= 0 || c.r.AheadMost <= 0 || recovered > 0 || !c.ordinary() {
 		return 0
 	}

@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // audit looks at all tasks of a partition: a page has no end here, as the lock is never held for long.
 // A fault would be a mistake in this package, so that it repairs nothing; tests call it.
-func (p *partition) audit(now store.Millis) store.Audited {
+func (p *partition) audit(now moment.Millis) store.Audited {
 	found := store.Audited{}
 	for _, a := range p.agents {
 		for _, t := range a.tasks {
@@ -57,7 +58,7 @@ func (p *partition) recount() counted {
 }
 
 // miscounted compares the counters with a fresh count.
-func (p *partition) miscounted(now store.Millis) []store.Fault {
+func (p *partition) miscounted(now moment.Millis) []store.Fault {
 	var faults []store.Fault
 	is := p.recount()
 	if is.live != p.live || is.running != p.running {
@@ -78,7 +79,7 @@ func (p *partition) miscounted(now store.Millis) []store.Fault {
 }
 
 // fault is the fault of one live task; empty if it waits, runs or is parked as it should.
-func (p *partition) fault(t *task, now store.Millis) store.FaultCode {
+func (p *partition) fault(t *task, now moment.Millis) store.FaultCode {
 	switch {
 	// Running: its claim has a lease that will end, and knows the task.
 	case t.claim != nil:

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Each place where a task would not be found again is told.
@@ -25,7 +26,7 @@ func TestAuditFinds(t *testing.T) {
 		"under a hold that is not": {func(p *partition, t *task) { p.lift(t); p.park(t, "@a:a") }, store.FaultStranded},
 	} {
 		s := New(Config{Partitions: 1})
-		_, err := s.Submit(t.Context(), []store.Submission{{Agent: "a", ID: "1", Kind: "k", Level: store.LevelLow, Due: store.When{After: time.Hour}}})
+		_, err := s.Submit(t.Context(), []store.Submission{{Agent: "a", ID: "1", Kind: "k", Level: store.LevelLow, Due: moment.When{After: time.Hour}}})
 		require.NoError(t, err)
 		p := s.parts[0]
 		assert.Empty(t, p.audit(s.now()).Faults)

@@ -8,18 +8,19 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // bookings are the alarms of the store.
 type bookings struct {
-	confirmed []store.Millis
-	owed      []owed       // by their times
-	last      store.Millis // when one was booked
+	confirmed []moment.Millis
+	owed      []owed        // by their times
+	last      moment.Millis // when one was booked
 }
 
 // owed is an alarm that no clock has confirmed.
 type owed struct {
-	at, until store.Millis // until when its process may still set it
+	at, until moment.Millis // until when its process may still set it
 	tag       string
 }
 
@@ -31,7 +32,7 @@ func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, of := s.now(), &s.booked
-	of.confirmed = slices.DeleteFunc(of.confirmed, func(at store.Millis) bool { return at <= now })
+	of.confirmed = slices.DeleteFunc(of.confirmed, func(at moment.Millis) bool { return at <= now })
 	out := store.Booked{Now: now, Fleet: b.For > 0 || of.last != 0 && now.Sub(of.last) < store.FleetFor}
 	if len(of.confirmed) > 0 {
 		out.Next = of.confirmed[0]
@@ -61,7 +62,7 @@ func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error)
 }
 
 // by is the alarm that serves instead of one at a time; zero if there is none.
-func (of *bookings) by(wanted, now store.Millis) store.Millis {
+func (of *bookings) by(wanted, now moment.Millis) moment.Millis {
 	for _, at := range of.confirmed {
 		if at == wanted || at < wanted && at > now.Add(store.SureAfter) {
 			return at
@@ -71,7 +72,7 @@ func (of *bookings) by(wanted, now store.Millis) store.Millis {
 }
 
 // owe adds an alarm, and returns when it is to ring: soon, if others were wanted a moment ago that would have rung later.
-func (of *bookings) owe(b *store.Booking, next, now store.Millis) store.Millis {
+func (of *bookings) owe(b *store.Booking, next, now moment.Millis) moment.Millis {
 	at := b.At
 	// guard: alarm-gathers
 	if soon := (now.Add(store.GatherFor) + 999) / 1000 * 1000; b.For > 0 && next != 0 && at > soon && now.Sub(of.last) < store.GatherFor {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // budgetName orders and names budgets as the fields of Redis are.
@@ -28,7 +29,7 @@ func (s *Store) Budget(ctx context.Context, changes []store.BudgetChange) ([]sto
 }
 
 // spentAt is how much has been spent in the period of a time.
-func (b *bucket) spentAt(now store.Millis) store.Amount {
+func (b *bucket) spentAt(now moment.Millis) store.Amount {
 	if b.ends <= now {
 		return 0
 	}
@@ -39,7 +40,7 @@ func (b *bucket) spentAt(now store.Millis) store.Amount {
 const mostSpent = 9e18
 
 // spend charges a bucket of a budget, and returns it if it is used up by this. A task that has ended is not paused.
-func (p *partition) spend(b *bucket, amount store.Amount, t *task, now store.Millis) []store.Crossing {
+func (p *partition) spend(b *bucket, amount store.Amount, t *task, now moment.Millis) []store.Crossing {
 	budget, before := b.rule.budget, b.spentAt(now)
 	if b.ends <= now {
 		// guard: budget-period
@@ -80,7 +81,7 @@ func pausedBy(b *store.Budget, of string, t *task) scope {
 }
 
 // holdNow pauses a scope until it is resumed. A hold without an end that it has already stays.
-func (p *partition) holdNow(s scope, note []byte, now store.Millis) {
+func (p *partition) holdNow(s scope, note []byte, now moment.Millis) {
 	if !p.held(s, now) || p.holds[s].term != nil {
 		p.hold(s, hold{since: p.begun(now), note: slices.Clone(note)}, now, true)
 	}
@@ -88,7 +89,7 @@ func (p *partition) holdNow(s scope, note []byte, now store.Millis) {
 
 // chargeUsed charges what a run that goes on has used so far, but for what it was charged before. It reports whether a budget that the run counts in is
 // used up.
-func chargeUsed(p *partition, t *task, spent []store.Used, now store.Millis) (crossed []store.Crossing, over bool) {
+func chargeUsed(p *partition, t *task, spent []store.Used, now moment.Millis) (crossed []store.Crossing, over bool) {
 	before := maps.Clone(t.charged)
 	for _, b := range t.uses {
 		p.refresh(b)
@@ -114,7 +115,7 @@ func chargeUsed(p *partition, t *task, spent []store.Used, now store.Millis) (cr
 }
 
 // afterRun charges the use of a run, and notes how it was answered.
-func (p *partition) afterRun(had []used, t *task, r *store.Settlement, now store.Millis) (crossed []store.Crossing) {
+func (p *partition) afterRun(had []used, t *task, r *store.Settlement, now moment.Millis) (crossed []store.Crossing) {
 	spent, charged := r.Spent, t.charged
 	t.charged = nil
 	if spent == nil {
@@ -147,7 +148,7 @@ func (p *partition) afterRun(had []used, t *task, r *store.Settlement, now store
 }
 
 // budgetLine is the line behind a budget.
-func (b *bucket) budgetLine(now store.Millis) store.Line {
+func (b *bucket) budgetLine(now moment.Millis) store.Line {
 	use := &store.BudgetUse{Budget: store.Budget{About: b.about}, Waiting: int64(b.line.tasks), Reserved: b.reserved + store.Amount(b.untried)}
 	if b.rule.budget != nil {
 		use.Budget = *b.rule.budget

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // mostRecovered is how many expired leases one step takes back; pages how many times as many agents as tasks may be
@@ -66,14 +67,14 @@ func (s *Store) claim(r *store.ClaimRequest) store.Claim {
 type claiming struct {
 	p     *partition
 	r     *store.ClaimRequest
-	now   store.Millis
+	now   moment.Millis
 	picky bool // it may pass over much that is due
 	// room is how many tasks may still be taken.
 	room   int
 	most   map[string]int // of the kinds that are bounded: how many more are taken
 	back   load           // put back
 	seen   load           // looked at
-	unread store.Millis   // since when the first agent waits that others have left no room for its large tasks
+	unread moment.Millis  // since when the first agent waits that others have left no room for its large tasks
 	// parked counts the tasks that this claim has parked, and left those of
 	// kinds that the caller had no time for.
 	parked int
@@ -90,8 +91,8 @@ type claiming struct {
 	got map[*agent]int
 	// passed is the place in the agenda up to which a picky claim has looked in
 	// vain: the next one begins after it.
-	passed   store.Millis
-	queued   store.Millis // when the first task of level 1 is due, and is not now, of agents that have several and were looked at; zero if there is none
+	passed   moment.Millis
+	queued   moment.Millis // when the first task of level 1 is due, and is not now, of agents that have several and were looked at; zero if there is none
 	taken    []*task
 	lined    map[*task]bool   // the taken tasks that had to wait for a limit
 	crossed  []store.Crossing // budgets that are used up by the taken tasks
@@ -103,7 +104,7 @@ type claiming struct {
 
 // claim is one claim of a partition: it takes back the tasks of dead processes, puts back those that are no
 // longer parked or held, visits agents, and leases the tasks that it has taken.
-func (p *partition) claim(r *store.ClaimRequest, now store.Millis) store.Claim {
+func (p *partition) claim(r *store.ClaimRequest, now moment.Millis) store.Claim {
 	// The caller repeats a claim whose answer was lost, and gets the tasks that it has had all along.
 	// guard: nonce-in-memory
 	if fence, ok := p.nonces[r.Nonce]; ok && r.Limit > 0 {
@@ -167,10 +168,10 @@ func bounds(r *store.ClaimRequest) map[string]int {
 // nexts are the next due time of the requested agents, the next end of a lease, and when each of these agents
 // is due.
 // Millis of zero mean never, for each of them.
-func (p *partition) nexts(agents, kinds []string, now store.Millis) (due, lease store.Millis, dues []store.Millis) {
+func (p *partition) nexts(agents, kinds []string, now moment.Millis) (due, lease moment.Millis, dues []moment.Millis) {
 	due, lease = p.next()
 	if len(agents) > 0 {
-		dues = make([]store.Millis, len(agents))
+		dues = make([]moment.Millis, len(agents))
 	}
 	if p.held(scope{kind: '*'}, now) {
 		return 0, lease, dues
@@ -192,8 +193,8 @@ func (p *partition) nexts(agents, kinds []string, now store.Millis) (due, lease 
 // first fills in when each of some agents is due, and returns the earliest; zero for never.
 // Its results may be earlier than the tasks that a claim finds: visit is the place of an agent,
 // which may be the time of its last visit.
-func (p *partition) first(agents []string, dues []store.Millis) store.Millis {
-	var due store.Millis
+func (p *partition) first(agents []string, dues []moment.Millis) moment.Millis {
+	var due moment.Millis
 	for i, name := range agents {
 		a := p.agents[name]
 		if a == nil {
@@ -227,10 +228,10 @@ func (c *claiming) answer(recovered int) store.Claim {
 }
 
 // claimed is a task as a caller gets it. Bytes are copied: callers may change theirs.
-func (p *partition) claimed(t *task, fence store.Fence, index int, due store.Millis) store.Claimed {
+func (p *partition) claimed(t *task, fence store.Fence, index int, due moment.Millis) store.Claimed {
 	c := store.Claimed{
 		Run:  store.Run{Partition: p.index, Fence: fence, Index: index, Agent: t.Agent, ID: t.ID},
-		Kind: t.Kind, Level: t.Level, Due: due, Submitted: store.Millis(t.seq / clockUnit), Crashes: t.crashes,
+		Kind: t.Kind, Level: t.Level, Due: due, Submitted: moment.Millis(t.seq / clockUnit), Crashes: t.crashes,
 		Body: slices.Clone(t.Body), State: slices.Clone(t.state), Profile: slices.Clone(p.profiles[t.Agent]),
 	}
 	// The run was cancelled before it started: its handler is not called, and the settlement records that.
@@ -243,7 +244,7 @@ func (p *partition) claimed(t *task, fence store.Fence, index int, due store.Mil
 // repeat answers a claim that was made before: with the tasks of it that still run. One that was replaced meanwhile is
 // released, as its run has not begun.
 // The lease is that of the first answer; it is not extended.
-func (p *partition) repeat(c *claim, r *store.ClaimRequest, now store.Millis) store.Claim {
+func (p *partition) repeat(c *claim, r *store.ClaimRequest, now moment.Millis) store.Claim {
 	for i := range c.runs {
 		if t := c.runs[i].task; t != nil && t.order != nil && t.order.op == orderReplace {
 			p.giveBack(c, i, now)
@@ -261,7 +262,7 @@ func (p *partition) repeat(c *claim, r *store.ClaimRequest, now store.Millis) st
 
 // giveBack takes a run out of its claim that has not begun.
 // It must not be lost: the task is due at once, for any process.
-func (p *partition) giveBack(c *claim, i int, now store.Millis) {
+func (p *partition) giveBack(c *claim, i int, now moment.Millis) {
 	t := c.runs[i].task
 	c.runs[i] = held{lost: true}
 	p.running--
@@ -395,7 +396,7 @@ func (l *load) fits(t *task) bool {
 
 // lease puts tasks under a lease.
 // The fence is larger than every one that the caller has seen: see store.ClaimRequest.Fence.
-func (p *partition) lease(tasks []*task, r *store.ClaimRequest, lease time.Duration, now store.Millis) *claim {
+func (p *partition) lease(tasks []*task, r *store.ClaimRequest, lease time.Duration, now moment.Millis) *claim {
 	p.clock = max(p.clock, int64(r.Fence))
 	c := &claim{fence: store.Fence(p.ticks(1, now)), nonce: r.Nonce, open: len(tasks)}
 	c.term = &term{end: now.Add(lease), claim: c, at: -1}

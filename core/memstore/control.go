@@ -7,12 +7,13 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Replay makes dead tasks live again; see [store.Operator].
 // Replay is as a submit of the old task, with the counters of its history corrected.
 func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effect, error) {
-	return operate(ctx, s, tasks, func(r *store.Replay, now store.Millis) store.Effect {
+	return operate(ctx, s, tasks, func(r *store.Replay, now moment.Millis) store.Effect {
 		p := s.partitionOf(r.Agent)
 		if done, err := p.replay(r, now); !done {
 			return store.Effect{Refused: err}
@@ -24,27 +25,27 @@ func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effec
 
 // RunNow makes waiting tasks due now; see [store.Operator].
 func (s *Store) RunNow(ctx context.Context, tasks []store.RunNow) ([]store.Effect, error) {
-	return operate(ctx, s, tasks, func(r *store.RunNow, now store.Millis) store.Effect { return s.partitionOf(r.Agent).run(r, now) })
+	return operate(ctx, s, tasks, func(r *store.RunNow, now moment.Millis) store.Effect { return s.partitionOf(r.Agent).run(r, now) })
 }
 
 // Cancel ends tasks as cancelled; see [store.Operator].
 func (s *Store) Cancel(ctx context.Context, tasks []store.Cancellation) ([]store.Effect, error) {
-	return operate(ctx, s, tasks, func(c *store.Cancellation, now store.Millis) store.Effect {
+	return operate(ctx, s, tasks, func(c *store.Cancellation, now moment.Millis) store.Effect {
 		return s.partitionOf(c.Agent).cancel(c, now)
 	})
 }
 
 // Delete forgets tasks; see [store.Operator].
 func (s *Store) Delete(ctx context.Context, tasks []store.Deletion) ([]store.Effect, error) {
-	return operate(ctx, s, tasks, func(t *store.Deletion, now store.Millis) store.Effect { return s.partitionOf(t.Agent).erase(t, now) })
+	return operate(ctx, s, tasks, func(t *store.Deletion, now moment.Millis) store.Effect { return s.partitionOf(t.Agent).erase(t, now) })
 }
 
 // Hold lets no task of some targets be claimed; see [store.Operator].
 // A hold on a task that does not exist changes nothing; one on an agent or a kind may come before them.
 func (s *Store) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, error) {
-	return operate(ctx, s, holds, func(h *store.Hold, now store.Millis) store.Effect {
+	return operate(ctx, s, holds, func(h *store.Hold, now moment.Millis) store.Effect {
 		sc := scopeOf(h.Target)
-		var begin store.Millis
+		var begin moment.Millis
 		effect := s.inScope(&h.Target, func(p *partition) bool {
 			if sc.kind == 't' && p.task(sc.name, sc.id) == nil {
 				return false
@@ -69,7 +70,7 @@ func (s *Store) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, e
 // Unhold ends holds; see [store.Operator].
 // The held tasks are put back by claims, a limited number at a time.
 func (s *Store) Unhold(ctx context.Context, targets []store.Target) ([]store.Effect, error) {
-	return operate(ctx, s, targets, func(t *store.Target, now store.Millis) store.Effect {
+	return operate(ctx, s, targets, func(t *store.Target, now moment.Millis) store.Effect {
 		return s.inScope(t, func(p *partition) bool {
 			if !p.unhold(scopeOf(*t), now) {
 				return false
@@ -82,12 +83,12 @@ func (s *Store) Unhold(ctx context.Context, targets []store.Target) ([]store.Eff
 
 // Audit looks at live tasks; see [store.Operator].
 func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Audited, error) {
-	return operate(ctx, s, pages, func(a *store.AuditPage, now store.Millis) store.Audited { return s.parts[a.Partition].audit(now) })
+	return operate(ctx, s, pages, func(a *store.AuditPage, now moment.Millis) store.Audited { return s.parts[a.Partition].audit(now) })
 }
 
 // operate carries out requests, one after the other, in one step.
 // The context is only looked at before: once begun, a step is never left half done.
-func operate[R, A any](ctx context.Context, s *Store, requests []R, do func(r *R, now store.Millis) A) ([]A, error) {
+func operate[R, A any](ctx context.Context, s *Store, requests []R, do func(r *R, now moment.Millis) A) ([]A, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &store.Error{Verb: "control", Err: err}
 	}
@@ -118,7 +119,7 @@ func (s *Store) inScope(t *store.Target, change func(p *partition) bool) store.E
 }
 
 // newHold is a hold that begins now, with its end: at a time, after a while, or never.
-func newHold(sc scope, c *store.Hold, now store.Millis) hold {
+func newHold(sc scope, c *store.Hold, now moment.Millis) hold {
 	h := hold{since: now, note: slices.Clone(c.Note)}
 	end := c.Until.At
 	if end == 0 && c.Until.After > 0 {
@@ -131,7 +132,7 @@ func newHold(sc scope, c *store.Hold, now store.Millis) hold {
 }
 
 // replay makes a dead task live again; false if no dead task has that id, or the quota of its agent has no room.
-func (p *partition) replay(r *store.Replay, now store.Millis) (bool, error) {
+func (p *partition) replay(r *store.Replay, now moment.Millis) (bool, error) {
 	sub := store.Submission{
 		Agent: r.Agent, ID: r.ID, Kind: r.Kind, Group: r.Group, Key: r.Key, Level: r.Level, Body: r.Body, State: r.State, Recurs: r.Recurs,
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Extend moves the ends of leases; see [store.Store].
@@ -49,7 +50,7 @@ func (s *Store) Extend(ctx context.Context, leases []store.Extension) ([]store.E
 }
 
 // progress stores new states of tasks whose runs continue.
-func (c *claim) progress(all []store.Progress, now store.Millis) {
+func (c *claim) progress(all []store.Progress, now moment.Millis) {
 	for _, pr := range all {
 		if pr.Index < 0 || pr.Index >= len(c.runs) || c.runs[pr.Index].task == nil {
 			continue
@@ -69,7 +70,7 @@ func (c *claim) progress(all []store.Progress, now store.Millis) {
 }
 
 // chargeAll charges what runs that go on have used so far.
-func chargeAll(p *partition, c *claim, all []store.Progress, out *store.Extended, now store.Millis) {
+func chargeAll(p *partition, c *claim, all []store.Progress, out *store.Extended, now moment.Millis) {
 	for _, pr := range all {
 		if len(pr.Used) == 0 || pr.Index < 0 || pr.Index >= len(c.runs) || c.runs[pr.Index].task == nil {
 			continue

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // feed.Feed is optional; this line has the compiler check it.
@@ -18,9 +19,9 @@ var _ feed.Feed = (*Store)(nil)
 
 // events has the published events, as Redis has them.
 type events struct {
-	until   atomic.Int64 // ms; the feed has subscribers until then. It is read without the lock, as each event reads it
-	epoch   store.Millis // since when
-	n       int64        // of the last event of the epoch
+	until   atomic.Int64  // ms; the feed has subscribers until then. It is read without the lock, as each event reads it
+	epoch   moment.Millis // since when
+	n       int64         // of the last event of the epoch
 	entries []feed.Item
 	secret  []byte
 }
@@ -28,7 +29,7 @@ type events struct {
 // Listened reports whether the feed has subscribers; see [feed.Feed].
 func (s *Store) Listened() bool {
 	until := s.feed.until.Load()
-	return until > 0 && store.Millis(until) > s.now()
+	return until > 0 && moment.Millis(until) > s.now()
 }
 
 // Publish keeps events while the feed has subscribers; see [feed.Feed].

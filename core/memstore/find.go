@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Find returns a page of the tasks of all agents; see [store.Reader].
@@ -21,7 +22,7 @@ func (s *Store) Find(ctx context.Context, q store.Find) (store.Page, error) {
 	if !ok {
 		return store.Page{}, &store.InvalidError{Field: "cursor", Reason: "is invalid: use the one that the previous page ended with, or none"}
 	}
-	return read(ctx, s, func(now store.Millis) (store.Page, error) {
+	return read(ctx, s, func(now moment.Millis) (store.Page, error) {
 		page, room := store.Page{Now: now}, store.PageBytes
 		for _, at := range s.findings(q, now) {
 			if q.After != "" && at.compare(after, q.Place) <= 0 {
@@ -45,17 +46,17 @@ func (s *Store) Find(ctx context.Context, q store.Find) (store.Page, error) {
 
 // finding is a task at a place: by score, partition and member as in Redis, then by its place among those of the member.
 type finding struct {
-	score     store.Millis
+	score     moment.Millis
 	partition int
 	member    string
-	due       store.Millis // of a task in the queue of an agent, with seq
+	due       moment.Millis // of a task in the queue of an agent, with seq
 	seq       int64
 	agent, id string
 	holder    string
 }
 
 // findings are all tasks at a place, in order.
-func (s *Store) findings(q store.Find, now store.Millis) []finding {
+func (s *Store) findings(q store.Find, now moment.Millis) []finding {
 	var all []finding
 	for _, p := range s.parts {
 		switch q.Place {
@@ -74,7 +75,7 @@ func (s *Store) findings(q store.Find, now store.Millis) []finding {
 }
 
 // failures are the dead letters that are kept.
-func (p *partition) failures(q store.Find, now store.Millis) []finding {
+func (p *partition) failures(q store.Find, now moment.Millis) []finding {
 	var all []finding
 	for agent, h := range p.finished {
 		for id, f := range h.records {
@@ -107,7 +108,7 @@ func (p *partition) leased() []finding {
 }
 
 // overdue are the tasks that are due and that a claim could take.
-func (p *partition) overdue(now store.Millis) []finding {
+func (p *partition) overdue(now moment.Millis) []finding {
 	var all []finding
 	for _, e := range p.agenda.items {
 		if e.visit > now {
@@ -168,7 +169,7 @@ func parseFinding(cursor string) (finding, bool) {
 		return finding{}, false
 	}
 	return finding{
-		score: store.Millis(n[0]), partition: int(n[1]), due: store.Millis(n[2]), seq: n[3],
+		score: moment.Millis(n[0]), partition: int(n[1]), due: moment.Millis(n[2]), seq: n[3],
 		member: string(text[:n[4]]), agent: string(text[n[4] : n[4]+n[5]]), id: string(text[n[4]+n[5]:]),
 	}, true
 }

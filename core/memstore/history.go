@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // history are the finished tasks of an agent.
@@ -22,7 +23,7 @@ type history struct {
 // about it. data is nil for one in gone.
 type finished struct {
 	verb store.Verb
-	at   store.Millis
+	at   moment.Millis
 	data []byte
 }
 
@@ -37,7 +38,7 @@ type ends struct {
 
 // end is an entry in line, which outlives its record.
 type end struct {
-	at store.Millis
+	at moment.Millis
 	id string
 }
 
@@ -104,7 +105,7 @@ func (h *history) tidy(e *ends) {
 // are counted apart, so that a busy agent does not push its dead letters out, and large
 // records are weighed as well. A history is cut when it has a hundredth more than is kept, as
 // one cut of many costs less than many cuts of one.
-func (p *partition) trim(agent string, now store.Millis) {
+func (p *partition) trim(agent string, now moment.Millis) {
 	h := p.finished[agent]
 	if h == nil {
 		return
@@ -125,7 +126,7 @@ func (p *partition) trim(agent string, now store.Millis) {
 
 // trimFirst drops the oldest record of some that count together, if it is too old or one too many. It reports whether the
 // first in line is done with.
-func (p *partition) trimFirst(agent string, h *history, e *ends, most int, now store.Millis) bool {
+func (p *partition) trimFirst(agent string, h *history, e *ends, most int, now moment.Millis) bool {
 	if !h.stands(e, 0) {
 		return true
 	}
@@ -156,7 +157,7 @@ func weight(n int) int {
 }
 
 // dropped notes that a record had to go before its time. How its task ended stays known for a while.
-func (p *partition) dropped(agent, id string, f finished, now store.Millis) {
+func (p *partition) dropped(agent, id string, f finished, now moment.Millis) {
 	p.counts.Trimmed++
 	p.counts.LastTrimmed = now
 	ref := [2]string{agent, id}
@@ -174,12 +175,12 @@ func (p *partition) dropped(agent, id string, f finished, now store.Millis) {
 }
 
 // knownFor is how long an id stays known after its end: a day, or the retention if that is shorter.
-func (p *partition) knownFor() store.Millis {
-	return store.Millis(min(store.KnownFor, p.store.config.Retention).Milliseconds())
+func (p *partition) knownFor() moment.Millis {
+	return moment.Millis(min(store.KnownFor, p.store.config.Retention).Milliseconds())
 }
 
 // remember adds a finished task to its agent's history.
-func (p *partition) remember(agent, id string, f finished, now store.Millis) {
+func (p *partition) remember(agent, id string, f finished, now moment.Millis) {
 	h := p.finished[agent]
 	if h == nil {
 		h = newHistory()
@@ -199,7 +200,7 @@ func (p *partition) remember(agent, id string, f finished, now store.Millis) {
 
 // remembered is what is kept of a finished task: its record, or how it ended if the record was dropped before its time.
 // A task older than the retention is gone for every caller, whether or not it was dropped already.
-func (p *partition) remembered(agent, id string, now store.Millis) (f finished, dropped, ok bool) {
+func (p *partition) remembered(agent, id string, now moment.Millis) (f finished, dropped, ok bool) {
 	if h := p.finished[agent]; h != nil {
 		// guard: retention
 		if f, ok = h.records[id]; ok && f.at > now.Add(-p.store.config.Retention) {
@@ -214,7 +215,7 @@ func (p *partition) remembered(agent, id string, now store.Millis) (f finished, 
 
 // erased forgets a finished task.
 // It reports whether anything was known of it.
-func (p *partition) erased(agent, id string, now store.Millis) bool {
+func (p *partition) erased(agent, id string, now moment.Millis) bool {
 	_, _, ok := p.remembered(agent, id, now)
 	delete(p.gone, [2]string{agent, id})
 	p.unrecord(agent, id)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // scope names the tasks that a hold is about: '*' all, 'k' those of a kind, 'a' those of an agent, 's' those that share a
@@ -56,7 +57,7 @@ func scopeOf(s store.Target) scope {
 // hold keeps the tasks of a scope from being claimed.
 // note is its operator's text, for readers.
 type hold struct {
-	since store.Millis
+	since moment.Millis
 	note  []byte
 	term  *term // its end; nil for never
 }
@@ -64,12 +65,12 @@ type hold struct {
 // opened is a scope whose hold has ended.
 // Its tasks are put back in the order in which holds ended.
 type opened struct {
-	at    store.Millis
+	at    moment.Millis
 	scope scope
 }
 
 // held reports whether a scope is held now; a hold whose time has come does not count, even if no claim has seen it yet.
-func (p *partition) held(s scope, now store.Millis) bool {
+func (p *partition) held(s scope, now moment.Millis) bool {
 	h, ok := p.holds[s]
 	return ok && (h.term == nil || h.term.end > now)
 }
@@ -86,7 +87,7 @@ func scopes(t *task) []scope {
 
 // holdOf is the widest scope that holds a task now, by a hold that began after a time.
 // An order to run overrules the holds of its time, but not those that came later.
-func (p *partition) holdOf(t *task, after, now store.Millis) (scope, bool) {
+func (p *partition) holdOf(t *task, after, now moment.Millis) (scope, bool) {
 	for _, s := range scopes(t) {
 		if p.held(s, now) && p.holds[s].since > after {
 			return s, true
@@ -97,7 +98,7 @@ func (p *partition) holdOf(t *task, after, now store.Millis) (scope, bool) {
 
 // overruling is when an order to run is given: no sooner than the holds that it overrules, also within the millisecond of one of them, or
 // by a clock that was put back.
-func (p *partition) overruling(t *task, now store.Millis) store.Millis {
+func (p *partition) overruling(t *task, now moment.Millis) moment.Millis {
 	at := max(now, p.overruled)
 	for _, s := range scopes(t) {
 		at = max(at, p.holds[s].since)
@@ -106,11 +107,11 @@ func (p *partition) overruling(t *task, now store.Millis) store.Millis {
 }
 
 // begun is when a hold begins: later than every order to run that was given before it.
-func (p *partition) begun(now store.Millis) store.Millis { return max(now, p.overruled+1) }
+func (p *partition) begun(now moment.Millis) moment.Millis { return max(now, p.overruled+1) }
 
 // hold begins a hold, or gives one another end and note. It begins again, and so holds also tasks that were ordered to run meanwhile, unless it
 // is only prolonged: see begun.
-func (p *partition) hold(s scope, h hold, now store.Millis, prolonged bool) {
+func (p *partition) hold(s scope, h hold, now moment.Millis, prolonged bool) {
 	if prolonged && p.held(s, now) {
 		h.since = p.holds[s].since
 	}
@@ -137,7 +138,7 @@ func (p *partition) forget(s scope) bool {
 }
 
 // resume puts a task back whose own hold has ended, if it was parked under that.
-func (p *partition) resume(t *task, now store.Millis) {
+func (p *partition) resume(t *task, now moment.Millis) {
 	t.changed = now
 	if t.parked == "@t" {
 		p.lift(t)
@@ -146,7 +147,7 @@ func (p *partition) resume(t *task, now store.Millis) {
 }
 
 // unhold ends a hold; claims put back the tasks parked under it.
-func (p *partition) unhold(s scope, now store.Millis) bool {
+func (p *partition) unhold(s scope, now moment.Millis) bool {
 	if s.kind == 'l' { // there is room for another start
 		b := p.buckets[s.name]
 		p.endTerm(b)
@@ -206,7 +207,7 @@ func (c *claiming) putBack() {
 
 // keptBy is the widest scope because of which a task is not to be claimed now. One that is to run by an order, or to end by
 // one, is.
-func (p *partition) keptBy(t *task, now store.Millis) (scope, bool) {
+func (p *partition) keptBy(t *task, now moment.Millis) (scope, bool) {
 	switch {
 	// Its run only has to be recorded as cancelled, which no pause should delay.
 	case t.ending():
@@ -219,7 +220,7 @@ func (p *partition) keptBy(t *task, now store.Millis) (scope, bool) {
 }
 
 // holdsOf are the holds that a task is under.
-func (p *partition) holdsOf(t *task, now store.Millis) []store.Held {
+func (p *partition) holdsOf(t *task, now moment.Millis) []store.Held {
 	var out []store.Held
 	for _, s := range scopes(t) {
 		if !p.held(s, now) {
@@ -238,7 +239,7 @@ func (h *hold) outlasts(other *hold) bool {
 }
 
 // until is when a hold ends by itself; zero for never.
-func (h *hold) until() store.Millis {
+func (h *hold) until() moment.Millis {
 	if h.term == nil {
 		return 0
 	}

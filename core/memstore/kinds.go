@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // stats are the counters of a kind in this partition.
@@ -21,7 +22,7 @@ func (p *partition) stats(kind string) *store.KindStats {
 }
 
 // count adds a run to the statistics of its kind.
-func (p *partition) count(r *store.RunStat, now store.Millis) {
+func (p *partition) count(r *store.RunStat, now moment.Millis) {
 	// Whole milliseconds, as Redis stores them: equal answers need equal rounding.
 	took, lag := r.Duration.Truncate(time.Millisecond), r.Lag.Truncate(time.Millisecond)
 	one := store.KindStats{KindCounters: store.KindCounters{Runs: 1, Duration: took, Shortest: took, Longest: took, Lag: lag, LongestLag: lag}}

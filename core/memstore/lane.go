@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // byAge is which claims go by age alone, counted in those that have to choose.
@@ -24,7 +24,7 @@ type tenants struct {
 
 // laned is the last of the agenda that was due when a claim chose; zero if none has.
 type laned struct {
-	visit store.Millis
+	visit moment.Millis
 	name  string
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // The bounds of limits.lua and claim.lua: agents of a line, and opened scopes, that one claim looks at.
@@ -51,7 +52,7 @@ type bucket struct {
 	runs  int
 	empty float64 // ms: when it would be empty if each start took Per / Starts
 	spent store.Amount
-	ends  store.Millis // of the period in which that was spent
+	ends  moment.Millis // of the period in which that was spent
 	// reserved is the amount kept for the runs under way of a budget that runs report to, and untried how many of them are the first of their
 	// kind, whose use is not known.
 	reserved store.Amount
@@ -84,7 +85,7 @@ func (b *bucket) gap() float64 {
 }
 
 // startAt is when there is room for another start, unless a run has to end first.
-func (b *bucket) startAt(now store.Millis) float64 {
+func (b *bucket) startAt(now moment.Millis) float64 {
 	switch gap := b.gap(); {
 	case b.rule.budget != nil:
 		// guard: budget-hold
@@ -113,7 +114,7 @@ func (b *bucket) full() bool {
 	return b.rule.limit.Concurrency > 0 && b.runs >= b.rule.limit.Concurrency
 }
 
-func (b *bucket) vacant(now store.Millis) bool { return !b.full() && b.startAt(now) <= float64(now) }
+func (b *bucket) vacant(now moment.Millis) bool { return !b.full() && b.startAt(now) <= float64(now) }
 
 // applies reports whether a task counts in a limit.
 func applies(l *store.LimitTarget, t *task) bool {
@@ -151,7 +152,7 @@ func (p *partition) bucketsOf(t *task) []*bucket {
 }
 
 // charge counts a task that is taken, and returns the budgets that are used up by that.
-func (p *partition) charge(t *task, expect []store.Expected, now store.Millis) (crossed []store.Crossing) {
+func (p *partition) charge(t *task, expect []store.Expected, now moment.Millis) (crossed []store.Crossing) {
 	t.uses, t.kept = p.bucketsOf(t), nil
 	for _, b := range t.uses {
 		// guard: limit-counts
@@ -180,7 +181,7 @@ type used struct {
 
 // unuse returns the share that the run of a task had of limits. It reports whether a task waits for it, and which buckets counted the run. A run that
 // was not settled has found nothing out.
-func (p *partition) unuse(t *task, now store.Millis, settled bool) (had []used, wanted bool) {
+func (p *partition) unuse(t *task, now moment.Millis, settled bool) (had []used, wanted bool) {
 	for _, b := range t.uses {
 		had = append(had, used{b, b.runs})
 		// guard: limit-returned
@@ -224,7 +225,7 @@ func (p *partition) refresh(b *bucket) {
 }
 
 // setBounds gives an agent the limits and budgets of its profile, and lets claims look at the lines behind the earlier ones.
-func (p *partition) setBounds(c *store.ProfileChange, now store.Millis) {
+func (p *partition) setBounds(c *store.ProfileChange, now moment.Millis) {
 	var next []rule
 	for _, l := range c.Limits {
 		next = append(next, rule{name: limitName(l.About), limit: l})
@@ -272,7 +273,7 @@ func (s *Store) bound(ctx context.Context, changes []bound) ([]store.Effect, err
 		return nil, &store.ConfigError{Field: "Partitions", Reason: "must be 1, as is usual in memory, for limits and budgets over agents"}
 	}
 	var full error
-	out, err := operate(ctx, s, changes, func(c *bound, now store.Millis) store.Effect {
+	out, err := operate(ctx, s, changes, func(c *bound, now moment.Millis) store.Effect {
 		e := store.Effect{}
 		for _, p := range s.parts {
 			changed, ok := p.setBound(c, now)
@@ -292,7 +293,7 @@ func (s *Store) bound(ctx context.Context, changes []bound) ([]store.Effect, err
 }
 
 // setBound changes one rule, and lets claims look at the lines behind it. It reports whether there was room for it too.
-func (p *partition) setBound(c *bound, now store.Millis) (changed, ok bool) {
+func (p *partition) setBound(c *bound, now moment.Millis) (changed, ok bool) {
 	at := slices.IndexFunc(p.limits, func(r rule) bool { return r.name == c.name })
 	switch {
 	case c.lift && at < 0, !c.lift && at >= 0 && p.limits[at].same(&c.rule):

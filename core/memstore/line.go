@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // line is who waits for room in a bucket: agents in turn, and the tasks of each.
@@ -27,7 +28,7 @@ type standing struct {
 func (b *bucket) scope() scope { return scope{kind: 'l', name: b.name} }
 
 // reopen puts a scope among the opened ones; with move also one that is there already, behind the others.
-func (p *partition) reopen(s scope, now store.Millis, move bool) {
+func (p *partition) reopen(s scope, now moment.Millis, move bool) {
 	at := slices.IndexFunc(p.open, func(o opened) bool { return o.scope == s })
 	switch {
 	case at >= 0 && !move:
@@ -49,14 +50,14 @@ func (p *partition) shut(s scope) {
 
 // comesNext makes sure that a line with tasks in it is looked at again: by the next claim, when there is room for a start, or when
 // a run ends.
-func (p *partition) comesNext(b *bucket, now store.Millis, tight bool) {
+func (p *partition) comesNext(b *bucket, now moment.Millis, tight bool) {
 	switch at := b.startAt(now); {
 	case b.full(), tight && at <= float64(now):
 		p.shut(b.scope())
 	case at > float64(now):
 		p.shut(b.scope())
 		p.endTerm(b)
-		b.term = &term{end: store.Millis(math.Ceil(at)), scope: b.scope(), at: -1}
+		b.term = &term{end: moment.Millis(math.Ceil(at)), scope: b.scope(), at: -1}
 		p.leases.add(b.term)
 	default:
 		p.reopen(b.scope(), now, true)
@@ -98,10 +99,10 @@ func (c *claiming) remains(t *task, b *bucket) bool {
 
 // turnOf is the place that a task gets in the line of its agent: its due time, where a level counts as a minute. It keeps it, even
 // if its due time changes.
-func turnOf(t *task) store.Millis { return t.due.Add(time.Duration(t.Level-1) * time.Minute) }
+func turnOf(t *task) moment.Millis { return t.due.Add(time.Duration(t.Level-1) * time.Minute) }
 
 // joinLine parks a task until there is room in a bucket.
-func (p *partition) joinLine(t *task, b *bucket, now store.Millis, tight bool) {
+func (p *partition) joinLine(t *task, b *bucket, now moment.Millis, tight bool) {
 	p.park(t, "@l:"+t.Agent)
 	t.lined, t.turn = b, turnOf(t)
 	at := slices.IndexFunc(b.line.agents, func(s *standing) bool { return s.agent == t.Agent })
@@ -217,7 +218,7 @@ func (c *claiming) leaves(t *task) bool {
 }
 
 // lineOf is the line that a task waits in.
-func (p *partition) lineOf(t *task, now store.Millis) store.Line {
+func (p *partition) lineOf(t *task, now moment.Millis) store.Line {
 	b := t.lined
 	if b == nil {
 		return store.Line{}
@@ -233,7 +234,7 @@ func (p *partition) lineOf(t *task, now store.Millis) store.Line {
 		line.StartAt = k.till
 	}
 	if b.gap() > 0 && b.empty > float64(now) {
-		line.StartAt = max(line.StartAt, store.Millis(math.Ceil(b.startAt(now))))
+		line.StartAt = max(line.StartAt, moment.Millis(math.Ceil(b.startAt(now))))
 	}
 	if c := b.rule.limit.Concurrency; c > 0 && b.runs >= c {
 		line.StartAt = 0

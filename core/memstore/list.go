@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // The places that a walk through an agent's tasks visits, in this order.
@@ -28,7 +29,7 @@ var places = string([]byte{placeWaiting, placeRunning, placeParked, placeFinishe
 // It names a place and not a task, so that a walk can continue although the task has moved or gone.
 type spot struct {
 	place byte
-	due   store.Millis
+	due   moment.Millis
 	seq   int64
 	id    string
 }
@@ -74,7 +75,7 @@ func shownAs(t store.Stored, brief bool) store.Stored {
 
 // spots are where the tasks of an agent are, in the order of a walk.
 // Finished tasks whose id is live again are left out: the live one is shown.
-func (p *partition) spots(name string, now store.Millis) []spot {
+func (p *partition) spots(name string, now moment.Millis) []spot {
 	var all []spot
 	a := p.agents[name]
 	if a != nil {
@@ -123,5 +124,5 @@ func parseSpot(cursor string) (spot, bool) {
 	}
 	due, err1 := strconv.ParseInt(parts[0], 10, 64)
 	seq, err2 := strconv.ParseInt(parts[1], 10, 64)
-	return spot{place: cursor[0], due: store.Millis(due), seq: seq, id: parts[2]}, err1 == nil && err2 == nil
+	return spot{place: cursor[0], due: moment.Millis(due), seq: seq, id: parts[2]}, err1 == nil && err2 == nil
 }

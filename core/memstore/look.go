@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Look returns when partitions are due; see [store.Queue].
@@ -25,7 +26,7 @@ func (s *Store) Look(ctx context.Context, requests []store.LookRequest) ([]store
 
 // look returns when the partition is due next; a parked task of a requested kind is due now.
 // With agents it returns when each of these is due; without, only when anything is.
-func (p *partition) look(r *store.LookRequest, now store.Millis) store.Look {
+func (p *partition) look(r *store.LookRequest, now moment.Millis) store.Look {
 	out := store.Look{Partition: p.index, Now: now}
 	if r.Agents != nil {
 		out.NextDue, out.NextLease, out.AgentsDue = p.nexts(r.Agents, r.Kinds, now)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // order is what happens to a task when its run ends, or, for orderRun, that it is to be claimed though it is held: it
@@ -13,9 +14,9 @@ import (
 // At most one order is kept; a later one replaces it where that makes sense.
 type order struct {
 	op   byte
-	note []byte       // orderCancel: the note of the command; orderReplace: the new state
-	due  store.Millis // orderReplace: when the new task is due
-	at   store.Millis // orderRun, orderHand: when it was given; later holds hold the task
+	note []byte        // orderCancel: the note of the command; orderReplace: the new state
+	due  moment.Millis // orderReplace: when the new task is due
+	at   moment.Millis // orderRun, orderHand: when it was given; later holds hold the task
 }
 
 // The letters are those in Redis: see the layout of `orders` in layout.lua.
@@ -51,7 +52,7 @@ func (t *task) refuses(r *store.Settlement) error {
 
 // ordered carries out the order for a run that has ended, and returns when the task is due
 // again. A run that was released has not ended: its order stays for the next run.
-func (p *partition) ordered(t *task, verb store.Verb, due, now store.Millis) store.Millis {
+func (p *partition) ordered(t *task, verb store.Verb, due, now moment.Millis) moment.Millis {
 	o := t.order
 	if o == nil {
 		return due
@@ -78,7 +79,7 @@ func (p *partition) ordered(t *task, verb store.Verb, due, now store.Millis) sto
 
 // run makes a waiting task due now.
 // It overrules the holds of now and leaves those alone that come later.
-func (p *partition) run(c *store.RunNow, now store.Millis) store.Effect {
+func (p *partition) run(c *store.RunNow, now moment.Millis) store.Effect {
 	t := p.task(c.Agent, c.ID)
 	switch {
 	case t == nil:
@@ -118,7 +119,7 @@ func (p *partition) run(c *store.RunNow, now store.Millis) store.Effect {
 
 // queue notes that a task that runs is due again when its run ends.
 // A cancel that was ordered before stays: the task will not be due again.
-func (t *task) queue(now store.Millis) {
+func (t *task) queue(now moment.Millis) {
 	if t.order == nil || t.order.op == orderHand {
 		t.order = &order{op: orderQueue}
 	}
@@ -128,7 +129,7 @@ func (t *task) queue(now store.Millis) {
 }
 
 // cancel ends a waiting task, or orders the end of one that runs.
-func (p *partition) cancel(c *store.Cancellation, now store.Millis) store.Effect {
+func (p *partition) cancel(c *store.Cancellation, now moment.Millis) store.Effect {
 	t := p.task(c.Agent, c.ID)
 	switch {
 	case t == nil:
@@ -152,7 +153,7 @@ func (p *partition) cancel(c *store.Cancellation, now store.Millis) store.Effect
 
 // erase forgets a task, live or finished. A run of it loses its lease.
 // The settlement of its run gets store.ErrLeaseLost, as the claim no longer has it.
-func (p *partition) erase(c *store.Deletion, now store.Millis) store.Effect {
+func (p *partition) erase(c *store.Deletion, now moment.Millis) store.Effect {
 	done := p.erased(c.Agent, c.ID, now)
 	p.store.forgetOutput(c.Agent, c.ID)
 	if t := p.task(c.Agent, c.ID); t != nil {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
 )
 
@@ -29,7 +30,7 @@ type printed struct {
 	run    output.Run
 	number int64   // of its last chunk
 	chunks []int64 // the number of each piece
-	until  store.Millis
+	until  moment.Millis
 }
 
 // placeOf is where the output of a run of a task is, among those of its agent.
@@ -49,7 +50,7 @@ func (s *outputs) Print(ctx context.Context, chunks []output.Chunk) ([]error, er
 	return errs, nil
 }
 
-func (s *outputs) print(c *output.Chunk, now store.Millis) error {
+func (s *outputs) print(c *output.Chunk, now moment.Millis) error {
 	of := s.ofAgents[c.Agent]
 	if of == nil {
 		of = map[string]*printed{}
@@ -104,7 +105,7 @@ func (s *outputs) trim(of map[string]*printed) {
 }
 
 // sweep drops what was kept long enough, once there is twice as much as before.
-func (s *outputs) sweep(now store.Millis) {
+func (s *outputs) sweep(now moment.Millis) {
 	if s.count < s.full {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // partition is the slice of all agents that one step changes at once.
@@ -50,11 +51,11 @@ type partition struct {
 	tenants  tenants
 	signals  signals
 	// overruled is when a held task was last ordered to run.
-	overruled store.Millis
-	ahead     store.Millis // until when tasks begin that were claimed before they were due
-	stamps    []string     // of definitions that are stored, those given last at the end
+	overruled moment.Millis
+	ahead     moment.Millis // until when tasks begin that were claimed before they were due
+	stamps    []string      // of definitions that are stored, those given last at the end
 	// asked is until when no process asks for tasks of level 1 alone, unless it hears of one; zero if none waits.
-	asked store.Millis `image:"-"`
+	asked moment.Millis `image:"-"`
 }
 
 // newPartition makes an empty partition. Its orders are total, so that
@@ -91,10 +92,10 @@ type agent struct {
 // entry is a place in the agenda.
 type entry struct {
 	agent *agent
-	task  *task        // nil for that of an agent with many
-	name  string       // orders entries of the same time as their members in Redis are ordered
-	visit store.Millis // when it is looked at
-	at    int          // its place in the agenda; -1 if nothing waits there
+	task  *task         // nil for that of an agent with many
+	name  string        // orders entries of the same time as their members in Redis are ordered
+	visit moment.Millis // when it is looked at
+	at    int           // its place in the agenda; -1 if nothing waits there
 }
 
 func (s *entry) position() *int { return &s.at }
@@ -107,7 +108,7 @@ type task struct {
 	// submitted, in units of the hybrid clock.
 	seq int64
 	// due is when it is due, or was when its run began.
-	due store.Millis
+	due moment.Millis
 	// state is core's state between runs, and crashes how many of its runs in a row have died.
 	state   []byte
 	crashes int
@@ -121,7 +122,7 @@ type task struct {
 	charged map[string]store.Amount // for its run while that goes on, by unit; nil for nothing
 	lined   *bucket                 // that it waits for
 	lifted  bool                    // it has no place for as long as the call lasts that replaces it
-	turn    store.Millis            // its place there, as of when it came
+	turn    moment.Millis           // its place there, as of when it came
 	pulse   *pulse                  // of an activity task
 	awaits  string                  // the key of the signal that it waits for, and what it received; empty for none
 	told    *store.Told
@@ -129,7 +130,7 @@ type task struct {
 	// at is its place in a queue of its agent or in a parking place.
 	at int
 	// changed is when it last changed, but for its submit, its claims and its touches.
-	changed store.Millis
+	changed moment.Millis
 }
 
 func (t *task) position() *int { return &t.at }
@@ -141,7 +142,7 @@ type parking struct{ tasks *queue[*task] }
 // term is something that ends by itself: a lease, or a hold.
 type term struct {
 	// Either a claim, or the scope of a hold.
-	end   store.Millis
+	end   moment.Millis
 	claim *claim
 	scope scope
 	// noticed is set if a claim has found the lease over, and leaving if its process has reported that it ends.
@@ -174,7 +175,7 @@ type claim struct {
 // lost means that the run no longer holds its lease, in contrast to one that has settled.
 type held struct {
 	task   *task // nil when the run has ended
-	due    store.Millis
+	due    moment.Millis
 	number int64 // of the last state that the run has sent
 	lost   bool
 }
@@ -183,7 +184,7 @@ type held struct {
 // over is when; zero while it has live tasks.
 type group struct {
 	store.GroupCounts
-	over store.Millis
+	over moment.Millis
 }
 
 // clockUnit is how many numbers the hybrid clock has for a millisecond.
@@ -191,7 +192,7 @@ const clockUnit = 1024
 
 // ticks takes n numbers of the hybrid clock, and returns the first. They only grow,
 // also when the machine's clock goes back.
-func (p *partition) ticks(n int, now store.Millis) int64 {
+func (p *partition) ticks(n int, now moment.Millis) int64 {
 	first := max(p.clock+1, int64(now)*clockUnit)
 	p.clock = first + int64(n) - 1
 	return first
@@ -220,7 +221,7 @@ func before(a, b *task) bool {
 // place puts a task among the waiting ones.
 // The agent takes its place by the task if that is earlier: an agent is in
 // the agenda once, regardless of its number of tasks.
-func (p *partition) place(t *task, due store.Millis) {
+func (p *partition) place(t *task, due moment.Millis) {
 	t.due, t.claim, t.parked = due, nil, ""
 	t.agent.levels[t.Level-1].add(t)
 	hurry(p, t, due)
@@ -236,7 +237,7 @@ func (t *task) place() *entry {
 }
 
 // show puts an entry into the agenda, or moves it to the front if it is there for later.
-func (p *partition) show(s *entry, at store.Millis) {
+func (p *partition) show(s *entry, at moment.Millis) {
 	switch {
 	case s.at < 0:
 		// guard: early
@@ -250,7 +251,7 @@ func (p *partition) show(s *entry, at store.Millis) {
 }
 
 // next is when an agent is in the agenda next; false if it is not.
-func (a *agent) next() (store.Millis, bool) {
+func (a *agent) next() (moment.Millis, bool) {
 	if a.many {
 		return a.entry.visit, a.entry.at >= 0
 	}
@@ -259,8 +260,8 @@ func (a *agent) next() (store.Millis, bool) {
 
 // earliest is when an agent's next waiting task is due.
 // Levels do not matter here: the agent is visited when anything of it is due.
-func (a *agent) earliest() (store.Millis, bool) {
-	var due store.Millis
+func (a *agent) earliest() (moment.Millis, bool) {
+	var due moment.Millis
 	found := false
 	for _, q := range a.levels {
 		if t, ok := q.head(); ok && (!found || t.due < due) {
@@ -272,7 +273,7 @@ func (a *agent) earliest() (store.Millis, bool) {
 
 // free puts an agent back whose only run has ended, behind those that wait already. It reports whether it is due.
 // An agent with a single task has none that could have waited.
-func (p *partition) free(agent string, c *claim, now store.Millis) (due bool) {
+func (p *partition) free(agent string, c *claim, now moment.Millis) (due bool) {
 	if p.serial[agent] != c {
 		return false
 	}
@@ -311,7 +312,7 @@ func (p *partition) lift(t *task) {
 
 // move gives a waiting task another due time, where it is.
 // A debounced activity task is moved with each touch, so this has to be cheap.
-func (p *partition) move(t *task, due store.Millis) {
+func (p *partition) move(t *task, due moment.Millis) {
 	if t.lined != nil { // tasks in line are taken whenever there is room
 		p.lift(t)
 		p.place(t, due)
@@ -358,7 +359,7 @@ func (p *partition) drop(t *task) {
 
 // next is the earliest entry of the agenda and of the leases; zero for none.
 // It is kept in the first place of two queues, so a look costs nothing.
-func (p *partition) next() (due, lease store.Millis) {
+func (p *partition) next() (due, lease moment.Millis) {
 	if s, ok := p.agenda.head(); ok {
 		due = s.visit
 	}
@@ -415,7 +416,7 @@ func (p *partition) park(t *task, name string) {
 }
 
 // group is the group of a task, which is made if it does not exist; nil for a task without one.
-func (p *partition) group(agent, name string, now store.Millis) *group {
+func (p *partition) group(agent, name string, now moment.Millis) *group {
 	if name == "" {
 		return nil
 	}

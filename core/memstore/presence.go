@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // store.Presence is optional; this line has the compiler check it.
@@ -17,7 +18,7 @@ var _ store.Presence = (*Store)(nil)
 // said is the report of a process, and until when it counts.
 type said struct {
 	info  []byte
-	until store.Millis
+	until moment.Millis
 }
 
 // Announce keeps the report of a process; see [store.Presence].

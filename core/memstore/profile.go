@@ -9,11 +9,12 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Profile sets and deletes profiles; see [store.Tenants].
 func (s *Store) Profile(ctx context.Context, changes []store.ProfileChange) ([]store.Effect, error) {
-	return operate(ctx, s, changes, func(c *store.ProfileChange, now store.Millis) store.Effect {
+	return operate(ctx, s, changes, func(c *store.ProfileChange, now moment.Millis) store.Effect {
 		p := s.partitionOf(c.Agent)
 		switch old := p.profiles[c.Agent]; {
 		case bytes.Equal(old, c.Now): // as of a call that is sent again
@@ -36,12 +37,12 @@ func (s *Store) Profile(ctx context.Context, changes []store.ProfileChange) ([]s
 
 // ProfileOf is the profile of an agent; see [store.Tenants].
 func (s *Store) ProfileOf(ctx context.Context, agent string) ([]byte, error) {
-	return read(ctx, s, func(store.Millis) ([]byte, error) { return slices.Clone(s.partitionOf(agent).profiles[agent]), nil })
+	return read(ctx, s, func(moment.Millis) ([]byte, error) { return slices.Clone(s.partitionOf(agent).profiles[agent]), nil })
 }
 
 // Profiles returns a page of profiles, by agent; see [store.Tenants].
 func (s *Store) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage, error) {
-	return read(ctx, s, func(now store.Millis) (store.ProfilePage, error) {
+	return read(ctx, s, func(now moment.Millis) (store.ProfilePage, error) {
 		names := profiledAfter(s, q)
 		var page store.ProfilePage
 		for i, agent := range names[:min(len(names), max(q.Limit, 1))] {
@@ -72,11 +73,11 @@ func profiledAfter(s *Store, q store.PageOf) (names []string) {
 
 // Replan gives waiting tasks other due times; see [store.Tenants].
 func (s *Store) Replan(ctx context.Context, tasks []store.Replan) ([]store.Effect, error) {
-	return operate(ctx, s, tasks, func(r *store.Replan, now store.Millis) store.Effect { return s.partitionOf(r.Agent).replan(r, now) })
+	return operate(ctx, s, tasks, func(r *store.Replan, now moment.Millis) store.Effect { return s.partitionOf(r.Agent).replan(r, now) })
 }
 
 // replan gives a task another due time. One that is parked is put back, as by any other order: the next claim parks it again.
-func (p *partition) replan(r *store.Replan, now store.Millis) store.Effect {
+func (p *partition) replan(r *store.Replan, now moment.Millis) store.Effect {
 	t := p.task(r.Agent, r.ID)
 	switch {
 	case t == nil:
@@ -98,7 +99,7 @@ func (p *partition) replan(r *store.Replan, now store.Millis) store.Effect {
 
 // Forget drops the remains of an agent; see [store.Tenants].
 func (s *Store) Forget(ctx context.Context, r store.Remains) (string, error) {
-	_, err := operate(ctx, s, []store.Remains{r}, func(r *store.Remains, _ store.Millis) store.Effect {
+	_, err := operate(ctx, s, []store.Remains{r}, func(r *store.Remains, _ moment.Millis) store.Effect {
 		p := s.partitionOf(r.Agent)
 		for _, name := range r.Groups {
 			if g := p.groups[[2]string{r.Agent, name}]; g != nil && g.Live <= 0 {

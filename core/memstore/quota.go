@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // quotas are those of the agents of a partition.
@@ -67,7 +68,7 @@ func (q *quotas) count(agent, id string, recurs bool) {
 }
 
 // pass counts a task that a bound caller has stored.
-func (q *quotas) pass(agent string, bound bool, now store.Millis) {
+func (q *quotas) pass(agent string, bound bool, now moment.Millis) {
 	own := q.of[agent]
 	if !bound || own.submits == nil {
 		return
@@ -77,7 +78,7 @@ func (q *quotas) pass(agent string, bound bool, now store.Millis) {
 }
 
 // submitted is how many tasks of the last minute count, and when the first of them are forgotten so that there is room.
-func (own *quota) submitted(also int, now store.Millis) (n int, until store.Millis) {
+func (own *quota) submitted(also int, now moment.Millis) (n int, until moment.Millis) {
 	counts := maps.Clone(own.submits)
 	maps.DeleteFunc(counts, func(slot int64, _ int) bool { return own.SlotEnds(slot) <= now })
 	if counts != nil {
@@ -106,7 +107,7 @@ type wanted struct {
 }
 
 // refuses finds out why the quota of an agent has no room for a task, if it has none. live is how many tasks the agent has by then.
-func (q *quotas) refuses(agent string, w wanted, live int, also *gain, now store.Millis) error {
+func (q *quotas) refuses(agent string, w wanted, live int, also *gain, now moment.Millis) error {
 	own, has := q.of[agent]
 	if !has || !w.bound {
 		return nil
@@ -148,7 +149,7 @@ func (q *quotas) tooHeavy(p *partition, agent string, kib, also int, bound bool)
 }
 
 // refusesNew refuses a task that is stored by itself.
-func (q *quotas) refusesNew(p *partition, sub *store.Submission, w wanted, now store.Millis) error {
+func (q *quotas) refusesNew(p *partition, sub *store.Submission, w wanted, now moment.Millis) error {
 	if err := q.refuses(sub.Agent, w, p.liveOf(sub.Agent), &gain{}, now); err != nil {
 		return err
 	}
@@ -167,7 +168,7 @@ func (own *quota) adds(w wanted) (n int) {
 }
 
 // use is how much of the quota of an agent is used; nil if it has none.
-func (q *quotas) use(p *partition, agent string, now store.Millis) *store.QuotaUse {
+func (q *quotas) use(p *partition, agent string, now moment.Millis) *store.QuotaUse {
 	own, has := q.of[agent]
 	if !has {
 		return nil

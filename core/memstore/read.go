@@ -10,12 +10,13 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Get returns tasks of one agent by their ids; see [store.Reader].
 // Its bounds are those of the caller: nothing is read in steps here.
 func (s *Store) Get(ctx context.Context, q store.Get) (store.Found, error) {
-	return read(ctx, s, func(now store.Millis) (store.Found, error) {
+	return read(ctx, s, func(now moment.Millis) (store.Found, error) {
 		p := s.partitionOf(q.Agent)
 		out := store.Found{Now: now}
 		for _, id := range q.IDs {
@@ -31,7 +32,7 @@ func (s *Store) Get(ctx context.Context, q store.Get) (store.Found, error) {
 
 // List returns a page of an agent's tasks; see [store.Reader].
 func (s *Store) List(ctx context.Context, q store.List) (store.Page, error) {
-	return read(ctx, s, func(now store.Millis) (store.Page, error) {
+	return read(ctx, s, func(now moment.Millis) (store.Page, error) {
 		page := store.Page{Now: now}
 		if err := s.partitionOf(q.Agent).walk(q, &page); err != nil {
 			return store.Page{}, err
@@ -42,7 +43,7 @@ func (s *Store) List(ctx context.Context, q store.List) (store.Page, error) {
 
 // Group returns the counts of a group; see [store.Reader].
 func (s *Store) Group(ctx context.Context, agent, group string) (store.GroupCounts, error) {
-	return read(ctx, s, func(now store.Millis) (store.GroupCounts, error) {
+	return read(ctx, s, func(now moment.Millis) (store.GroupCounts, error) {
 		if g := s.partitionOf(agent).groups[[2]string{agent, group}]; g != nil && (g.over == 0 || g.over > now) {
 			return g.GroupCounts, nil
 		}
@@ -53,17 +54,17 @@ func (s *Store) Group(ctx context.Context, agent, group string) (store.GroupCoun
 // Agents returns a page of agents, by name; see [store.Reader].
 // By name, unlike Redis, whose order is that of a hash: callers rely on no order.
 func (s *Store) Agents(ctx context.Context, q store.PageOf) (store.AgentPage, error) {
-	return read(ctx, s, func(now store.Millis) (store.AgentPage, error) { return s.agents(q, now), nil })
+	return read(ctx, s, func(now moment.Millis) (store.AgentPage, error) { return s.agents(q, now), nil })
 }
 
 // Holds returns a page of the holds in force; see [store.Reader].
 func (s *Store) Holds(ctx context.Context, q store.PageOf) (store.HoldPage, error) {
-	return read(ctx, s, func(now store.Millis) (store.HoldPage, error) { return s.holds(q, now), nil })
+	return read(ctx, s, func(now moment.Millis) (store.HoldPage, error) { return s.holds(q, now), nil })
 }
 
 // read looks at the store in one step.
 // The context is only looked at before: reading takes no time that could be saved.
-func read[A any](ctx context.Context, s *Store, look func(now store.Millis) (A, error)) (A, error) {
+func read[A any](ctx context.Context, s *Store, look func(now moment.Millis) (A, error)) (A, error) {
 	if err := ctx.Err(); err != nil {
 		var none A
 		return none, &store.Error{Verb: "read", Err: err}
@@ -74,11 +75,11 @@ func read[A any](ctx context.Context, s *Store, look func(now store.Millis) (A, 
 }
 
 // stored is one task as a reader sees it: live, finished, or neither.
-func (p *partition) stored(agent, id string, now store.Millis) store.Stored {
+func (p *partition) stored(agent, id string, now moment.Millis) store.Stored {
 	out := store.Stored{Agent: agent, ID: id}
 	if a := p.agents[agent]; a != nil && a.tasks[id] != nil {
 		t := a.tasks[id]
-		out.Kind, out.Level, out.Submitted = t.Kind, t.Level, store.Millis(t.seq/clockUnit)
+		out.Kind, out.Level, out.Submitted = t.Kind, t.Level, moment.Millis(t.seq/clockUnit)
 		out.Body, out.State, out.Crashes = slices.Clone(t.Body), slices.Clone(t.state), t.crashes
 		out.Key, out.Version, out.Holds = t.Key, t.version(), p.holdsOf(t, now)
 		out.Status = store.StatusWaiting
@@ -89,7 +90,7 @@ func (p *partition) stored(agent, id string, now store.Millis) store.Stored {
 		out.Parked = t.parked != "" && (t.parked[0] != '@' || len(out.Holds) > 0) // otherwise it is about to be put back
 		if t.claim != nil {
 			out.Status = store.StatusInProgress
-			out.Updated = store.Millis(t.claim.fence / clockUnit)
+			out.Updated = moment.Millis(t.claim.fence / clockUnit)
 		} else {
 			out.Due = t.due
 			out.Resting = t.dozing()
@@ -145,7 +146,7 @@ func (p *partition) explain(out *store.Stored) {
 }
 
 // agents is a page of agents, sorted: the cursor is the last name.
-func (s *Store) agents(q store.PageOf, now store.Millis) store.AgentPage {
+func (s *Store) agents(q store.PageOf, now moment.Millis) store.AgentPage {
 	var page store.AgentPage
 	for _, p := range s.parts {
 		for name, a := range p.agents {
@@ -169,7 +170,7 @@ func (s *Store) agents(q store.PageOf, now store.Millis) store.AgentPage {
 
 // holds is a page of the holds in force, by the names of their targets. A hold that is not about one
 // agent is in every partition: the copy in the first one is shown.
-func (s *Store) holds(q store.PageOf, now store.Millis) store.HoldPage {
+func (s *Store) holds(q store.PageOf, now moment.Millis) store.HoldPage {
 	var page store.HoldPage
 	all := map[string]store.Held{}
 	for i, p := range s.parts {

@@ -7,13 +7,14 @@ import (
 	"maps"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // receipt is what is remembered of a message, and until when.
 type receipt struct {
 	store.Receipt
 
-	until store.Millis
+	until moment.Millis
 }
 
 // Receive notes the state of a message; see [store.Messages].

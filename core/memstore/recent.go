@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // store.Recent is optional; this line has the compiler check it.
@@ -71,7 +72,7 @@ func currentSlot(s *Store, each time.Duration) slot {
 }
 
 // Window returns the counters of the last slots; see [store.Recent].
-func (s *Store) Window(ctx context.Context, slots int) ([]store.KindWindow, store.Millis, error) {
+func (s *Store) Window(ctx context.Context, slots int) ([]store.KindWindow, moment.Millis, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, &store.Error{Verb: "stats", Err: err}
 	}
@@ -88,7 +89,7 @@ func (s *Store) Window(ctx context.Context, slots int) ([]store.KindWindow, stor
 }
 
 // Slots returns the counters of each of the last slots; see [store.Recent].
-func (s *Store) Slots(ctx context.Context, each time.Duration, slots int) ([]store.Slot, store.Millis, error) {
+func (s *Store) Slots(ctx context.Context, each time.Duration, slots int) ([]store.Slot, moment.Millis, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, &store.Error{Verb: "stats", Err: err}
 	}
@@ -102,7 +103,7 @@ func (s *Store) Slots(ctx context.Context, each time.Duration, slots int) ([]sto
 		for name, n := range slotsOf(s, each)[number] {
 			one.Add(name, n)
 		}
-		out[i] = one.Slot(store.Millis(number * each.Milliseconds()))
+		out[i] = one.Slot(moment.Millis(number * each.Milliseconds()))
 	}
 	return out, now, nil
 }

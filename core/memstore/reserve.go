@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // useOf is a kind and a unit that its runs use.
@@ -40,7 +41,7 @@ func (p *partition) usually(kind, unit string, expect []store.Expected) (usual, 
 
 // tight reports whether a budget has no room for a run of a kind beside those under way: the most that each of these may use, and the usual use of
 // this one, have to fit. Of the first runs of their kinds, whose use is not known, one at a time. A run that is alone fits.
-func (p *partition) tight(b *bucket, kind string, expect []store.Expected, now store.Millis) bool {
+func (p *partition) tight(b *bucket, kind string, expect []store.Expected, now moment.Millis) bool {
 	if !b.reserves() || b.rule.budget.Then == store.ThenNotify || b.reserved+store.Amount(b.untried) == 0 {
 		return false
 	}

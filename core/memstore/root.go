@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // rootName names a root in a partition, as each of them counts by itself.
@@ -30,14 +31,14 @@ type roots struct {
 }
 
 // of are the counts of a root that have not been forgotten yet.
-func (r *roots) of(root *store.Root, now store.Millis) map[int64]int {
+func (r *roots) of(root *store.Root, now moment.Millis) map[int64]int {
 	counts := r.counts[[2]string{root.Agent, root.ID}]
 	maps.DeleteFunc(counts, func(slot int64, _ int) bool { return store.RootSlotEnds(slot) <= now })
 	return counts
 }
 
 // refuses is an error if a root has no room for another task in addition to those that the same call has for it.
-func (r *roots) refuses(root *store.Root, also int, now store.Millis) error {
+func (r *roots) refuses(root *store.Root, also int, now moment.Millis) error {
 	if root == nil {
 		return nil
 	}
@@ -64,7 +65,7 @@ func (r *roots) refuses(root *store.Root, also int, now store.Millis) error {
 }
 
 // count counts a task that is stored.
-func (r *roots) count(root *store.Root, now store.Millis) {
+func (r *roots) count(root *store.Root, now moment.Millis) {
 	if root == nil {
 		return
 	}
@@ -77,7 +78,7 @@ func (r *roots) count(root *store.Root, now store.Millis) {
 }
 
 // sweep forgets roots for which nothing was submitted for long, once in a span.
-func (r *roots) sweep(now store.Millis) {
+func (r *roots) sweep(now moment.Millis) {
 	if slot := store.RootSlot(now); slot != r.swept {
 		r.swept = slot
 		maps.DeleteFunc(r.counts, func(_ [2]string, counts map[int64]int) bool {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Settle ends runs; see [store.Store].
@@ -42,7 +43,7 @@ func (s *Store) Turn(ctx context.Context, runs []store.Settlement, requests []st
 }
 
 // settle ends one run, if its fence and its place show that it still holds the task. It returns the claim of one that has ended now.
-func (p *partition) settle(r *store.Settlement, now store.Millis) (store.Settled, *claim) {
+func (p *partition) settle(r *store.Settlement, now moment.Millis) (store.Settled, *claim) {
 	c := p.claims[r.Fence]
 	// The claim is unknown, or has lost the task: another run may have begun.
 	// guard: fence
@@ -86,7 +87,7 @@ func (p *partition) settle(r *store.Settlement, now store.Millis) (store.Settled
 }
 
 // again makes a task wait for its next run, and returns when that is.
-func (p *partition) again(t *task, r *store.Settlement, now store.Millis) store.Millis {
+func (p *partition) again(t *task, r *store.Settlement, now moment.Millis) moment.Millis {
 	due := r.Due.At
 	if due == 0 {
 		due = now.Add(max(r.Due.After, 0))
@@ -126,7 +127,7 @@ func (p *partition) again(t *task, r *store.Settlement, now store.Millis) store.
 }
 
 // changedBy is when a settlement has changed its task; zero if the state records it.
-func changedBy(r *store.Settlement, now store.Millis) store.Millis {
+func changedBy(r *store.Settlement, now moment.Millis) moment.Millis {
 	if r.Verb == store.VerbAgain && r.State != nil && !r.Unrun {
 		return 0
 	}
@@ -134,7 +135,7 @@ func changedBy(r *store.Settlement, now store.Millis) store.Millis {
 }
 
 // finish records the end of a live task and takes it out of everything that counts live tasks.
-func (p *partition) finish(t *task, r *store.Settlement, now store.Millis) {
+func (p *partition) finish(t *task, r *store.Settlement, now moment.Millis) {
 	t.claim = nil
 	p.drop(t)
 	p.remember(t.Agent, t.ID, finished{verb: r.Verb, at: now, data: slices.Clone(r.Record)}, now)
@@ -154,7 +155,7 @@ func (p *partition) finish(t *task, r *store.Settlement, now store.Millis) {
 }
 
 // leave takes a live task out of its group, which is over once nothing in it is live.
-func (p *partition) leave(agent, name string, now store.Millis) *group {
+func (p *partition) leave(agent, name string, now moment.Millis) *group {
 	// A task without a group gets one that is thrown away, so that callers can count in any case.
 	g := p.group(agent, name, now)
 	if g == nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // mostTold is how many tasks one signal resumes.
@@ -18,15 +19,15 @@ const mostTold = 100
 type signals struct {
 	waiting map[[2]string]map[string]*task // by agent and key, and id
 	early   map[[2]string]early
-	sent    map[[2]string]store.Millis // agent and message, until when it is remembered that its signal was sent
-	sweepAt int                        // so many of them are cleaned up
+	sent    map[[2]string]moment.Millis // agent and message, until when it is remembered that its signal was sent
+	sweepAt int                         // so many of them are cleaned up
 }
 
 // early is a signal that no task has waited for yet.
 type early struct {
 	told     *store.Told
 	approval bool
-	until    store.Millis
+	until    moment.Millis
 }
 
 // waiting is which wait of its task it is, and whether it wants an approval.
@@ -37,10 +38,10 @@ type waiting struct {
 
 // Signal resumes the waiting tasks; see [store.Signals].
 func (s *Store) Signal(ctx context.Context, all []store.Signal) ([]store.Signalled, error) {
-	return operate(ctx, s, all, func(n *store.Signal, now store.Millis) store.Signalled { return s.partitionOf(n.Agent).signal(n, now) })
+	return operate(ctx, s, all, func(n *store.Signal, now moment.Millis) store.Signalled { return s.partitionOf(n.Agent).signal(n, now) })
 }
 
-func (p *partition) signal(n *store.Signal, now store.Millis) store.Signalled {
+func (p *partition) signal(n *store.Signal, now moment.Millis) store.Signalled {
 	// guard: signal-once-in-memory
 	if n.Message != "" && !n.Rest && p.signals.sent[[2]string{n.Agent, n.Message}] > now {
 		return store.Signalled{Code: store.SignalResumed}
@@ -54,19 +55,19 @@ func (p *partition) signal(n *store.Signal, now store.Millis) store.Signalled {
 }
 
 // remember notes that a message has sent its signal, and forgets those that are over once there are twice as many as before.
-func (s *signals) remember(n *store.Signal, now store.Millis) {
+func (s *signals) remember(n *store.Signal, now moment.Millis) {
 	if len(s.sent) >= s.sweepAt {
-		maps.DeleteFunc(s.sent, func(_ [2]string, until store.Millis) bool { return until <= now })
+		maps.DeleteFunc(s.sent, func(_ [2]string, until moment.Millis) bool { return until <= now })
 		s.sweepAt = max(leastReceipts, 2*len(s.sent))
 	}
 	if s.sent == nil {
-		s.sent = map[[2]string]store.Millis{}
+		s.sent = map[[2]string]moment.Millis{}
 	}
 	s.sent[[2]string{n.Agent, n.Message}] = now.Add(n.Remember)
 }
 
 // tell resumes the tasks that wait, or keeps the signal.
-func tell(p *partition, n *store.Signal, now store.Millis) store.Signalled {
+func tell(p *partition, n *store.Signal, now moment.Millis) store.Signalled {
 	name, out := [2]string{n.Agent, n.Key}, store.Signalled{Code: store.SignalResumed}
 	unapproved := false
 	// In the order of their ids: of more tasks than one signal resumes, the same ones are first each time.
@@ -117,7 +118,7 @@ func toldOf(n *store.Signal) *store.Told {
 
 // Heard returns what tasks have received; see [store.Signals].
 func (s *Store) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, error) {
-	return operate(ctx, s, waits, func(w *store.Wait, _ store.Millis) *store.Told {
+	return operate(ctx, s, waits, func(w *store.Wait, _ moment.Millis) *store.Told {
 		t := s.partitionOf(w.Agent).task(w.Agent, w.ID)
 		if t == nil || t.awaits != w.Key || t.told == nil {
 			return nil
@@ -127,7 +128,7 @@ func (s *Store) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, e
 }
 
 // awaits has a task wait as its settlement asks, but for one that has been replaced. It reports whether the signal had come already.
-func (p *partition) awaits(t *task, a *store.Await, now store.Millis) bool {
+func (p *partition) awaits(t *task, a *store.Await, now moment.Millis) bool {
 	if t.order != nil && t.order.op == orderReplace {
 		p.unwait(t)
 		return false
@@ -139,7 +140,7 @@ func (p *partition) awaits(t *task, a *store.Await, now store.Millis) bool {
 }
 
 // await notes that a task waits for a key. It reports whether the signal had come already.
-func (p *partition) await(t *task, a *store.Await, now store.Millis) bool {
+func (p *partition) await(t *task, a *store.Await, now moment.Millis) bool {
 	p.unwait(t)
 	t.awaits, t.wait = a.Key, waiting{a.Wait, a.Approval}
 	name := [2]string{t.Agent, a.Key}

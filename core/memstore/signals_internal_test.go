@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Of more tasks than one signal resumes, those with the lowest ids are first: a history in memory replays.
@@ -18,7 +19,7 @@ func TestASignalResumesInOrder(t *testing.T) {
 	const all = mostTold + 50
 	for i := range all {
 		id := fmt.Sprintf("%03d", i)
-		_, err := s.Submit(t.Context(), []store.Submission{{Agent: "a", ID: id, Kind: "k", Level: store.LevelLow, Due: store.When{At: store.Never}}})
+		_, err := s.Submit(t.Context(), []store.Submission{{Agent: "a", ID: id, Kind: "k", Level: store.LevelLow, Due: moment.When{At: moment.Never}}})
 		require.NoError(t, err)
 		p.await(p.task("a", id), &store.Await{Key: "go"}, s.now())
 	}

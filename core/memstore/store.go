@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Defaults of Config: those of redisstore on a single server.
@@ -105,7 +106,7 @@ func (c Config) withDefaults() Config {
 func (s *Store) Partitions() int { return len(s.parts) }
 
 // now is the time by which everything here is decided, in whole milliseconds as in Redis.
-func (s *Store) now() store.Millis { return store.Millis(s.config.Clock.Now().UnixMilli()) }
+func (s *Store) now() moment.Millis { return moment.Millis(s.config.Clock.Now().UnixMilli()) }
 
 // partitionOf is the partition of an agent.
 func (s *Store) partitionOf(agent string) *partition {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Submit stores new tasks; see [store.Store].
@@ -42,7 +43,7 @@ func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.S
 }
 
 // submitAll stores those of the tasks that lie in the partition.
-func (p *partition) submitAll(tasks []store.Submission, members []int, out []store.Submitted, now store.Millis) {
+func (p *partition) submitAll(tasks []store.Submission, members []int, out []store.Submitted, now moment.Millis) {
 	// Numbers are given in the caller's order, not in the order of storing:
 	// equal due times run in that order.
 	first := p.ticks(len(members), now)
@@ -50,7 +51,7 @@ func (p *partition) submitAll(tasks []store.Submission, members []int, out []sto
 	for k, i := range members {
 		seq[i] = first + int64(k)
 	}
-	var earliest store.Millis
+	var earliest moment.Millis
 	// All replaced tasks leave their places before any gets one: an agent without other waiting tasks loses its own.
 	for _, i := range members {
 		if t := p.task(tasks[i].Agent, tasks[i].ID); tasks[i].Conflict == store.ConflictReplace && t != nil && t.claim == nil && !t.lifted {
@@ -125,7 +126,7 @@ type gain struct {
 }
 
 // refuses finds out why a task is not stored, if it is not, and adds it to its agent's gain if it is.
-func (p *partition) refuses(t *store.Submission, also *gain, now store.Millis) error {
+func (p *partition) refuses(t *store.Submission, also *gain, now moment.Millis) error {
 	// A task that exists and is kept adds nothing.
 	known, err := p.conflict(t, now)
 	if err != nil || known && t.Conflict != store.ConflictReplace {
@@ -207,7 +208,7 @@ func weightOf(p *partition, agent string) (kib int) {
 
 // conflict reports whether a submission's task already exists, so that it is not created, or why the call is refused.
 // It is called twice in a submit: first for all tasks, then for each as it is stored.
-func (p *partition) conflict(sub *store.Submission, now store.Millis) (bool, error) {
+func (p *partition) conflict(sub *store.Submission, now moment.Millis) (bool, error) {
 	live := p.task(sub.Agent, sub.ID)
 	ended, _, finished := p.remembered(sub.Agent, sub.ID, now)
 	version := "" // of a task that is not known
@@ -233,7 +234,7 @@ func (p *partition) conflict(sub *store.Submission, now store.Millis) (bool, err
 }
 
 // submit stores one task that was not refused; an empty answer means that it exists already.
-func (p *partition) submit(sub store.Submission, seq int64, now store.Millis) store.Submitted {
+func (p *partition) submit(sub store.Submission, seq int64, now moment.Millis) store.Submitted {
 	known, _ := p.conflict(&sub, now) // it refuses nothing: that was looked at first
 	if known && sub.Conflict != store.ConflictReplace {
 		return store.Submitted{}
@@ -260,7 +261,7 @@ func (p *partition) submit(sub store.Submission, seq int64, now store.Millis) st
 
 // replace gives a live task a new definition, at once or when its run ends.
 // A run under way keeps the old definition; core looks again at its settlement.
-func (p *partition) replace(sub store.Submission, due, now store.Millis) store.Submitted {
+func (p *partition) replace(sub store.Submission, due, now moment.Millis) store.Submitted {
 	t := p.task(sub.Agent, sub.ID)
 	if sub.Group != t.Group {
 		p.leave(sub.Agent, t.Group, now)
@@ -301,7 +302,7 @@ func (p *partition) replace(sub store.Submission, due, now store.Millis) store.S
 
 // join adds a live task to its group; nil if it has none.
 // A group that was over is used again, with the counts that it had.
-func (p *partition) join(sub store.Submission, now store.Millis) *group {
+func (p *partition) join(sub store.Submission, now moment.Millis) *group {
 	g := p.group(sub.Agent, sub.Group, now)
 	if g != nil {
 		g.Live++
@@ -312,7 +313,7 @@ func (p *partition) join(sub store.Submission, now store.Millis) *group {
 
 // create adds a live task that waits.
 // A finished record of the same id goes: the task starts again from the beginning.
-func (p *partition) create(sub store.Submission, seq int64, due store.Millis) *task {
+func (p *partition) create(sub store.Submission, seq int64, due moment.Millis) *task {
 	a := p.agent(sub.Agent)
 	p.unrecord(sub.Agent, sub.ID) // it begins again
 	t := &task{Submission: sub, agent: a, seq: seq, state: slices.Clone(sub.State), at: -1}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // loss is the last run of a task that died with its process, as far as the store knows.
@@ -76,7 +77,7 @@ func (c *claiming) heldApart(kind string) bool {
 
 // giveAgain answers a process that lives although its lease was lost: crashes of its runs that were counted are taken back, and
 // those that were not claimed since are leased again under a new fence, unless limits or other runs of the agent have to be checked.
-func (p *partition) giveAgain(e *store.Extension, now store.Millis) []store.Run {
+func (p *partition) giveAgain(e *store.Extension, now moment.Millis) []store.Run {
 	if fence, ok := p.nonces[e.Nonce]; ok {
 		return p.runsOf(p.claims[fence])
 	}
@@ -125,7 +126,7 @@ const shortestNotice = 500 * time.Millisecond
 // notice is what the holder of a lease is given: no more than half of what a short lease has lasted, such as that of tasks that were
 // claimed ahead of their time.
 func (t *term) notice(given time.Duration) time.Duration {
-	if lasted := t.end.Sub(store.Millis(t.claim.fence / clockUnit)); lasted > 0 {
+	if lasted := t.end.Sub(moment.Millis(t.claim.fence / clockUnit)); lasted > 0 {
 		given = min(given, max(shortestNotice, (lasted/2).Truncate(time.Millisecond)))
 	}
 	return given

@@ -7,18 +7,19 @@ import (
 	"errors"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // pulse is the state of an activity task between its runs.
 // It exists only for tasks that Touch or a replay has made.
 type pulse struct {
-	floor store.Millis // its next run is not due before this
+	floor moment.Millis // its next run is not due before this
 	// reason is why, in the words of the answer to a touch.
-	reason store.Reason // why
-	first  store.Millis // the first touch that the booked run is for; zero while it rests
+	reason store.Reason  // why
+	first  moment.Millis // the first touch that the booked run is for; zero while it rests
 	// The first and the last touch while a run is under way; zero if there was none.
-	from, to store.Millis
-	last     store.Millis // the last touch
+	from, to moment.Millis
+	last     moment.Millis // the last touch
 }
 
 // dozing reports whether a task waits for activity.
@@ -26,7 +27,7 @@ func (t *task) dozing() bool { return t.pulse != nil && t.pulse.first == 0 }
 
 // rouse notes which touch the next run of a task is for; zero if there was none, so that it rests.
 // The counter of resting tasks follows.
-func (p *partition) rouse(t *task, first store.Millis) {
+func (p *partition) rouse(t *task, first moment.Millis) {
 	before := t.dozing()
 	t.pulse.first = first
 	switch {
@@ -67,7 +68,7 @@ func (s *Store) Touch(ctx context.Context, touches []store.Touch) ([]store.Touch
 // touch books a run of an activity task.
 // Which case it is depends on where the task is: unknown, another sort of task,
 // running, resting, or booked already.
-func (p *partition) touch(sub *store.Touch, seq int64, now store.Millis) (store.Touched, error) {
+func (p *partition) touch(sub *store.Touch, seq int64, now moment.Millis) (store.Touched, error) {
 	t := p.task(sub.Agent, sub.ID)
 	made := store.Submission{Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, Level: sub.Level, Body: sub.Body}
 	w := wanted{id: sub.ID, bound: sub.Bound, mark: sub.Mark, fresh: true}
@@ -110,7 +111,7 @@ func (p *partition) touch(sub *store.Touch, seq int64, now store.Millis) (store.
 
 // awake books a run of a task that rests.
 // The floor is the earliest time that its last run allows: a minimum interval, or a time to cool down.
-func (p *partition) awake(t *task, sub *store.Touch, now store.Millis) store.Touched {
+func (p *partition) awake(t *task, sub *store.Touch, now moment.Millis) store.Touched {
 	due := max(now.Add(sub.Pulse.Delay), t.pulse.floor)
 	reason := store.ReasonActivity
 	if t.pulse.floor > now.Add(sub.Pulse.Delay) {
@@ -129,7 +130,7 @@ func (p *partition) awake(t *task, sub *store.Touch, now store.Millis) store.Tou
 
 // extendQuiet puts a booked run off, as long as the rule allows.
 // Throttled tasks stay where they are: the first touch has decided.
-func (p *partition) extendQuiet(t *task, rule *store.Pulse, now store.Millis) store.Touched {
+func (p *partition) extendQuiet(t *task, rule *store.Pulse, now moment.Millis) store.Touched {
 	t.pulse.last = now
 	// guard: throttle
 	if rule.Debounce {
@@ -147,7 +148,7 @@ func (p *partition) extendQuiet(t *task, rule *store.Pulse, now store.Millis) st
 }
 
 // unlessHeld replaces the reason by the pause that keeps the run from starting.
-func (p *partition) unlessHeld(t *task, reason store.Reason, now store.Millis) store.Reason {
+func (p *partition) unlessHeld(t *task, reason store.Reason, now moment.Millis) store.Reason {
 	if _, held := p.holdOf(t, 0, now); held {
 		return store.ReasonPaused
 	}
@@ -155,7 +156,7 @@ func (p *partition) unlessHeld(t *task, reason store.Reason, now store.Millis) s
 }
 
 // pulsed is when an activity task is due after a run.
-func (p *partition) pulsed(t *task, r *store.Settlement, due, now store.Millis) store.Millis {
+func (p *partition) pulsed(t *task, r *store.Settlement, due, now moment.Millis) moment.Millis {
 	u := t.pulse
 	from, to := u.from, u.to
 	u.floor, u.reason, u.from, u.to = r.Floor.At, r.Floor.Reason, 0, 0

@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // agents are the agents to look at, those that have waited longest first, and whether there are more of them.
@@ -192,12 +193,12 @@ func (c *claiming) perAgent() int {
 // It lives as long as one claim.
 type visited struct {
 	*agent
-	got   int          // tasks so far
-	want  int          // in this round
-	since store.Millis // its place in the agenda, before this claim
-	seen  load         // how much of it was looked at
-	lane  *lane        // that it comes out of; nil if it goes by age
-	full  bool         // its next task is too large for this claim: nothing behind it may overtake it
+	got   int           // tasks so far
+	want  int           // in this round
+	since moment.Millis // its place in the agenda, before this claim
+	seen  load          // how much of it was looked at
+	lane  *lane         // that it comes out of; nil if it goes by age
+	full  bool          // its next task is too large for this claim: nothing behind it may overtake it
 }
 
 // single reports whether the agent has one task, which is the first that it had.

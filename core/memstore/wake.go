@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Wakeups subscribes to tasks that fall due earlier than before; see [store.Waker].
@@ -29,7 +30,7 @@ func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 
 // announce wakes the processes that sleep longer than until due.
 // A task behind the head of the agenda changes nothing for those who sleep until then.
-func (s *Store) announce(p *partition, due store.Millis) {
+func (s *Store) announce(p *partition, due moment.Millis) {
 	if head, ok := p.agenda.head(); !ok || due <= head.visit {
 		s.wake(p, due)
 	}
@@ -37,7 +38,7 @@ func (s *Store) announce(p *partition, due store.Millis) {
 
 // withdraw asks for what was claimed ahead of its time, as a command may be about it. It returns until when such tasks begin; zero if all
 // have by now.
-func withdraw(p *partition, now store.Millis) store.Millis {
+func withdraw(p *partition, now moment.Millis) moment.Millis {
 	if p.ahead <= now {
 		return 0
 	}
@@ -47,12 +48,12 @@ func withdraw(p *partition, now store.Millis) store.Millis {
 
 // wake sends a wake-up to all watchers. It never blocks: a full channel means
 // that a wake-up is already pending.
-func (s *Store) wake(p *partition, due store.Millis) {
+func (s *Store) wake(p *partition, due moment.Millis) {
 	send(s.watchers, store.Wakeup{Partition: p.index, Due: due})
 }
 
 // hurry tells those who wait for tasks of level 1 alone of one that is due at a time.
-func hurry(p *partition, t *task, due store.Millis) {
+func hurry(p *partition, t *task, due moment.Millis) {
 	// guard: urgent-announced-in-memory
 	if t.Level == store.LevelHigh {
 		rouse(p, due)
@@ -60,7 +61,7 @@ func hurry(p *partition, t *task, due store.Millis) {
 }
 
 // rouse wakes those who wait for tasks of level 1 alone, if they wait longer than until due.
-func rouse(p *partition, due store.Millis) {
+func rouse(p *partition, due moment.Millis) {
 	if due < p.asked {
 		p.asked = 0
 		send(p.store.watchers, store.Wakeup{Partition: p.index, Urgent: true})
@@ -71,7 +72,7 @@ func rouse(p *partition, due store.Millis) {
 const urgentFor = time.Second
 
 // urgentNext is when it is worth asking again for tasks of level 1, which a claim has looked for in vain; zero if it left some.
-func urgentNext(c *claiming) store.Millis {
+func urgentNext(c *claiming) moment.Millis {
 	p := c.p
 	if !c.r.Urgent || c.parked+c.left+c.held+len(p.open) > 0 || p.isParked(c.r.Kinds) {
 		return 0

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Overlap says what happens to the occurrences of a task with fixed times that fall due while it runs.
@@ -70,17 +71,17 @@ func (c OnConflict) Rule() store.Conflict {
 const childSuffix = 16
 
 // ChildID is the id of the task that runs an occurrence.
-func ChildID(parent string, occurrence store.Millis) string {
+func ChildID(parent string, occurrence moment.Millis) string {
 	return parent + "@" + strconv.FormatInt(int64(occurrence), 10)
 }
 
 // Jitter is by how much an occurrence of a task is put off: below most, and the same in every process.
-func Jitter(most time.Duration, agent, id string, occurrence store.Millis) time.Duration {
+func Jitter(most time.Duration, agent, id string, occurrence moment.Millis) time.Duration {
 	return time.Duration(Stable(most.Milliseconds(), agent, id, occurrence)) * time.Millisecond
 }
 
 // Stable spreads the occurrences of tasks evenly over 0 to below n.
-func Stable(n int64, agent, id string, occurrence store.Millis) int64 {
+func Stable(n int64, agent, id string, occurrence moment.Millis) int64 {
 	if n <= 0 {
 		return 0
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Process is what a process has reported about itself.
@@ -43,18 +44,18 @@ type (
 	processJSON struct {
 		*plainProcess
 
-		At store.Millis `json:"at"`
+		At moment.Millis `json:"at"`
 	}
 	leftKindJSON struct {
 		*plainLeftKind
 
-		At store.Millis `json:"at"`
+		At moment.Millis `json:"at"`
 	}
 )
 
 // MarshalJSON writes what a process reports about itself.
 func (p Process) MarshalJSON() ([]byte, error) {
-	return json.Marshal(processJSON{(*plainProcess)(&p), store.MillisOf(p.At)})
+	return json.Marshal(processJSON{(*plainProcess)(&p), moment.Of(p.At)})
 }
 
 // UnmarshalJSON reads it.
@@ -67,7 +68,7 @@ func (p *Process) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes a kind that was left.
 func (l LeftKind) MarshalJSON() ([]byte, error) {
-	return json.Marshal(leftKindJSON{(*plainLeftKind)(&l), store.MillisOf(l.At)})
+	return json.Marshal(leftKindJSON{(*plainLeftKind)(&l), moment.Of(l.At)})
 }
 
 // UnmarshalJSON reads it.
@@ -100,13 +101,13 @@ type (
 	runningTaskJSON struct {
 		*plainRunningTask
 
-		Since store.Millis `json:"since"`
+		Since moment.Millis `json:"since"`
 	}
 )
 
 // MarshalJSON writes a run, with milliseconds as Process has them.
 func (r RunningTask) MarshalJSON() ([]byte, error) {
-	return json.Marshal(runningTaskJSON{(*plainRunningTask)(&r), store.MillisOf(r.Since)})
+	return json.Marshal(runningTaskJSON{(*plainRunningTask)(&r), moment.Of(r.Since)})
 }
 
 // UnmarshalJSON reads it.

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/internal/wire"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // PauseLine is a pause as it is exported.
@@ -21,7 +22,7 @@ type PauseLine struct {
 
 // Restored is the progress that a task had made when it was exported.
 type Restored struct {
-	Due, Nominal store.Millis // zero if the definition says when
+	Due, Nominal moment.Millis // zero if the definition says when
 	Interval     time.Duration
 	Attempt      int // that of the next run; 0 for the first
 	Calls        int

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // forgetPage is how many tasks are deleted in one step.
@@ -41,7 +42,7 @@ func (s *Desk) forget(ctx context.Context, agent string, dry bool, progress func
 	if err := check.ValidID("agent_id", agent); err != nil {
 		return done, err
 	}
-	var begun store.Millis
+	var begun moment.Millis
 	for after := ""; ; {
 		page, err := s.base.Store.List(ctx, store.List{Agent: agent, After: after, Limit: forgetPage})
 		if err != nil {
@@ -73,7 +74,7 @@ func (s *Desk) forget(ctx context.Context, agent string, dry bool, progress func
 }
 
 // count adds a page of tasks, except those that were submitted later.
-func (f *Forgotten) count(tasks []store.Stored, begun store.Millis) {
+func (f *Forgotten) count(tasks []store.Stored, begun moment.Millis) {
 	for i := range tasks {
 		switch t := &tasks[i]; {
 		case submittedAt(t) > begun:
@@ -86,7 +87,7 @@ func (f *Forgotten) count(tasks []store.Stored, begun store.Millis) {
 }
 
 // submittedAt is when a task was submitted; zero if that is not known any more.
-func submittedAt(t *store.Stored) store.Millis {
+func submittedAt(t *store.Stored) moment.Millis {
 	if t.Status.Finished() {
 		rec, _ := record.DecodeFinished(t.Record)
 		return rec.Submitted
@@ -95,7 +96,7 @@ func submittedAt(t *store.Stored) store.Millis {
 }
 
 // forgetTasks deletes the tasks of a page that were submitted before a time, and the counts of their groups. It returns how many.
-func (s *Desk) forgetTasks(ctx context.Context, agent string, begun store.Millis, tasks []store.Stored) (int, error) {
+func (s *Desk) forgetTasks(ctx context.Context, agent string, begun moment.Millis, tasks []store.Stored) (int, error) {
 	var deletions []store.Deletion
 	var gone []*store.Stored
 	r := store.Remains{Agent: agent}

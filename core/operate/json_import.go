@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // importedJSON is the result of an import, with the first refused lines.
@@ -196,12 +197,12 @@ func withLabels(task json.RawMessage) (json.RawMessage, error) {
 }
 
 // millisField reads a time.
-func millisField(data []byte, into *store.Millis) error {
+func millisField(data []byte, into *moment.Millis) error {
 	var at time.Time
 	if json.Unmarshal(data, &at) != nil || at.IsZero() || at.Year() > check.MaxYear || at.Year() < 1970 {
 		return fmt.Errorf(`must be a time such as "2026-01-02T15:04:05Z", not after the year %d`, check.MaxYear)
 	}
-	*into = max(store.MillisOf(at), 1)
+	*into = max(moment.Of(at), 1)
 	return nil
 }
 
@@ -250,7 +251,7 @@ func parsePause(data []byte) (*model.PauseLine, error) {
 		case "reason":
 			err = pauseText(name, values[name], &p.Reason, check.MaxErrorLen)
 		case "until":
-			var until store.Millis
+			var until moment.Millis
 			err = millisField(values[name], &until)
 			p.Until = wire.Stamp(until.Time())
 		default:

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // checkTarget refuses a target that names things which do not go together.
@@ -79,7 +80,7 @@ func (s *Desk) Pause(ctx context.Context, t store.Target, p model.Pause) error {
 }
 
 // awaitStarts waits until no task starts any more that was claimed ahead of its time, by a process that may not have heard of the pause yet.
-func awaitStarts(ctx context.Context, b *base.Base, last store.Millis) {
+func awaitStarts(ctx context.Context, b *base.Base, last moment.Millis) {
 	if last == 0 {
 		return
 	}
@@ -93,7 +94,7 @@ func awaitStarts(ctx context.Context, b *base.Base, last store.Millis) {
 }
 
 // ends is when a pause ends that has just begun; the zero time for never.
-func (s *Desk) ends(until store.When) time.Time {
+func (s *Desk) ends(until moment.When) time.Time {
 	switch {
 	case until.At != 0:
 		return until.At.Time()
@@ -105,20 +106,20 @@ func (s *Desk) ends(until store.When) time.Time {
 }
 
 // pauseEnd is when a pause ends by itself; never if it is zero.
-func (s *Desk) pauseEnd(ctx context.Context, p model.Pause) (store.When, error) {
+func (s *Desk) pauseEnd(ctx context.Context, p model.Pause) (moment.When, error) {
 	switch {
 	case !p.Until.IsZero() && p.For != 0:
-		return store.When{}, check.Invalid("until", "excludes for")
+		return moment.When{}, check.Invalid("until", "excludes for")
 	case p.For != 0 && (p.For < time.Millisecond || p.For > check.MaxDelay):
-		return store.When{}, check.Invalid("for", "must be between 1ms and %s, not %s", check.MaxDelay, p.For)
+		return moment.When{}, check.Invalid("for", "must be between 1ms and %s, not %s", check.MaxDelay, p.For)
 	case p.Until.IsZero(), p.Until.Year() > check.MaxYear: // some callers say never like this
-		return store.When{After: p.For}, nil
+		return moment.When{After: p.For}, nil
 	}
 	now, err := s.base.AskedNow(ctx)
-	if err == nil && store.MillisOf(p.Until) <= now {
+	if err == nil && moment.Of(p.Until) <= now {
 		err = check.Invalid("until", "has passed: it is %s now", now.Time().Format(time.RFC3339))
 	}
-	return store.When{At: store.MillisOf(p.Until)}, err
+	return moment.When{At: moment.Of(p.Until)}, err
 }
 
 // Resume ends a pause. What fell due meanwhile is due now. Resuming what is not paused changes nothing, but it fails with

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // SetProfile sets the profile of an agent, replacing any previous one, and returns it as it is stored. The agent need not have tasks. Its
@@ -114,7 +115,7 @@ func (s *Desk) changeProfile(ctx context.Context, agent string, next record.Prof
 
 // tryProfile stores a profile in place of the one that it reads, and returns it as it is stored: with a mark if tasks are to be planned by it.
 // ErrChanged says that another caller has changed it in between.
-func (s *Desk) tryProfile(ctx context.Context, agent string, next record.Profile, now store.Millis) ([]byte, error) {
+func (s *Desk) tryProfile(ctx context.Context, agent string, next record.Profile, now moment.Millis) ([]byte, error) {
 	was, err := s.base.Store.ProfileOf(ctx, agent)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -35,7 +36,7 @@ func audited(t *testing.T, st store.Store, repair bool) (faults []store.Fault, t
 	}
 }
 
-func hold(t *testing.T, st store.Store, scope store.Target, until store.When) {
+func hold(t *testing.T, st store.Store, scope store.Target, until moment.When) {
 	t.Helper()
 	_, err := st.Hold(t.Context(), []store.Hold{{Target: scope, Until: until}})
 	require.NoError(t, err)
@@ -85,20 +86,20 @@ func TestAuditRepairsWhatIsDamaged(t *testing.T) {
 		}, []store.Fault{lost("a", "1"), lost("b", "1"), lost("b", "2")}, 3},
 		{"a hold is gone", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
-			hold(t, st, store.Target{Agent: "a"}, store.When{})
+			hold(t, st, store.Target{Agent: "a"}, moment.When{})
 			require.Len(t, claim(t, st, "first", 3).Tasks, 2)
 			do("DEL", "holds")
 		}, []store.Fault{{Agent: "a", ID: "1", Code: store.FaultStranded}}, 1},
 		{"a hold of a task is gone", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
-			hold(t, st, store.Target{Agent: "b", ID: "2"}, store.When{})
+			hold(t, st, store.Target{Agent: "b", ID: "2"}, moment.When{})
 			require.Len(t, claim(t, st, "first", 3).Tasks, 2)
 			do("DEL", "holds")
 		}, []store.Fault{{Agent: "b", ID: "2", Code: store.FaultStranded}}, 1},
 		{"the end of a hold is gone", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
-			hold(t, st, store.Target{Agent: "a"}, store.When{After: time.Nanosecond})
-			hold(t, st, store.Target{Agent: "a"}, store.When{After: 50 * time.Millisecond})
+			hold(t, st, store.Target{Agent: "a"}, moment.When{After: time.Nanosecond})
+			hold(t, st, store.Target{Agent: "a"}, moment.When{After: 50 * time.Millisecond})
 			require.Len(t, claim(t, st, "first", 3).Tasks, 2)
 			do("ZREM", "leases", "@a:a")
 			do("HSET", "holds", "a:a", "0000000000001"+"0000000000001")

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -112,7 +113,7 @@ func (c *cycle) turn(tb testing.TB) {
 	out := make([]store.Settlement, cycleTasks)
 	for i := range claims[0].Tasks {
 		t := &claims[0].Tasks[i]
-		out[i] = store.Settlement{Run: t.Run, Verb: store.VerbAgain, Kind: t.Kind, Due: store.When{After: 0}, State: make([]byte, 60), Tally: &store.RunStat{Kind: t.Kind}}
+		out[i] = store.Settlement{Run: t.Run, Verb: store.VerbAgain, Kind: t.Kind, Due: moment.When{After: 0}, State: make([]byte, 60), Tally: &store.RunStat{Kind: t.Kind}}
 	}
 	_, err = c.st.Settle(tb.Context(), out)
 	require.NoError(tb, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Claim leases due tasks; see [store.Queue]. It is a turn in which nothing is settled.
@@ -160,7 +161,7 @@ func parseClaim(partition int, reply []any) (store.Claim, error) {
 
 // parseClaimHead reads what a claim reports about its partition.
 func parseClaimHead(c *store.Claim, reply []any) error {
-	c.Now = store.Millis(layout.Number(reply[0]))
+	c.Now = moment.Millis(layout.Number(reply[0]))
 	c.Recovered, c.Left, c.Suspects = int(layout.Number(reply[4])), int(layout.Number(reply[7])), int(layout.Number(reply[13]))
 	c.Noticed = int(layout.Number(reply[claimNoticed]))
 	from, _ := reply[claimFrom].([]any)

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Replay makes dead tasks live again; see [store.Operator].
@@ -40,7 +41,7 @@ func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effec
 		if due <= 0 {
 			return store.Effect{}, nil
 		}
-		return store.Effect{Code: store.EffectDone, Due: store.Millis(due)}, nil
+		return store.Effect{Code: store.EffectDone, Due: moment.Millis(due)}, nil
 	})
 }
 
@@ -130,7 +131,7 @@ func parseEffect(reply []any) (store.Effect, error) {
 	}
 	effect := store.Effect{Code: effects[code]}
 	if len(reply) > 2 {
-		effect.Due = store.Millis(layout.Number(reply[2]))
+		effect.Due = moment.Millis(layout.Number(reply[2]))
 	}
 	return effect, nil
 }
@@ -159,7 +160,7 @@ func (s *Store) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, e
 // Unhold ends holds; see [store.Operator].
 func (s *Store) Unhold(ctx context.Context, targets []store.Target) ([]store.Effect, error) {
 	return s.inScopes(ctx, len(targets), func(i int) (store.Target, []any) {
-		return targets[i], []any{holdEnd, scopeArg(targets[i]), layout.DueArg(store.When{}), nil}
+		return targets[i], []any{holdEnd, scopeArg(targets[i]), layout.DueArg(moment.When{}), nil}
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // countersOf are those of each partition.
@@ -167,4 +168,4 @@ func total(lengths []*redis.Cmd) int64 {
 }
 
 // formatMillis is a score as a command takes it.
-func formatMillis(t store.Millis) string { return strconv.FormatInt(int64(t), 10) }
+func formatMillis(t moment.Millis) string { return strconv.FormatInt(int64(t), 10) }

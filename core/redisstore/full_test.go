@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -21,11 +22,11 @@ func TestAFullRedisKeepsGuardsAndEnds(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t, "--maxmemory-policy", "noeviction")
 	before := open(t, redisstore.Config{URL: srv.URL, Partitions: 2})
-	_, err := before.Submit(t.Context(), []store.Submission{sub("a", "waits"), {Agent: "a", ID: "later", Kind: "k", Level: store.LevelLow, Due: store.When{After: time.Hour}}})
+	_, err := before.Submit(t.Context(), []store.Submission{sub("a", "waits"), {Agent: "a", ID: "later", Kind: "k", Level: store.LevelLow, Due: moment.When{After: time.Hour}}})
 	require.NoError(t, err)
 	c := claimFull(t, before, "a", "first-0123456789")
 	_, err = before.Settle(t.Context(), []store.Settlement{{
-		Run: c.Tasks[0].Run, Verb: store.VerbAgain, Due: store.When{After: time.Hour}, State: []byte("s"), Kind: "k", Await: &store.Await{Key: "go"},
+		Run: c.Tasks[0].Run, Verb: store.VerbAgain, Due: moment.When{After: time.Hour}, State: []byte("s"), Kind: "k", Await: &store.Await{Key: "go"},
 	}})
 	require.NoError(t, err)
 	require.NoError(t, srv.Client(t).ConfigSet(t.Context(), "maxmemory", "1").Err())
@@ -37,12 +38,12 @@ func TestAFullRedisKeepsGuardsAndEnds(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrFull)
 
 	owed := sub("a", "delivery")
-	owed.Owed, owed.Due = true, store.When{After: time.Hour}
+	owed.Owed, owed.Due = true, moment.When{After: time.Hour}
 	_, err = st.Submit(t.Context(), []store.Submission{owed})
 	require.NoError(t, err, "what follows an end")
 	_, err = st.Submit(t.Context(), []store.Submission{owed, sub("a", "1")})
 	require.ErrorIs(t, err, store.ErrFull)
-	later := store.Submission{Agent: "a", ID: "later", Kind: "k", Level: store.LevelLow, Due: store.When{After: 2 * time.Hour}, Conflict: store.ConflictReplace}
+	later := store.Submission{Agent: "a", ID: "later", Kind: "k", Level: store.LevelLow, Due: moment.When{After: 2 * time.Hour}, Conflict: store.ConflictReplace}
 	_, err = st.Submit(t.Context(), []store.Submission{later})
 	require.ErrorIs(t, err, store.ErrFull)
 	was, err := st.Get(t.Context(), store.Get{Agent: "a", IDs: []string{"later"}})

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -314,7 +315,7 @@ var lostAnswers = []struct {
 	{"hold", "all three", func(l *losing, times int) {
 		scope := store.Target{Agent: "a"}
 		for _, h := range []store.Hold{
-			{Target: scope, Until: store.When{After: time.Minute}}, {Target: scope, Until: store.When{After: time.Hour}, Prolong: true},
+			{Target: scope, Until: moment.When{After: time.Minute}}, {Target: scope, Until: moment.When{After: time.Hour}, Prolong: true},
 		} {
 			l.loses("hold", times, nil)
 			assert.Equal(l, store.EffectDone, l.effect(l.st.Hold(l.Context(), []store.Hold{h})).Code, h.Prolong)
@@ -381,7 +382,7 @@ var lostAnswers = []struct {
 	{"signal", "a signal to a task that waits", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
 		c := l.claim(l.st, "n").Tasks[0]
-		_, err := l.st.Settle(l.Context(), []store.Settlement{{Run: c.Run, Verb: store.VerbAgain, Due: store.When{After: time.Hour}, Kind: c.Kind, Await: &store.Await{Key: "k"}}})
+		_, err := l.st.Settle(l.Context(), []store.Settlement{{Run: c.Run, Verb: store.VerbAgain, Due: moment.When{After: time.Hour}, Kind: c.Kind, Await: &store.Await{Key: "k"}}})
 		require.NoError(l, err)
 		l.loses("signal", times, nil)
 		out, err := l.st.Signal(l.Context(), []store.Signal{{Agent: "a", Key: "k", Payload: []byte("p"), Keep: time.Hour}})
@@ -398,7 +399,7 @@ var lostAnswers = []struct {
 		assert.Equal(l, store.SignalKept, out[0].Code)
 	}},
 	{"book", "a booking", func(l *losing, times int) {
-		at := store.MillisOf(time.Now().Add(time.Hour))
+		at := moment.Of(time.Now().Add(time.Hour))
 		l.loses("book", times, nil)
 		booked, err := l.st.Book(l.Context(), store.Booking{At: at, Tag: "mine", For: time.Minute})
 		require.NoError(l, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // permits is what this process knows of buckets that span partitions. It only decides when to ask: homes decide who starts.
@@ -41,7 +42,7 @@ type line struct {
 
 // clockReading is the time on the clock of a server, and a time by which it had certainly been read.
 type clockReading struct {
-	store store.Millis
+	store moment.Millis
 	at    time.Time
 }
 
@@ -208,7 +209,7 @@ func (p *permits) woken(in bucketIn, wants int64) {
 }
 
 // heard notes the time in a partition.
-func (p *permits) heard(partition int, now store.Millis) {
+func (p *permits) heard(partition int, now moment.Millis) {
 	if !p.met.Load() || now == 0 {
 		return
 	}
@@ -220,7 +221,7 @@ func (p *permits) heard(partition int, now store.Millis) {
 
 // until is by when, on the clock of a partition, something is over that is good for a while from some time on, at the latest: for any difference
 // between the servers' clocks. It is long over where that is not known.
-func (p *permits) until(partition int, from time.Time, good time.Duration) store.Millis {
+func (p *permits) until(partition int, from time.Time, good time.Duration) moment.Millis {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last, known := p.clocks[partition]
@@ -234,6 +235,6 @@ func (p *permits) until(partition int, from time.Time, good time.Duration) store
 type brought map[int]string
 
 // add adds one for a partition.
-func (b brought) add(in bucketIn, number, n int64, wait time.Duration, until store.Millis, first string) {
+func (b brought) add(in bucketIn, number, n int64, wait time.Duration, until moment.Millis, first string) {
 	b[in.partition] += fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%s\n", in.bucket, number, n, wait.Milliseconds(), until, first)
 }

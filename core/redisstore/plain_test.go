@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -60,7 +61,7 @@ func TestAnOddAnswerIsFollowedByTheFullScript(t *testing.T) {
 	assert.Equal(t, []string{"plainsubmit"}, sees.sent(submits(sub("c", "1"), true)))
 
 	// A hold of one of three agents: the claim that meets it parks its task and takes the others.
-	hold(t, st, store.Target{Agent: "b"}, store.When{After: time.Hour})
+	hold(t, st, store.Target{Agent: "b"}, moment.When{After: time.Hour})
 	var c store.Claim
 	assert.Equal(t, []string{"plainclaim", "claim"}, sees.sent(func() { c = claim(t, st, "n1", 10) }))
 	assert.Equal(t, 1, c.Parked)
@@ -93,10 +94,10 @@ func TestAPauseOfOthersLeavesClaimsPlain(t *testing.T) {
 	plainLife(t, st)
 	for _, target := range []store.Target{{Kind: "other"}, {Key: "other"}, {Agent: "other"}, {Agent: "another", ID: "1"}} {
 		if target.ID != "" {
-			_, err := st.Submit(t.Context(), []store.Submission{{Agent: target.Agent, ID: target.ID, Kind: "k", Level: store.LevelLow, Due: store.When{After: time.Hour}}})
+			_, err := st.Submit(t.Context(), []store.Submission{{Agent: target.Agent, ID: target.ID, Kind: "k", Level: store.LevelLow, Due: moment.When{After: time.Hour}}})
 			require.NoError(t, err)
 		}
-		hold(t, st, target, store.When{})
+		hold(t, st, target, moment.When{})
 	}
 	submit := func(kind string) {
 		s := sub("a", kind)
@@ -243,7 +244,7 @@ func TestAPlaceOfThePastIsPutRight(t *testing.T) {
 	var subs []store.Submission
 	for i := range 300 { // more than stand in the agenda by themselves
 		s := sub("many", fmt.Sprint(i))
-		s.Due.At = store.MillisOf(due)
+		s.Due.At = moment.Of(due)
 		subs = append(subs, s)
 	}
 	_, err := w.st.Submit(t.Context(), subs)
@@ -253,7 +254,7 @@ func TestAPlaceOfThePastIsPutRight(t *testing.T) {
 		c := claim(t, w.st, fmt.Sprint("stale", w.seq), 10)
 		w.seq++
 		assert.Empty(t, c.Tasks)
-		assert.Equal(t, store.MillisOf(due), c.NextDue)
+		assert.Equal(t, moment.Of(due), c.NextDue)
 	}
 }
 
@@ -363,7 +364,7 @@ func TestWhatIsNotTakenAheadIsNotCounted(t *testing.T) {
 		claim(t, st, fmt.Sprint("n0", i), 10)
 	}
 	later := sub("b", "1")
-	later.Kind, later.Due = "later", store.When{After: 20 * time.Second}
+	later.Kind, later.Due = "later", moment.When{After: 20 * time.Second}
 	_, err = st.Submit(t.Context(), []store.Submission{sub("a", "1"), later})
 	require.NoError(t, err)
 	claims, err := st.Claim(t.Context(), []store.ClaimRequest{{

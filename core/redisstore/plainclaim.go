@@ -9,6 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // claimCall is the call for a request: a plain one if it asks for nothing that only claim.lua knows.
@@ -70,7 +71,7 @@ func parsePlainClaim(partition int, reply []any) (store.Claim, error) {
 	if len(reply) != 10 {
 		return c, layout.ErrMalformed
 	}
-	c.Now = store.Millis(layout.Number(reply[0]))
+	c.Now = moment.Millis(layout.Number(reply[0]))
 	var err error
 	if c.NextDue, err = layout.Millis(reply[1]); err != nil {
 		return c, err

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // plainSettlement reports whether the plain script can carry a settlement out, as far as the settlement itself shows.
@@ -191,7 +192,7 @@ func appendOutcomes(args layout.Arguments, runs []store.Settlement, members []in
 }
 
 // againArg is dueArg for plainsettle.lua, which knows a delay by its minus.
-func againArg(w store.When) string {
+func againArg(w moment.When) string {
 	if due := layout.DueArg(w); due != "0" {
 		return due
 	}
@@ -248,13 +249,13 @@ func appendRecordHead(b []byte, id string, verb store.Verb) []byte {
 }
 
 // settledPlainly is the outcome of a run that plainsettle.lua has settled, at a time of the store.
-func settledPlainly(r *store.Settlement, now store.Millis) store.Settled {
+func settledPlainly(r *store.Settlement, now moment.Millis) store.Settled {
 	switch {
 	case r.Verb != store.VerbAgain:
 		return store.Settled{}
 	case r.Due.At != 0:
 		return store.Settled{Due: r.Due.At}
 	default:
-		return store.Settled{Due: now + store.Millis(max(r.Due.After.Milliseconds(), 0))}
+		return store.Settled{Due: now + moment.Millis(max(r.Due.After.Milliseconds(), 0))}
 	}
 }

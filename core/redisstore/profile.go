@@ -15,6 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/view"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Profile sets and deletes profiles; see [store.Tenants].
@@ -160,6 +161,6 @@ func quotaRefusal(agent, says string) error {
 		}
 		numbers[i] = n
 	}
-	e.Limit, e.Used, e.Until = int(numbers[0]), int(numbers[1]), store.Millis(numbers[2])
+	e.Limit, e.Used, e.Until = int(numbers[0]), int(numbers[1]), moment.Millis(numbers[2])
 	return e
 }

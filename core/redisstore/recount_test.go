@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // crowded is a store with tasks of agents with one and with several, of several kinds and groups, waiting, running, parked and
@@ -25,7 +26,7 @@ func crowded(t *testing.T) *damaged {
 	c := claim(t, r.st, "rests", 5)
 	require.Len(t, c.Tasks, 1)
 	_, err = r.st.Settle(t.Context(), []store.Settlement{{
-		Run: c.Tasks[0].Run, Kind: "k", Verb: store.VerbRest, Due: store.When{After: time.Hour}, Floor: &store.Floor{},
+		Run: c.Tasks[0].Run, Kind: "k", Verb: store.VerbRest, Due: moment.When{After: time.Hour}, Floor: &store.Floor{},
 	}})
 	require.NoError(t, err)
 	var subs []store.Submission

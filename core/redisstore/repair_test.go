@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -208,7 +209,7 @@ func TestCallsGoOnWithoutTheClaims(t *testing.T) {
 func TestRepairKeepsAnOrderToRun(t *testing.T) {
 	t.Parallel()
 	r := newDamaged(t, sub("a", "1"))
-	hold(t, r.st, store.Target{Agent: "a"}, store.When{})
+	hold(t, r.st, store.Target{Agent: "a"}, moment.When{})
 	_, err := r.st.RunNow(t.Context(), []store.RunNow{{Agent: "a", ID: "1"}})
 	require.NoError(t, err)
 	require.Len(t, claim(t, r.st, "one", 5).Tasks, 1)
@@ -336,7 +337,7 @@ func TestRepairKeepsTheEndOfAHold(t *testing.T) {
 	t.Parallel()
 	for _, scope := range []store.Target{{Agent: "a"}, {Agent: "a", ID: "1"}} {
 		r := newDamaged(t, sub("a", "1"))
-		hold(t, r.st, scope, store.When{After: 400 * time.Millisecond})
+		hold(t, r.st, scope, moment.When{After: 400 * time.Millisecond})
 		require.Empty(t, claim(t, r.st, "parks", 5).Tasks)
 		r.do("DEL", "leases")
 		faults, _ := audited(t, r.st, true)

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/core/storetest/equal"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
@@ -84,7 +85,7 @@ func (*filler) all(r *store.ClaimRequest) { r.Limit = store.MaxClaim }
 
 func (f *filler) hold(target store.Target, until time.Duration) {
 	f.Helper()
-	done1[[]store.Effect](f.T)(f.st.Hold(f.Context(), []store.Hold{{Target: target, Note: []byte("why"), Until: store.When{After: until}}}))
+	done1[[]store.Effect](f.T)(f.st.Hold(f.Context(), []store.Hold{{Target: target, Note: []byte("why"), Until: moment.When{After: until}}}))
 }
 
 // records gives an agent n finished tasks, every fifth of which has failed.
@@ -127,7 +128,7 @@ func fill(t *testing.T, st *redisstore.Store, long int) {
 	// Some runs fail and wait again, with state; others end.
 	f.end(f.claim(func(r *store.ClaimRequest) { r.Limit = 5; r.Kinds = r.Kinds[:1] }), func(i int, s *store.Settlement) {
 		if i%2 == 0 {
-			s.Verb, s.Due, s.State = store.VerbAgain, store.When{After: time.Hour}, []byte("again")
+			s.Verb, s.Due, s.State = store.VerbAgain, moment.When{After: time.Hour}, []byte("again")
 		}
 	})
 	f.end(f.claim(func(r *store.ClaimRequest) { r.Serial, r.Limit = true, 2 }), func(int, *store.Settlement) {})
@@ -177,7 +178,7 @@ func (f *filler) operated() {
 	require.Empty(f, runs)
 	runs = f.claim(func(r *store.ClaimRequest) { r.Agents, r.Kinds = []string{"active0"}, []string{"k"} })
 	f.end(runs, func(_ int, s *store.Settlement) {
-		s.Verb, s.Due, s.Floor = store.VerbRest, store.When{After: time.Hour}, &store.Floor{Pulse: store.Pulse{Delay: time.Hour}}
+		s.Verb, s.Due, s.Floor = store.VerbRest, moment.When{After: time.Hour}, &store.Floor{Pulse: store.Pulse{Delay: time.Hour}}
 	})
 	found := done1[store.Found](f.T)(f.st.Get(ctx, store.Get{Agent: "few{1", IDs: []string{"t4"}}))
 	effects := done1[[]store.Effect](f.T)(f.st.Cancel(ctx, []store.Cancellation{{

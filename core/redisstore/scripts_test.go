@@ -20,6 +20,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/luapack"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -357,7 +358,7 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	require.NoError(t, err)
 	require.Len(t, looks[0].AgentsDue, 2)
 	require.NoError(t, st.Announce(ctx, "tag", []byte("info"), time.Minute))
-	alarm := store.Booking{At: store.MillisOf(time.Now().Add(time.Hour)), Tag: "tag", For: time.Minute}
+	alarm := store.Booking{At: moment.Of(time.Now().Add(time.Hour)), Tag: "tag", For: time.Minute}
 	_, err = st.Book(ctx, alarm)
 	require.NoError(t, err)
 	require.NoError(t, st.Confirm(ctx, alarm))
@@ -453,7 +454,7 @@ func operatedOn(t *testing.T, st *redisstore.Store) {
 		}
 	}
 	done(st.Hold(t.Context(), []store.Hold{
-		{Target: one, Until: store.When{After: time.Minute}}, {Target: others, Until: store.When{After: time.Minute}},
+		{Target: one, Until: moment.When{After: time.Minute}}, {Target: others, Until: moment.When{After: time.Minute}},
 	}))
 	done(st.Hold(t.Context(), []store.Hold{{Target: others, Prolong: true}}))
 	_, err = st.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Kind: "other"}}, Lift: true}})

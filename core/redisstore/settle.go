@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // largestSettle is the most runs that one script call settles.
@@ -115,7 +116,7 @@ func settleSize(r *store.Settlement) int {
 // have failed with err.
 func parseSettled(out []store.Settled, c *call.Call, runs []store.Settlement, reply []any, members []int, err error) bool {
 	if c.Full != nil && len(reply) == 2 {
-		now := store.Millis(layout.Number(reply[0]))
+		now := moment.Millis(layout.Number(reply[0]))
 		for _, i := range members {
 			out[i] = settledPlainly(&runs[i], now)
 		}
@@ -169,7 +170,7 @@ func settled(v any) store.Settled {
 	case 1:
 		return store.Settled{Freed: freed}
 	default:
-		return store.Settled{Due: store.Millis(due), Freed: freed}
+		return store.Settled{Due: moment.Millis(due), Freed: freed}
 	}
 }
 

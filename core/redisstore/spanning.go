@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // spanning is the part of a turn that asks homes.
@@ -42,7 +43,7 @@ func (t *spanning) answered(settles []call.Call, settled [][]any, members [][]in
 			t.reports = p.settled(settles[i].Partition, said, t.reports)
 		}
 		if len(reply) > 0 {
-			p.heard(settles[i].Partition, store.Millis(layout.Number(reply[0])))
+			p.heard(settles[i].Partition, moment.Millis(layout.Number(reply[0])))
 		}
 	}
 	for i := range t.requests {
@@ -61,7 +62,7 @@ func (t *spanning) claimed(i int, brought bool) bool {
 	said, _ := reply[claimSpans].([]any)
 	var waits bool
 	t.reports, waits = t.store.permits.claimed(t.calls[i].Partition, said, t.reports, brought)
-	t.store.permits.heard(t.calls[i].Partition, store.Millis(layout.Number(reply[0])))
+	t.store.permits.heard(t.calls[i].Partition, moment.Millis(layout.Number(reply[0])))
 	return waits
 }
 
@@ -126,7 +127,7 @@ func (t *spanning) granted(reports []report, reply []any, asked time.Time, bring
 			continue
 		}
 		wait := time.Duration(layout.Number(said[2])) * time.Millisecond
-		var until store.Millis
+		var until moment.Millis
 		if good := layout.Number(said[3]); good > 0 {
 			until = p.until(r.partition, asked, time.Duration(good)*time.Millisecond)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/race"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -30,11 +31,11 @@ type fleet struct {
 
 	config redisstore.Config
 	mu     sync.Mutex
-	now    int            // runs under way
-	most   int            // at once
-	ended  map[string]int // runs of each task
-	wide   bool           // processes claim from all partitions at once
-	claims []store.Millis // when they started, by the clock of Redis
+	now    int             // runs under way
+	most   int             // at once
+	ended  map[string]int  // runs of each task
+	wide   bool            // processes claim from all partitions at once
+	claims []moment.Millis // when they started, by the clock of Redis
 	nonce  int
 
 	bears, refused int // runs at once that are served, and runs that were not
@@ -155,7 +156,7 @@ func (f *fleet) work(ctx context.Context, seed, all int, takes time.Duration, ki
 		for _, t := range tasks {
 			r := store.Settlement{Run: t.Run, Kind: t.Kind, Verb: store.VerbComplete, Record: []byte("r")}
 			if refused {
-				r.Verb, r.Record, r.Due, r.Spent = store.VerbAgain, nil, store.When{After: f.holds}, &store.Spent{Busy: f.holds}
+				r.Verb, r.Record, r.Due, r.Spent = store.VerbAgain, nil, moment.When{After: f.holds}, &store.Spent{Busy: f.holds}
 			}
 			runs = append(runs, r)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // startCall is the call for a request that brings its task: a plain one if that is enough, otherwise the submit alone.
@@ -19,7 +20,7 @@ func (s *Store) startCall(r *store.ClaimRequest) call.Call {
 	full := func() call.Call {
 		return call.Call{Script: &s.db.Scripts.Submit, Partition: r.Partition, Args: s.submitArgs([]store.Submission{*t}, []int{0}, modeEach)}
 	}
-	usual := plainSubmission(t) && t.Due == (store.When{}) && !r.Urgent && !r.Serial && len(r.Most) == 0 && len(r.Leave) == 0 && slices.Equal(r.Kinds, []string{t.Kind}) && r.Limit > 0
+	usual := plainSubmission(t) && t.Due == (moment.When{}) && !r.Urgent && !r.Serial && len(r.Most) == 0 && len(r.Leave) == 0 && slices.Equal(r.Kinds, []string{t.Kind}) && r.Limit > 0
 	memory := &s.plain[r.Partition].Start
 	if !usual || !memory.WorthTrying() {
 		return full()
@@ -36,7 +37,7 @@ func (s *Store) parseStarted(c *call.Call, r *store.ClaimRequest, reply []any) (
 	if len(reply) < 2 {
 		return claim, layout.ErrMalformed
 	}
-	claim.Now = store.Millis(layout.Number(reply[0]))
+	claim.Now = moment.Millis(layout.Number(reply[0]))
 	a, err := parseSubmitted(reply[1])
 	if err != nil {
 		return claim, err
@@ -65,7 +66,7 @@ func (s *Store) parseStarted(c *call.Call, r *store.ClaimRequest, reply []any) (
 	if claim.NextLease, err = layout.Millis(reply[5]); err != nil {
 		return claim, err
 	}
-	claim.Fence, claim.AgentsDue, claim.Tasks = store.Fence(fence), []store.Millis{claim.NextDue}, make([]store.Claimed, 1)
+	claim.Fence, claim.AgentsDue, claim.Tasks = store.Fence(fence), []moment.Millis{claim.NextDue}, make([]store.Claimed, 1)
 	t := &claim.Tasks[0]
 	if err := readClaimed(t, layout.Encode(r.New.Agent), strings.TrimPrefix(layout.Text(reply[3]), inline), reply[1], ""); err != nil {
 		return claim, err

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // stopped refuses a store that is used.
@@ -35,7 +36,7 @@ func (m *mover) stopped(ctx context.Context) error {
 		return err
 	}
 	var tasks int64
-	var last store.Millis
+	var last moment.Millis
 	for _, p := range m.old.db.Parts {
 		n, end, err := m.running(ctx, p, now)
 		if err != nil {
@@ -75,7 +76,7 @@ func (m *mover) unlimited(ctx context.Context) error {
 
 // running counts the tasks of claims whose leases have not ended, and returns when the last one ends. The ends of holds are among
 // the leases.
-func (m *mover) running(ctx context.Context, p layout.Partition, now store.Millis) (tasks int64, last store.Millis, err error) {
+func (m *mover) running(ctx context.Context, p layout.Partition, now moment.Millis) (tasks int64, last moment.Millis, err error) {
 	for at := 0; ; at += pageEntries {
 		page := m.old.db.Client.Do(ctx, "ZRANGE", p.Key("leases"), at, at+pageEntries-1, "WITHSCORES")
 		if page.Err() != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/view"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Modes of submit.lua.
@@ -66,8 +67,8 @@ type submitted struct {
 	store.Submitted
 	reason store.Reason // of a touch
 	code   int64
-	room   store.Millis // when its root has room again, of one that was refused for that
-	quota  string       // what the quota of its agent says to one that it refuses
+	room   moment.Millis // when its root has room again, of one that was refused for that
+	quota  string        // what the quota of its agent says to one that it refuses
 }
 
 // refusedTask is the refusal of a submission, whose root may be the reason.
@@ -276,7 +277,7 @@ func parseSubmitted(v any) (submitted, error) {
 	if due <= submitExists {
 		return submitted{code: due}, nil
 	}
-	return submitted{Submitted: store.Submitted{Created: true, Due: store.Millis(due)}}, nil
+	return submitted{Submitted: store.Submitted{Created: true, Due: moment.Millis(due)}}, nil
 }
 
 // ruleArg is a submission's rule for a task that already exists; empty for leaving it, no first state, no root and the bounds of its agent.

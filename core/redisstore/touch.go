@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Touch notes that something happened for the subjects of activity tasks; see [store.Queue]. A single touch joins those of other
@@ -70,7 +71,7 @@ func (s *Store) touch(ctx context.Context, touches []store.Touch) []outcome[subm
 		booked := layout.Number(answer[0])
 		return submitted{
 			code: min(booked, 0), reason: store.Reason(layout.Text(answer[2])),
-			Submitted: store.Submitted{Created: booked == 1, Due: store.Millis(layout.Number(answer[1]))},
+			Submitted: store.Submitted{Created: booked == 1, Due: moment.Millis(layout.Number(answer[1]))},
 		}, nil
 	}, nil)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // trial is a store with a partition of its own, in which all scripts are run once: a user who lacks a command is refused before anything is stored.
@@ -138,7 +139,7 @@ func (s trial) operate(ctx context.Context) error {
 		return err
 	}
 	one := store.Target{Agent: "a", ID: "4"}
-	_, err1 := s.Hold(ctx, []store.Hold{{Target: one, Until: store.When{After: sweepEvery}}})
+	_, err1 := s.Hold(ctx, []store.Hold{{Target: one, Until: moment.When{After: sweepEvery}}})
 	_, err2 := s.RunNow(ctx, []store.RunNow{{Agent: "a", ID: "4"}})
 	_, err3 := s.Unhold(ctx, []store.Target{one})
 	_, err4 := s.Audit(ctx, []store.AuditPage{ // not t0, which begins a round that counts

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/race"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -51,7 +52,7 @@ func newTenant(t *testing.T) *tenant {
 	}
 	for i := range tenantHolds {
 		_, err := w.store.Hold(t.Context(), []store.Hold{{
-			Target: store.Target{Agent: w.agent, ID: w.id(i)}, Until: store.When{After: time.Hour}, Note: []byte("{}"),
+			Target: store.Target{Agent: w.agent, ID: w.id(i)}, Until: moment.When{After: time.Hour}, Note: []byte("{}"),
 		}})
 		require.NoError(t, err)
 	}
@@ -121,7 +122,7 @@ type tenantStep struct {
 func (w *tenant) steps() []tenantStep {
 	ctx, t, st := w.t.Context(), w.t, w.store
 	heldFor := func(target store.Target) {
-		_, err := st.Hold(ctx, []store.Hold{{Target: target, Until: store.When{After: time.Hour}, Note: []byte("{}")}})
+		_, err := st.Hold(ctx, []store.Hold{{Target: target, Until: moment.When{After: time.Hour}, Note: []byte("{}")}})
 		require.NoError(t, err)
 		_, err = st.Unhold(ctx, []store.Target{target})
 		require.NoError(t, err)

@@ -5,6 +5,8 @@ package store
 import (
 	"context"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Bookings is what a store remembers of the alarms of hosts without a process of their own: which ones an external clock has confirmed, and which ones
@@ -22,7 +24,7 @@ type Bookings interface {
 
 // Booking is an alarm that is wanted.
 type Booking struct {
-	At  Millis
+	At  moment.Millis
 	Tag string // of the process: of at most 64 bytes
 	// For is how long the caller has to set it, and no other process does. A process without a clock has none: its alarms
 	// are for others, and are owed at all only if Fleet.
@@ -31,15 +33,15 @@ type Booking struct {
 
 // Booked is the state after a call of Book.
 type Booked struct {
-	Now  Millis
-	Next Millis // the first alarm to come that a clock has confirmed; zero for none
+	Now  moment.Millis
+	Next moment.Millis // the first alarm to come that a clock has confirmed; zero for none
 	// By is the confirmed alarm that serves the request; zero for none. One that is to come within SureAfter serves nothing later than itself: it
 	// may have rung already.
-	By   Millis
-	Owed Millis // the earliest time of those that are owed; zero for none
+	By   moment.Millis
+	Owed moment.Millis // the earliest time of those that are owed; zero for none
 	// Set is the alarm that the caller has to set and confirm, within the time that it has asked for; zero for nothing. It may have passed. It may be
 	// sooner than requested, if an alarm was confirmed just now: the call that comes books for all that was made due by then.
-	Set Millis
+	Set moment.Millis
 	// Fleet says that the hosts of the store are called by alarms: one was booked within FleetFor.
 	Fleet bool
 }

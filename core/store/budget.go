@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Budget bounds what the runs of some tasks use within each hour, day or month of a zone: starts, or units that the runs report, such
@@ -111,7 +113,7 @@ type Clock []Ahead
 
 // Ahead is how far local time is ahead from some time on: of the first one since ever.
 type Ahead struct {
-	Since Millis
+	Since moment.Millis
 	By    time.Duration // whole seconds
 }
 
@@ -132,7 +134,7 @@ func ClockOf(zone *time.Location, now time.Time) Clock {
 			break
 		}
 		if by := ahead(change); by != clock[len(clock)-1].By {
-			clock = append(clock, Ahead{Since: MillisOf(change), By: by})
+			clock = append(clock, Ahead{Since: moment.Of(change), By: by})
 		}
 		at = change
 	}
@@ -140,7 +142,7 @@ func ClockOf(zone *time.Location, now time.Time) Clock {
 }
 
 // at is how far local time is ahead, and since when.
-func (c Clock) at(t Millis) Ahead {
+func (c Clock) at(t moment.Millis) Ahead {
 	out := Ahead{}
 	for i, a := range c {
 		if i > 0 && a.Since > t {
@@ -152,7 +154,7 @@ func (c Clock) at(t Millis) Ahead {
 }
 
 // End is when the period is over that a time is in.
-func (c Clock) End(per Period, at Millis) Millis {
+func (c Clock) End(per Period, at moment.Millis) moment.Millis {
 	now := c.at(at)
 	local := at.Add(now.By).Time().UTC()
 	switch per {
@@ -163,9 +165,9 @@ func (c Clock) End(per Period, at Millis) Millis {
 	default:
 		local = time.Date(local.Year(), local.Month(), local.Day()+1, 0, 0, 0, 0, time.UTC)
 	}
-	end := MillisOf(local).Add(-now.By)
+	end := moment.Of(local).Add(-now.By)
 	if later := c.at(end); later.By != now.By { // clocks are changed before
-		end = max(MillisOf(local).Add(-later.By), later.Since)
+		end = max(moment.Of(local).Add(-later.By), later.Since)
 	}
 	return end
 }
@@ -197,7 +199,7 @@ func ParseClock(text string) (Clock, error) {
 		if i%2 == 0 {
 			clock[i/2].By = time.Duration(n) * time.Millisecond
 		} else {
-			clock[i/2+1].Since = Millis(n)
+			clock[i/2+1].Since = moment.Millis(n)
 		}
 	}
 	return clock, nil
@@ -219,7 +221,7 @@ type BudgetUse struct {
 	// Reserved is what is reserved for runs under way, of a budget that a task waits for.
 	Reserved Amount
 	Waiting  int64
-	Ends     Millis // when the period ends
+	Ends     moment.Millis // when the period ends
 	Shares   []BudgetShare
 }
 
@@ -250,9 +252,9 @@ const MostShares = 10
 // Crossing says that a run has used up a budget.
 type Crossing struct {
 	About BudgetTarget
-	Of    string // the agent or key, where each counts by itself; the agent of the task
-	Task  string // its id, where each task counts by itself
-	Ends  Millis // when the period ends
+	Of    string        // the agent or key, where each counts by itself; the agent of the task
+	Task  string        // its id, where each task counts by itself
+	Ends  moment.Millis // when the period ends
 }
 
 // Crossed are the budgets that a run has used up.
@@ -339,7 +341,7 @@ func (u BudgetUse) MarshalJSON() ([]byte, error) {
 func (u *BudgetUse) UnmarshalJSON(data []byte) error {
 	f := budgetUseFields{}
 	err := json.Unmarshal(data, &f)
-	*u = BudgetUse{Budget: f.budget(), Used: f.Used, UsedUp: f.UsedUp, Waiting: f.Waiting, Ends: MillisOf(f.Ends), Shares: f.Shares}
+	*u = BudgetUse{Budget: f.budget(), Used: f.Used, UsedUp: f.UsedUp, Waiting: f.Waiting, Ends: moment.Of(f.Ends), Shares: f.Shares}
 	return err
 }
 

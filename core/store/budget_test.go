@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // The end of each period is that of the clocks on the wall: found by going on minute by minute until they show another hour, day or month,
@@ -31,7 +32,7 @@ func TestPeriodsEndWhereClocksSay(t *testing.T) {
 				step := map[store.Period]time.Duration{store.PerHour: 83 * time.Minute, store.PerDay: 7 * time.Hour, store.PerMonth: 5 * 24 * time.Hour}[per]
 				for at := from; at.Year() == year; at = at.Add(step) {
 					shown := at.In(zone).Format(layout)
-					end := clock.End(per, store.MillisOf(at)).Time()
+					end := clock.End(per, moment.Of(at)).Time()
 					require.True(t, end.After(at), "%s: an %s from %s ends before", name, per, at)
 					require.Greater(t, end.In(zone).Format(layout), shown, "%s: the %s of %s", name, per, at)
 					// Clocks that go back may show the next period for a moment before: what counts is that none was shown for good.

@@ -2,7 +2,11 @@ package store
 
 // Look and Claim: when work is due, and taking it.
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
+)
 
 // ClaimRequest asks one partition for due tasks.
 type ClaimRequest struct {
@@ -22,7 +26,7 @@ type ClaimRequest struct {
 	Serial bool
 	// After passes over agents that have waited since this time or before. With Most, Leave or Urgent a claim may look at
 	// many agents that have nothing for it: the next one like it continues where Claim.Passed says.
-	After    Millis
+	After    moment.Millis
 	Limit    int           // most tasks, 1 to MaxClaim
 	PerAgent int           // most tasks of one agent; 0 for as many as there is room for
 	Lease    time.Duration // how long the claim holds its tasks
@@ -86,12 +90,12 @@ type LookRequest struct {
 // Look is the report of one partition on when it is due.
 type Look struct {
 	Partition int
-	Now       Millis // the store's clock at the step
-	NextDue   Millis // when the next of the agents asked for is due; not after Now if more is due; zero: never
-	NextLease Millis // when the next lease of the partition ends; zero: none is held
+	Now       moment.Millis // the store's clock at the step
+	NextDue   moment.Millis // when the next of the agents asked for is due; not after Now if more is due; zero: never
+	NextLease moment.Millis // when the next lease of the partition ends; zero: none is held
 	// AgentsDue is, for each of the requested agents, when it is due next, by its queue; zero: never. A parked
 	// task that may be taken makes NextDue now, but not these.
-	AgentsDue []Millis
+	AgentsDue []moment.Millis
 	Err       error // why this partition could not answer, while others of the call did
 }
 
@@ -102,7 +106,7 @@ type Claim struct {
 	// Passed is set if a picky request (see ClaimRequest.After) had to stop its search before it had looked at every due
 	// agent: of those that have waited since this time or before, none has anything left for it, but for what another claim
 	// or a settlement has put there since, and for agents of the very same millisecond. Zero: it has looked at all.
-	Passed   Millis
+	Passed   moment.Millis
 	Left     int // tasks that this step found due and left, as their kind is in Leave
 	Noticed  int // leases that are over and that it has given notice of: see ClaimRequest.Notice
 	Suspects int // tasks that it left as ClaimRequest.Suspects had no room for them
@@ -126,9 +130,9 @@ type Claim struct {
 	// UrgentNext is, for a claim that asked for tasks of level 1 and found none, when it is worth asking again: when something is due next that was not
 	// due now, and no later than a second from then; where Passed is set, as far as it has looked. A store that is a [Waker] sends a wake-up if one is
 	// placed that is due before. Zero: it is worth asking at any time.
-	UrgentNext Millis
+	UrgentNext moment.Millis
 	// Ahead is until when due times were looked at for ClaimRequest.Ahead; zero if they were not, as something is out of the ordinary.
-	Ahead Millis
+	Ahead moment.Millis
 }
 
 // Aside is a task that a claim has parked, and why.
@@ -170,8 +174,8 @@ type Claimed struct {
 	Run
 	Kind      string
 	Level     Level
-	Due       Millis
-	Submitted Millis
+	Due       moment.Millis
+	Submitted moment.Millis
 	// Crashes is how many runs of this task in a row have died with their process: those whose leases ended without notice of a
 	// [Extension.Leave], and that no process has taken back by [Extension.Back]. A settlement with a state clears it.
 	Crashes int

@@ -5,6 +5,8 @@ package store
 import (
 	"errors"
 	"fmt"
+
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // The errors without data.
@@ -49,7 +51,7 @@ type LimitError struct {
 	Used  int
 	// Until is when there is room again; zero if that is not known. Reason says why, and what to do, where it is not about a count. Field is the one of
 	// the task that the quota never allows as it is; empty if it may be allowed later.
-	Until         Millis
+	Until         moment.Millis
 	Field, Reason string
 }
 

@@ -1,5 +1,9 @@
 package store
 
+import (
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
+)
+
 // Find: the tasks of all agents that are where operators look first.
 
 // Place is where tasks are that can be found without their agents.
@@ -21,8 +25,8 @@ const (
 // Find asks for a page of the tasks of all agents.
 type Find struct {
 	Place Place
-	Since Millis // PlaceFailed: only those that ended then or later; zero: as far back as records are kept
-	Until Millis // PlaceFailed: only those that ended before; zero for any
-	After string // where the page begins: Page.Next of the one before, or Stored.Cursor of the task before
-	Limit int    // most tasks of the page
+	Since moment.Millis // PlaceFailed: only those that ended then or later; zero: as far back as records are kept
+	Until moment.Millis // PlaceFailed: only those that ended before; zero for any
+	After string        // where the page begins: Page.Next of the one before, or Stored.Cursor of the task before
+	Limit int           // most tasks of the page
 }

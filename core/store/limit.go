@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Limit bounds the runs of the tasks that it is about: how many there are at once, how many start within a time, or both. Tasks that
@@ -67,11 +69,11 @@ type LimitUse struct {
 
 // Learned is the state of an adaptive limit for one agent or key, or for all that it is about.
 type Learned struct {
-	Of        string  `json:"of,omitempty"` // the agent or key, where each counts by itself
-	Runs      int     `json:"concurrency"`  // that there may be at once
-	PerMinute float64 `json:"per_minute"`   // starts; zero while nothing was refused
-	HeldUntil Millis  `json:"-"`            // when the first run may ask again; zero if it may now
-	Probing   bool    `json:"probing"`      // one run asks again, and the others wait for its answer
+	Of        string        `json:"of,omitempty"` // the agent or key, where each counts by itself
+	Runs      int           `json:"concurrency"`  // that there may be at once
+	PerMinute float64       `json:"per_minute"`   // starts; zero while nothing was refused
+	HeldUntil moment.Millis `json:"-"`            // when the first run may ask again; zero if it may now
+	Probing   bool          `json:"probing"`      // one run asks again, and the others wait for its answer
 }
 
 // OfOneAgent reports whether all that is counted together is of one agent, and so in one partition.
@@ -110,7 +112,7 @@ func (l *Limit) RateText() string {
 	if l.Rate == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d/%s", l.Rate, ShortDuration(l.Per))
+	return fmt.Sprintf("%d/%s", l.Rate, moment.ShortDuration(l.Per))
 }
 
 // limitFields are those of a limit in JSON.
@@ -205,7 +207,7 @@ func (l *Learned) UnmarshalJSON(data []byte) error {
 	f := learnedFields{plainLearned: (*plainLearned)(l)}
 	err := json.Unmarshal(data, &f)
 	if f.HeldUntil != nil {
-		l.HeldUntil = MillisOf(*f.HeldUntil)
+		l.HeldUntil = moment.Of(*f.HeldUntil)
 	}
 	return err
 }
@@ -222,11 +224,11 @@ func SortLimits(all []LimitUse) {
 }
 
 // MadeUp is for how long an adaptive limit makes up for starts that came late, in ms.
-const MadeUp Millis = 100
+const MadeUp moment.Millis = 100
 
 // LearnedOf is the state of an adaptive limit: how many runs at once, ms between two starts or 0, until when nothing starts, and
 // whether one run has to show first that it is served.
-func LearnedOf(allow, gap float64, till Millis, probing bool) Learned {
+func LearnedOf(allow, gap float64, till moment.Millis, probing bool) Learned {
 	l := Learned{Runs: int(allow), HeldUntil: till, Probing: probing}
 	if gap > 0 {
 		l.PerMinute = float64(time.Minute.Milliseconds()) / gap

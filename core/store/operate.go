@@ -1,5 +1,9 @@
 package store
 
+import (
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
+)
+
 // Manual changes: replay, run now, cancel, delete, hold, audit.
 
 // Replay is a dead task that is to be put back.
@@ -33,8 +37,8 @@ type Deletion struct{ Agent, ID, Group string }
 // already begins again with another note and end.
 type Hold struct {
 	Target Target
-	Note   []byte // who and why, opaque
-	Until  When   // when it ends by itself; zero for never
+	Note   []byte      // who and why, opaque
+	Until  moment.When // when it ends by itself; zero for never
 	// Prolong leaves a hold alone that lasts as long or longer.
 	Prolong bool
 }
@@ -51,7 +55,7 @@ type Effect struct {
 	Code EffectCode
 	// Refused is why a task was not replayed for which the quota of its agent has no room.
 	Refused error
-	Due     Millis // of Replay and RunNow: when the task is due; of Hold: until when tasks may start that were claimed ahead; zero for none
+	Due     moment.Millis // of Replay and RunNow: when the task is due; of Hold: until when tasks may start that were claimed ahead; zero for none
 }
 
 // Audited is the result of the audit of a page.

@@ -1,5 +1,9 @@
 package store
 
+import (
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
+)
+
 // Profiles of agents, and the waiting tasks that a change of one gives other due times.
 
 // ProfileChange sets the profile of an agent, opaque to the store, or deletes it. It is not about the tasks of the agent: it may have
@@ -41,8 +45,8 @@ type ProfilePage struct {
 type Replan struct {
 	Agent, ID string
 	Version   string // as it was read, and when it was due then
-	Was       Millis
-	Due       Millis
+	Was       moment.Millis
+	Due       moment.Millis
 	State     []byte // empty for none; its crashes stay counted
 }
 

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Quota bounds what is stored for an agent by callers that may not act for all agents, and by runs. Zero bounds nothing.
@@ -32,11 +34,11 @@ const (
 )
 
 // Slot is the number of the span of submits that a time lies in.
-func (*Quota) Slot(at Millis) int64 { return int64(at) / quotaSpan.Milliseconds() }
+func (*Quota) Slot(at moment.Millis) int64 { return int64(at) / quotaSpan.Milliseconds() }
 
 // SlotEnds is when the submits of a span are forgotten.
-func (*Quota) SlotEnds(slot int64) Millis {
-	return Millis((slot+1)*quotaSpan.Milliseconds() + quotaWindow.Milliseconds())
+func (*Quota) SlotEnds(slot int64) moment.Millis {
+	return moment.Millis((slot+1)*quotaSpan.Milliseconds() + quotaWindow.Milliseconds())
 }
 
 // quotaFields are those of a quota in JSON.
@@ -56,10 +58,10 @@ type quotaFields struct {
 func (q Quota) MarshalJSON() ([]byte, error) {
 	f := quotaFields{Live: q.Live, Recurring: q.Recurring, Bytes: q.Bytes, Submits: q.Submits, Kinds: q.Kinds, Depth: q.Depth, Spawned: q.Spawned}
 	if q.Interval > 0 {
-		f.Interval = ShortDuration(q.Interval)
+		f.Interval = moment.ShortDuration(q.Interval)
 	}
 	if q.Horizon > 0 {
-		f.Horizon = ShortDuration(q.Horizon)
+		f.Horizon = moment.ShortDuration(q.Horizon)
 	}
 	return json.Marshal(f)
 }
@@ -106,7 +108,7 @@ type QuotaUse struct {
 }
 
 // Refuse is the refusal of a task by a part of the quota of its agent, of which so much is used. until is when there is room again, if that is known.
-func (q *Quota) Refuse(agent, part string, used int, until Millis) error {
+func (q *Quota) Refuse(agent, part string, used int, until moment.Millis) error {
 	limit := map[string]int{
 		"live": q.Live, "recurring": q.Recurring, "bytes": int(q.Bytes), "submits": q.Submits,
 	}[part]

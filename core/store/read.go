@@ -1,5 +1,9 @@
 package store
 
+import (
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
+)
+
 // The answers of a store about tasks, agents and holds.
 
 // Get asks for tasks of one agent by their ids.
@@ -11,7 +15,7 @@ type Get struct {
 
 // Found are the requested tasks.
 type Found struct {
-	Now   Millis
+	Now   moment.Millis
 	Tasks []Stored
 }
 
@@ -26,7 +30,7 @@ type List struct {
 
 // Page is a page of an agent's tasks.
 type Page struct {
-	Now   Millis
+	Now   moment.Millis
 	Tasks []Stored
 	Next  string // where the next page begins; empty on the last one
 }
@@ -58,8 +62,8 @@ const PageBytes = 1 << 20
 type AgentStats struct {
 	Agent string
 	Live  int64
-	Due   Millis // when its next waiting task is due, as far as is known; zero for none
-	Held  bool   // the agent is paused
+	Due   moment.Millis // when its next waiting task is due, as far as is known; zero for none
+	Held  bool          // the agent is paused
 }
 
 // Stored is a task as the store remembers it.
@@ -71,9 +75,9 @@ type Stored struct {
 	Kind      string
 	Key       string
 	Level     Level
-	Due       Millis // waiting: when it is due
-	Submitted Millis
-	Finished  Millis
+	Due       moment.Millis // waiting: when it is due
+	Submitted moment.Millis
+	Finished  moment.Millis
 	Crashes   int
 	Body      []byte // live: as submitted
 	State     []byte // live: as last settled
@@ -85,8 +89,8 @@ type Stored struct {
 	// paused or resumed by itself, ordered to run, cancelled or sent a signal, planned again or touched, or when it ended. Not when what it shares with
 	// others changed, such as a pause of its agent, or where it waits. A settlement with VerbAgain and a state of a run that has begun is not among
 	// them either, and makes the changes before it unknown: that state says when the run ended, and each byte of such a settlement costs.
-	Updated      Millis
-	LastActivity Millis // of an activity task: the last touch; zero before the first, and after a replay
+	Updated      moment.Millis
+	LastActivity moment.Millis // of an activity task: the last touch; zero before the first, and after a replay
 	// Version changes whenever a live task does, and is another one for each end of a task that has ended; empty for one that is not known. Get
 	// returns it, List does not.
 	Version string
@@ -94,7 +98,7 @@ type Stored struct {
 
 	// Explain: of the claim that holds it; of a waiting task, of the run of its agent that it has to wait for, if any (see
 	// ClaimRequest.Serial).
-	Lease  Millis // when its lease ends
+	Lease  moment.Millis // when its lease ends
 	Fence  Fence
 	Holder string // the beginning of its nonce, half of it: which process made it
 	Line   Line   // Explain, waiting: the line that it waits in, if any
@@ -103,18 +107,18 @@ type Stored struct {
 
 // Line is where a task waits that a limit or a budget holds back.
 type Line struct {
-	Limit   LimitUse   // of the agent or the key of the task alone where each counts by itself; Waiting is zero if it is in no line
-	Budget  *BudgetUse // in place of Limit: of the agent, key or task alone
-	Of      string     // the agent, the key, or the task as agent:id, where each counts by itself
-	StartAt Millis     // when there is room for another start; zero: when a run ends
+	Limit   LimitUse      // of the agent or the key of the task alone where each counts by itself; Waiting is zero if it is in no line
+	Budget  *BudgetUse    // in place of Limit: of the agent, key or task alone
+	Of      string        // the agent, the key, or the task as agent:id, where each counts by itself
+	StartAt moment.Millis // when there is room for another start; zero: when a run ends
 }
 
 // Held is a hold that keeps a task from being claimed.
 type Held struct {
 	Target Target
-	Since  Millis
-	Until  Millis // zero: until it is ended
-	Note   []byte // as given with Hold
+	Since  moment.Millis
+	Until  moment.Millis // zero: until it is ended
+	Note   []byte        // as given with Hold
 }
 
 // GroupCounts are the tasks of a group by where they are.

@@ -5,6 +5,8 @@ package store
 import (
 	"fmt"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Root is the first ancestor of a task that a run has submitted: its tasks, their tasks and so on are counted together. A store counts
@@ -26,11 +28,11 @@ const (
 // BreakerError reports that a run may not submit tasks, as it is too far from its root, or as too many were submitted for that. Nothing
 // was written.
 type BreakerError struct {
-	Agent, ID string // of the root
-	Depth     int    // that the tasks would have; zero if there are too many of them
-	Limit     int    // of the depth, or of the tasks in an hour
-	Until     Millis // when there is room for another task, if there are too many
-	Quota     bool   // the limit is that of a quota
+	Agent, ID string        // of the root
+	Depth     int           // that the tasks would have; zero if there are too many of them
+	Limit     int           // of the depth, or of the tasks in an hour
+	Until     moment.Millis // when there is room for another task, if there are too many
+	Quota     bool          // the limit is that of a quota
 }
 
 // Error names the root, the bound and what to do.
@@ -52,9 +54,9 @@ func (e *BreakerError) Error() string {
 }
 
 // RootSlot is the number of the span that a time lies in.
-func RootSlot(at Millis) int64 { return int64(at) / RootSpan.Milliseconds() }
+func RootSlot(at moment.Millis) int64 { return int64(at) / RootSpan.Milliseconds() }
 
 // RootSlotEnds is when the counts of a span are forgotten.
-func RootSlotEnds(slot int64) Millis {
-	return Millis((slot+1)*RootSpan.Milliseconds() + RootWindow.Milliseconds())
+func RootSlotEnds(slot int64) moment.Millis {
+	return moment.Millis((slot+1)*RootSpan.Milliseconds() + RootWindow.Milliseconds())
 }

@@ -2,7 +2,11 @@ package store
 
 // Settle and Extend: how a run ends, and how it keeps its lease.
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
+)
 
 // Verb is how a task ends or continues when its run ends.
 type Verb byte
@@ -29,8 +33,8 @@ type Settlement struct {
 	// Quiet is placed here to take no room. It declares that the caller knows from the answer when the task is due again, and is going to take it: a
 	// store that wakes others for what has become due earlier need not do it for this.
 	Quiet bool
-	Due   When   // VerbAgain: when the task is due again; VerbRelease: Due.At is when it was due; VerbRest: when it has rested
-	State []byte // VerbAgain, VerbRest, VerbRelease: the new state; nil leaves the old one; VerbRelease keeps its crashes counted
+	Due   moment.When // VerbAgain: when the task is due again; VerbRelease: Due.At is when it was due; VerbRest: when it has rested
+	State []byte      // VerbAgain, VerbRest, VerbRelease: the new state; nil leaves the old one; VerbRelease keeps its crashes counted
 	// Unrun declares that the run has not begun, so that crashes stay counted for the other verbs too.
 	Unrun bool
 	// Recurs declares that the task is one that recurs, for a verb that ends it.
@@ -48,9 +52,9 @@ type Settlement struct {
 
 // Floor bounds when an activity task may run next.
 type Floor struct {
-	At     Millis // its next run is not due before this
-	Reason Reason // why: ReasonInterval or ReasonCooling
-	Pulse         // of a run that follows because the task was touched while it ran
+	At     moment.Millis // its next run is not due before this
+	Reason Reason        // why: ReasonInterval or ReasonCooling
+	Pulse                // of a run that follows because the task was touched while it ran
 }
 
 // RunStat is a run as the statistics of its kind count it.
@@ -84,7 +88,7 @@ const (
 
 // Settled is the outcome of a settlement.
 type Settled struct {
-	Due Millis // VerbAgain, VerbRelease, VerbRest: when the task is due again
+	Due moment.Millis // VerbAgain, VerbRelease, VerbRest: when the task is due again
 	// Freed reports that a claim is worth it now: tasks wait in line for the run's share of a limit, or its agent, which has one run at
 	// a time, has another that is due.
 	Freed   bool

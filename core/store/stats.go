@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Counters count the tasks of a store. Waiting, Resting, InProgress and Parked are of now, Parked being a part of Waiting; the
@@ -35,10 +37,10 @@ type Counters struct {
 type Stats struct {
 	Counters
 
-	Now         Millis
-	NextDue     Millis      // when the first waiting task is due; zero for never
-	LastTrimmed Millis      // when the last of the records counted by Trimmed was dropped; zero for never
-	Kinds       []KindStats // by name
+	Now         moment.Millis
+	NextDue     moment.Millis // when the first waiting task is due; zero for never
+	LastTrimmed moment.Millis // when the last of the records counted by Trimmed was dropped; zero for never
+	Kinds       []KindStats   // by name
 }
 
 // CountResting is for stores: it subtracts resting tasks, by the counters of kinds, from the waiting ones.
@@ -70,7 +72,7 @@ type KindStats struct {
 
 // Failure is a failed run as the statistics of its kind keep it.
 type Failure struct {
-	At   Millis
+	At   moment.Millis
 	Note []byte // as settled: see RunStat.Failure
 }
 

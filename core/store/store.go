@@ -2,7 +2,11 @@ package store
 
 // The interfaces of a store, and the promises of each verb.
 
-import "context"
+import (
+	"context"
+
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
+)
 
 // Store remembers tasks; the scheduler of package core decides what happens to them. It has the verbs of a [Queue], of an
 // [Operator], of a [Reader], of [Tenants], of [Bounds], of [Bookings], of [Signals] and of [Messages]. Nearly every verb takes a batch, and returns
@@ -10,7 +14,7 @@ import "context"
 // store can change at once.
 //
 // The store's clock is the only one that decides whether something is due or a lease has run out. Time in this package is
-// [Millis] of that clock.
+// [moment.Millis] of that clock.
 //
 // Bytes handed to a store belong to it, and bytes it returns belong to the caller. Errors mean that the outcome is unknown;
 // repeating the same call is always safe. [ErrFull] means that nothing was written.
@@ -201,7 +205,7 @@ type Waker interface {
 // Wakeup announces that a partition has work that falls due at a time.
 type Wakeup struct {
 	Partition int
-	Due       Millis
+	Due       moment.Millis
 	// Withdrawn says, in place of a due time, that a command may be about tasks that were claimed ahead of their time: who has such tasks
 	// gives them back, and claims again what is still to be started.
 	Withdrawn bool

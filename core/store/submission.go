@@ -2,14 +2,18 @@ package store
 
 // Submit and Touch: a task as a store gets it.
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
+)
 
 // Submission is a task as a store gets it. Body is the part of the task that its runs never change, opaque to the store.
 type Submission struct {
 	Agent, ID, Kind, Group string
 	Key                    string // tasks that share one can be held together; empty for none
 	Level                  Level
-	Due                    When
+	Due                    moment.When
 	Body                   []byte
 	State                  []byte // its first state, opaque too; nil for none
 	Conflict               Conflict
@@ -52,8 +56,8 @@ const (
 type Submitted struct {
 	Created  bool
 	Replaced bool
-	Due      Millis // when it is due; zero if nothing was changed
-	Profile  []byte // that its agent has now, if anything was changed; empty for none
+	Due      moment.Millis // when it is due; zero if nothing was changed
+	Profile  []byte        // that its agent has now, if anything was changed; empty for none
 }
 
 // Touch records that something happened for the subject of an activity task. If no such task exists it is made, from the other fields of the
@@ -69,8 +73,8 @@ type Touch struct {
 
 // Touched is the result of a touch.
 type Touched struct {
-	Booked bool   // it booked a run
-	Due    Millis // when that run is due; zero while a run is under way
+	Booked bool          // it booked a run
+	Due    moment.Millis // when that run is due; zero while a run is under way
 	Reason Reason
 }
 

@@ -7,6 +7,8 @@ import (
 	"math"
 	"sort"
 	"time"
+
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Recent is implemented by stores that keep counters of the runs of the last days. Only displays depend on them.
@@ -16,16 +18,16 @@ type Recent interface {
 	Tally(ctx context.Context, t Tally) error
 	// Window returns the counters of the last slots, of which the one of now is the last, by kind; and the time of the store. At most
 	// KeptSlots and the one of now are known.
-	Window(ctx context.Context, slots int) ([]KindWindow, Millis, error)
+	Window(ctx context.Context, slots int) ([]KindWindow, moment.Millis, error)
 	// Slots returns the counters of each of the last slots, oldest first, of which the one of now is the last; and the time of the store. A
 	// slot in which nothing ran has no kinds. Slots of SlotTime are known for as long as Window adds them up, and of those of LongSlot, as of
 	// these, Kept and the one of now.
-	Slots(ctx context.Context, each time.Duration, slots int) ([]Slot, Millis, error)
+	Slots(ctx context.Context, each time.Duration, slots int) ([]Slot, moment.Millis, error)
 }
 
 // Slot has the runs of one slot, by kind.
 type Slot struct {
-	Since Millis
+	Since moment.Millis
 	Kinds []KindWindow // by name
 	// Recovered is how many runs were taken back of processes that had died, by the name of the process.
 	Recovered map[string]int64
@@ -53,7 +55,7 @@ const (
 )
 
 // SlotOf is the number of the slot of a time, among slots of this length.
-func SlotOf(at Millis, each time.Duration) int64 { return int64(at) / each.Milliseconds() }
+func SlotOf(at moment.Millis, each time.Duration) int64 { return int64(at) / each.Milliseconds() }
 
 // Kept is how many slots of a length are known before the one of now: those of LongSlot for eight days.
 func Kept(each time.Duration) int {
@@ -205,7 +207,7 @@ func put(m map[string]int64, name string, n int64) map[string]int64 {
 }
 
 // Slot is what was gathered, as of one slot.
-func (t *WindowTable) Slot(since Millis) Slot {
+func (t *WindowTable) Slot(since moment.Millis) Slot {
 	return Slot{Since: since, Kinds: t.Sorted(), Recovered: t.Recovered, Levels: t.Levels}
 }
 

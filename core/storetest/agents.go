@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
 
@@ -64,8 +65,8 @@ func testAgentStats(t *testing.T, b *bench) {
 			b.ended(complete(task))
 		}
 	}
-	b.hold(store.Target{Agent: "held"}, store.When{After: time.Second})
-	b.hold(store.Target{Agent: "later", ID: "1"}, store.When{}) // not the agent
+	b.hold(store.Target{Agent: "held"}, moment.When{After: time.Second})
+	b.hold(store.Target{Agent: "later", ID: "1"}, moment.When{}) // not the agent
 	// An agent whose only task has ended is not listed, and one whose only task runs is due never.
 	want := []store.AgentStats{
 		{Agent: "held", Live: 1, Due: b.now().Add(time.Hour), Held: true},
@@ -90,7 +91,7 @@ func testExplain(t *testing.T, b *bench) {
 		b.clock.Advance(time.Second)
 	}
 	b.submit(within(task("d", "1"), time.Hour))
-	b.hold(store.Target{Kind: "other"}, store.When{})
+	b.hold(store.Target{Kind: "other"}, moment.When{})
 	ahead := func() (out []int64) {
 		for _, agent := range []string{"a", "b", "c", "d"} {
 			out = append(out, b.one(agent, "1").Ahead)

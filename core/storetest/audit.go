@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
 
@@ -24,16 +25,16 @@ func testAudit(t *testing.T, b *bench) {
 	foreign, own := task("p", "1"), task("p", "2")
 	foreign.Kind, own.Kind = "foreign", "foreign"
 	b.submit(foreign, own, within(task("a", "2"), time.Hour), within(task("e", "1"), time.Hour))
-	b.hold(store.Target{Agent: "c"}, store.When{})
-	b.hold(store.Target{Agent: "d", ID: "1"}, store.When{After: time.Minute})
-	b.hold(store.Target{Agent: "b"}, store.When{})
+	b.hold(store.Target{Agent: "c"}, moment.When{})
+	b.hold(store.Target{Agent: "d", ID: "1"}, moment.When{After: time.Minute})
+	b.hold(store.Target{Agent: "b"}, moment.When{})
 	r := b.request(10)
 	assert.Equal(t, []string{"a/1"}, names(b.claimWith(r)))
 	require.EqualValues(t, [2]int64{5, 3}, [2]int64{b.stats().Parked, b.stats().Held})
 	assert.Equal(t, 8, whole.Audit(t, b.store), "they run, wait, and are parked for two reasons")
 
 	b.unhold(store.Target{Agent: "b"})
-	b.hold(store.Target{}, store.When{})
+	b.hold(store.Target{}, moment.When{})
 	b.clock.Advance(2 * time.Minute)
 	assert.Equal(t, 8, whole.Audit(t, b.store), "a lease and a hold have run out")
 	b.unhold(store.Target{})

@@ -11,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
 // within is a task that is due after some time.
 // b is the receiver and also the *testing.T, so that a failed check names the line of the test.
 func within(s store.Submission, d time.Duration) store.Submission {
-	s.Due = store.When{After: d}
+	s.Due = moment.When{After: d}
 	return s
 }
 
@@ -53,7 +54,7 @@ func (b *desk) held(h store.Hold) store.Effect {
 }
 
 // hold sets a hold that must take effect.
-func (b *desk) hold(target store.Target, until store.When) {
+func (b *desk) hold(target store.Target, until moment.When) {
 	b.Helper()
 	h := store.Hold{Target: target, Note: []byte("why"), Until: until}
 	require.Equal(b, store.Effect{Code: store.EffectDone}, b.held(h))
@@ -76,7 +77,7 @@ func (b *bench) extend(f store.Fence, p ...store.Progress) store.Extended {
 
 // look is when there is work for kind k; zero for never.
 // It is a look at the only partition that the bench has.
-func (b *sight) look() store.Millis {
+func (b *sight) look() moment.Millis {
 	b.Helper()
 	return b.lookWith(store.LookRequest{Kinds: []string{"k"}}).NextDue
 }
@@ -91,7 +92,7 @@ func (b *sight) lookWith(r store.LookRequest) store.Look {
 }
 
 // quiet demands that claims neither find anything nor say that anything is due before a time; zero for never.
-func (b *bench) quiet(until store.Millis, why string) {
+func (b *bench) quiet(until moment.Millis, why string) {
 	b.Helper()
 	for range 3 {
 		// The first claim may still have to park what is held, and is then asked again.
@@ -148,7 +149,7 @@ func (b *sight) kind(name string) store.KindStats {
 }
 
 // ended settles a run as it says, and returns when the task is due again.
-func (b *bench) ended(s store.Settlement) store.Millis {
+func (b *bench) ended(s store.Settlement) moment.Millis {
 	b.Helper()
 	out := b.settle(s)[0]
 	require.NoError(b, out.Err)
@@ -157,7 +158,7 @@ func (b *bench) ended(s store.Settlement) store.Millis {
 
 // again ends a run with the task due again after some time.
 func again(t store.Claimed, d time.Duration) store.Settlement {
-	return store.Settlement{Run: t.Run, Kind: t.Kind, Verb: store.VerbAgain, Due: store.When{After: d}}
+	return store.Settlement{Run: t.Run, Kind: t.Kind, Verb: store.VerbAgain, Due: moment.When{After: d}}
 }
 
 // place is a way for a task not to run.
@@ -185,7 +186,7 @@ func places() []place {
 		return func(b *bench, agent, id string) {
 			// The hold is set first, and then a claim parks what it finds held.
 			b.Helper()
-			b.hold(scope(agent, id), store.When{After: 24 * time.Hour})
+			b.hold(scope(agent, id), moment.When{After: 24 * time.Hour})
 			require.Positive(b, b.claim(10).Parked)
 		}
 	}
@@ -331,7 +332,7 @@ func (b *sight) stats() store.Stats {
 }
 
 // now is the time of the store.
-func (b *sight) now() store.Millis { return store.Millis(b.clock.Now().UnixMilli()) }
+func (b *sight) now() moment.Millis { return moment.Millis(b.clock.Now().UnixMilli()) }
 
 // names are agent/id of claimed tasks, in order.
 func names(c store.Claim) []string {

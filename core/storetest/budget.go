@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // budget sets a budget by the clock of UTC.
@@ -43,7 +44,7 @@ func testBudgetRuns(t *testing.T, b *bench) {
 	assert.Equal(t, []store.Crossing{{About: about, Ends: set.Ends}}, first.Crossed)
 	waits := b.one("a2", "1")
 	require.NotNil(t, waits.Line.Budget)
-	assert.Equal(t, [2]store.Millis{set.Ends, set.Ends}, [2]store.Millis{waits.Line.StartAt, waits.Line.Budget.Ends})
+	assert.Equal(t, [2]moment.Millis{set.Ends, set.Ends}, [2]moment.Millis{waits.Line.StartAt, waits.Line.Budget.Ends})
 	assert.Equal(t, store.AmountOf(2), waits.Line.Budget.Used)
 	for _, run := range first.Tasks {
 		b.settle(complete(run))
@@ -169,7 +170,7 @@ func testAdaptive(t *testing.T, b *bench) {
 	runs := len(c.Tasks)
 	require.Positive(t, runs)
 	refused := complete(c.Tasks[0])
-	refused.Verb, refused.Record, refused.Due = store.VerbAgain, nil, store.When{After: time.Hour}
+	refused.Verb, refused.Record, refused.Due = store.VerbAgain, nil, moment.When{After: time.Hour}
 	refused.Spent = &store.Spent{Busy: 8 * time.Second}
 	b.settle(refused)
 	for _, run := range c.Tasks[1:] { // they were under way
@@ -184,7 +185,7 @@ func testAdaptive(t *testing.T, b *bench) {
 	require.Len(t, probe.Tasks, 1, "one asks first")
 	assert.Empty(t, b.claim(10).Tasks)
 	idle := complete(probe.Tasks[0])
-	idle.Verb, idle.Record, idle.Due, idle.Spent = store.VerbAgain, nil, store.When{After: time.Hour}, &store.Spent{Idle: true}
+	idle.Verb, idle.Record, idle.Due, idle.Spent = store.VerbAgain, nil, moment.When{After: time.Hour}, &store.Spent{Idle: true}
 	b.settle(idle)
 	probe = b.claim(10)
 	require.Len(t, probe.Tasks, 1, "another, as that one has asked nothing")

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // testTurns has one agent flood the queue: the others are served between its tasks,
@@ -208,7 +209,7 @@ func testFences(t *testing.T, b *bench) {
 		require.Len(t, c.Tasks, 1)
 		require.Greater(t, c.Fence, last)
 		last = c.Fence
-		require.NoError(t, b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbRelease, Due: store.When{At: c.Tasks[0].Due}})[0].Err)
+		require.NoError(t, b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbRelease, Due: moment.When{At: c.Tasks[0].Due}})[0].Err)
 	}
 }
 
@@ -223,7 +224,7 @@ func testFencesSeen(t *testing.T, b *bench) {
 			r.Fence, r.PerAgent = seen, perAgent
 			c := b.claimWith(r)
 			require.Len(t, c.Tasks, 1)
-			require.NoError(t, b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbRelease, Due: store.When{At: c.Tasks[0].Due}})[0].Err)
+			require.NoError(t, b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbRelease, Due: moment.When{At: c.Tasks[0].Due}})[0].Err)
 			return c.Fence
 		}
 		// About seventeen minutes ahead, in units of 1/1024 ms.
@@ -243,10 +244,10 @@ func testLook(t *testing.T, b *bench) {
 	for i := range look {
 		look[i] = store.LookRequest{Partition: i, Kinds: []string{"k"}}
 	}
-	next := func() store.Millis {
+	next := func() moment.Millis {
 		looks, err := b.store.Look(b.Context(), look)
 		require.NoError(t, err)
-		var next store.Millis
+		var next moment.Millis
 		for i, c := range looks {
 			require.Equal(t, i, c.Partition)
 			require.NotZero(t, c.Now)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // renamed is a new definition of task a/1, told apart by its body, that was seen as it is now.
@@ -140,7 +141,7 @@ func testCancelCrashHeld(t *testing.T, b *bench) {
 			}
 			require.Len(t, b.claim(10).Tasks, 1)
 			require.Equal(t, store.EffectOrdered, b.cancelled(b.cancel()).Code)
-			b.hold(scope, store.When{})
+			b.hold(scope, moment.When{})
 			b.clock.Advance(lease)
 			// A claim that may take nothing still takes back what has died.
 			r := b.request(10) // takes back what has died, and nothing else
@@ -164,16 +165,16 @@ func testRunStopped(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
 	everything := store.Target{}
-	b.hold(everything, store.When{After: time.Minute})
+	b.hold(everything, moment.When{After: time.Minute})
 	assert.Equal(t, store.Effect{Code: store.EffectStopped}, b.run("a", "1", false), "claims take nothing while everything is held")
 	assert.Equal(t, store.Effect{}, b.run("a", "2", false))
 	assert.Equal(t, store.EffectDone, b.unhold(everything))
 	assert.Equal(t, store.EffectDone, b.run("a", "1", false).Code)
-	b.hold(everything, store.When{})
+	b.hold(everything, moment.When{})
 	assert.Empty(t, b.claim(10).Tasks, "the last word counts")
 	assert.Equal(t, store.EffectDone, b.unhold(everything))
 	c := b.take("a/1")
-	b.hold(everything, store.When{})
+	b.hold(everything, moment.When{})
 	assert.Equal(t, store.EffectRunning, b.run("a", "1", false).Code, "it runs already")
 	assert.Equal(t, store.EffectOrdered, b.run("a", "1", true).Code, "it is due again when it may be")
 	b.ended(complete(c.Tasks[0]))
@@ -185,15 +186,15 @@ func testRunHeldInAMoment(t *testing.T, b *bench) {
 		for _, before := range holdable[:4] {
 			b.with(Options{})
 			b.submit(keyed())
-			b.hold(before, store.When{})
+			b.hold(before, moment.When{})
 			for range 20 {
 				require.Equal(t, store.EffectDone, b.run("a", "1", false).Code)
 				require.Equal(t, store.EffectDone, b.unhold(before))
-				b.hold(scope, store.When{})
+				b.hold(scope, moment.When{})
 				require.Empty(t, b.claim(10).Tasks, "%v, then %v: the last word counts", before, scope)
-				b.hold(before, store.When{})
+				b.hold(before, moment.When{})
 				require.Equal(t, store.EffectDone, b.run("a", "1", false).Code)
-				b.hold(before, store.When{})
+				b.hold(before, moment.When{})
 				require.Empty(t, b.claim(10).Tasks, "%v, twice: the last word counts", before)
 			}
 		}
@@ -206,7 +207,7 @@ func testRunHeldOnce(t *testing.T, b *bench) {
 			b.with(Options{})
 			b.submit(keyed())
 			hold := func() {
-				b.hold(scope, store.When{})
+				b.hold(scope, moment.When{})
 				if parked {
 					b.claim(10)
 				}
@@ -224,9 +225,9 @@ func testRunHeldOnce(t *testing.T, b *bench) {
 			require.Equal(t, store.EffectDone, b.run("a", "1", false).Code)
 			b.clock.Advance(time.Second)
 			other := store.Target{Kind: "other"}
-			b.hold(other, store.When{})
+			b.hold(other, moment.When{})
 			c := b.take("a/1")
-			b.hold(store.Target{Agent: "a", ID: "1"}, store.When{})
+			b.hold(store.Target{Agent: "a", ID: "1"}, moment.When{})
 			s := again(c.Tasks[0], 0)
 			s.Verb, s.Due.At = store.VerbRelease, c.Tasks[0].Due
 			b.ended(s)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
@@ -87,7 +88,7 @@ func testFindRunning(t *testing.T, b *bench) {
 	running := func() []string { return b.found(store.Find{Place: store.PlaceRunning}) }
 	assert.Empty(t, running())
 	for i := range 5 { // ends of holds are among the leases
-		b.hold(store.Target{Agent: fmt.Sprint("held", i)}, store.When{At: b.now() + store.Millis(1000*i) + 1})
+		b.hold(store.Target{Agent: fmt.Sprint("held", i)}, moment.When{At: b.now() + moment.Millis(1000*i) + 1})
 	}
 	b.submit(task("a", "1"), task("a", "2"), task("b", "1"), task("c", "1"))
 	first := b.claim(3)
@@ -125,9 +126,9 @@ func testFindOverdue(t *testing.T, b *bench) {
 	add("few", 3)
 	add("many", 30)
 	later := task("one", "later")
-	later.Due = store.When{At: b.now().Add(time.Hour)}
+	later.Due = moment.When{At: b.now().Add(time.Hour)}
 	b.submit(later, task("held", "1"))
-	b.hold(store.Target{Agent: "held"}, store.When{})
+	b.hold(store.Target{Agent: "held"}, moment.When{})
 	b.claim(0)
 	got := overdue()
 	slices.Sort(got)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
@@ -52,7 +53,7 @@ func testKept(t *testing.T, b *bench) {
 	b.finish("dead", store.VerbFail)
 	for i := range 6 {
 		b.finish(fmt.Sprint(i), store.VerbComplete)
-		assert.Zero(t, b.stats().LastTrimmed*store.Millis(max(3-i, 0)), "nothing is dropped while there is room")
+		assert.Zero(t, b.stats().LastTrimmed*moment.Millis(max(3-i, 0)), "nothing is dropped while there is room")
 	}
 	// Otherwise a busy agent would push out the failures that somebody has yet to look at.
 	assert.Equal(t, []string{"3", "4", "5", "dead"}, b.kept(), "a dead letter is not pushed out by what went well")
@@ -151,7 +152,7 @@ func testKeptWhole(t *testing.T, b *bench) {
 // and the same submit changes nothing.
 func testDroppedIsKnown(t *testing.T, b *bench) {
 	b.with(Options{Kept: 1})
-	ends := map[string]store.Millis{}
+	ends := map[string]moment.Millis{}
 	for id, verb := range map[string]store.Verb{"done": store.VerbComplete, "dead": store.VerbFail, "off": store.VerbCancel} {
 		ends[id] = b.now()
 		b.finish(id, verb)

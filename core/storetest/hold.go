@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
 
@@ -34,13 +35,13 @@ func testHoldScopes(t *testing.T, b *bench) {
 			name := fmt.Sprintf("%+v, several: %t", scope, several)
 			b.with(Options{})
 			b.submit(keyed())
-			next := store.Millis(0)
+			next := moment.Millis(0)
 			if several {
 				b.submit(within(task("a", "2"), time.Hour))
 				next = b.now().Add(time.Hour)
 			}
 			since := b.now()
-			b.hold(scope, store.When{})
+			b.hold(scope, moment.When{})
 			b.clock.Advance(time.Second)
 			if all := scope == (store.Target{}); !all {
 				other := task("b", "1")
@@ -78,9 +79,9 @@ func testHoldEnds(t *testing.T, b *bench) {
 			name := fmt.Sprintf("%+v, parked: %t", scope, seen)
 			b.with(Options{})
 			b.submit(keyed())
-			until := store.When{After: time.Minute}
+			until := moment.When{After: time.Minute}
 			if seen {
-				until = store.When{At: b.now().Add(time.Minute)}
+				until = moment.When{At: b.now().Add(time.Minute)}
 			}
 			b.hold(scope, until)
 			if seen {
@@ -114,7 +115,7 @@ func testHoldAll(t *testing.T, b *bench) {
 	b.submit(task("a", "1"), task("a", "2"))
 	c := claim()
 	require.Len(t, c.Tasks, 2)
-	b.hold(store.Target{}, store.When{After: time.Hour})
+	b.hold(store.Target{}, moment.When{After: time.Hour})
 	b.submit(task("a", "3"), within(task("a", "4"), time.Second))
 	for _, held := range []store.Claim{claim(), claim("a"), claim("a", "b")} {
 		assert.Empty(t, held.Tasks)
@@ -134,7 +135,7 @@ func testHoldAll(t *testing.T, b *bench) {
 	c = claim()
 	assert.ElementsMatch(t, []string{"a/2", "a/3"}, names(c))
 	assert.Equal(t, b.now().Add(time.Second), c.NextDue)
-	b.hold(store.Target{}, store.When{})
+	b.hold(store.Target{}, moment.When{})
 	b.clock.Advance(lease)
 	dead := claim()
 	assert.Equal(t, 2, dead.Recovered, "leases run out as ever")
@@ -148,19 +149,19 @@ func testHoldTwice(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
 	for _, scope := range holdable[:3] {
-		b.hold(scope, store.When{After: time.Minute})
+		b.hold(scope, moment.When{After: time.Minute})
 		b.clock.Advance(time.Second)
-		b.hold(scope, store.When{After: time.Hour})
+		b.hold(scope, moment.When{After: time.Hour})
 		want := store.Held{Target: scope, Since: b.now(), Until: b.now().Add(time.Hour), Note: []byte("why")}
 		assert.Equal(t, []store.Held{want}, b.one("a", "1").Holds)
 		b.quiet(b.now().Add(time.Hour), "another end")
-		b.hold(scope, store.When{})
+		b.hold(scope, moment.When{})
 		want.Until = 0
 		assert.Equal(t, []store.Held{want}, b.one("a", "1").Holds)
 		b.quiet(0, "no end")
-		b.hold(scope, store.When{After: time.Second})
+		b.hold(scope, moment.When{After: time.Second})
 		b.clock.Advance(time.Second)
-		b.hold(scope, store.When{})
+		b.hold(scope, moment.When{})
 		assert.Equal(t, b.now(), b.one("a", "1").Holds[0].Since, "one that is over is not there any more")
 		b.quiet(0, "held anew")
 		assert.Equal(t, store.EffectDone, b.unhold(scope))
@@ -181,7 +182,7 @@ func testHoldProlonged(t *testing.T, b *bench) {
 		name := fmt.Sprintf("%+v", scope)
 		b.with(Options{})
 		b.submit(keyed())
-		prolong := func(until store.When) store.EffectCode {
+		prolong := func(until moment.When) store.EffectCode {
 			return b.held(store.Hold{Target: scope, Note: []byte("busy"), Until: until, Prolong: true}).Code
 		}
 		held := func() store.Held {
@@ -190,11 +191,11 @@ func testHoldProlonged(t *testing.T, b *bench) {
 			return holds[0]
 		}
 		since := b.now()
-		minutes := func(n int) store.When { return store.When{After: time.Duration(n) * time.Minute} }
+		minutes := func(n int) moment.When { return moment.When{After: time.Duration(n) * time.Minute} }
 		assert.Equal(t, store.EffectDone, prolong(minutes(2)), name)
 		assert.Equal(t, store.Held{Target: scope, Since: since, Until: since.Add(2 * time.Minute), Note: []byte("busy")}, held(), name)
 		assert.Equal(t, store.EffectNone, prolong(minutes(1)), name)
-		assert.Equal(t, store.EffectNone, prolong(store.When{At: since.Add(2 * time.Minute)}), name)
+		assert.Equal(t, store.EffectNone, prolong(moment.When{At: since.Add(2 * time.Minute)}), name)
 		b.hold(scope, minutes(5))
 		assert.Equal(t, store.EffectNone, prolong(minutes(4)), name)
 		assert.Equal(t, []byte("why"), held().Note, name)
@@ -205,17 +206,17 @@ func testHoldProlonged(t *testing.T, b *bench) {
 		assert.Empty(t, b.one("a", "1").Holds, name)
 		assert.Equal(t, store.EffectDone, prolong(minutes(1)), "%s: one that is over is no hold", name)
 		assert.Equal(t, b.now(), held().Since, name)
-		b.hold(scope, store.When{})
+		b.hold(scope, moment.When{})
 		assert.Equal(t, store.EffectNone, prolong(minutes(9)), "%s: one without an end outlasts each", name)
 		assert.Zero(t, held().Until, name)
 		b.unhold(scope)
 		b.hold(scope, minutes(1))
-		assert.Equal(t, store.EffectDone, prolong(store.When{}), name)
+		assert.Equal(t, store.EffectDone, prolong(moment.When{}), name)
 		assert.Zero(t, held().Until, name)
 		assert.Equal(t, store.EffectDone, b.unhold(scope), name)
 		b.take("a/1")
 	}
-	nobody := store.Hold{Target: store.Target{Agent: "a", ID: "2"}, Until: store.When{After: time.Minute}, Prolong: true}
+	nobody := store.Hold{Target: store.Target{Agent: "a", ID: "2"}, Until: moment.When{After: time.Minute}, Prolong: true}
 	assert.Zero(t, b.held(nobody))
 }
 
@@ -230,9 +231,9 @@ func testHoldUnderTwo(t *testing.T, b *bench) {
 			if narrowFirst {
 				first, second = second, first
 			}
-			b.hold(second, store.When{})
+			b.hold(second, moment.When{})
 			b.quiet(0, name)
-			b.hold(first, store.When{})
+			b.hold(first, moment.When{})
 			b.quiet(0, name)
 			assert.ElementsMatch(t, []store.Target{first, second},
 				[]store.Target{b.one("a", "1").Holds[0].Target, b.one("a", "1").Holds[1].Target}, name)
@@ -252,7 +253,7 @@ func testHoldRunning(t *testing.T, b *bench) {
 		b.with(Options{})
 		b.submit(keyed())
 		c := b.take("a/1")
-		b.hold(scope, store.When{})
+		b.hold(scope, moment.When{})
 		assert.Equal(t, store.StatusInProgress, b.status("a", "1"))
 		assert.Len(t, b.one("a", "1").Holds, 1)
 		assert.Equal(t, store.Extended{Held: true}, b.extend(c.Fence), "the run goes on")
@@ -280,7 +281,7 @@ func testHoldEndsWithTask(t *testing.T, b *bench) {
 		b.with(Options{})
 		b.submit(task("a", "1"))
 		c := b.take("a/1")
-		b.hold(holdable[0], store.When{After: time.Hour})
+		b.hold(holdable[0], moment.When{After: time.Hour})
 		end(c.Tasks[0])
 		assert.True(t, b.submit(b.anew(task("a", "1")))[0].Created, name)
 		assert.Empty(t, b.one("a", "1").Holds, name)
@@ -300,7 +301,7 @@ func testHoldWakes(t *testing.T, b *bench) {
 	require.NoError(t, err)
 	b.submit(task("a", "1"))
 	for _, scope := range []store.Target{{Agent: "a", ID: "1"}, {Agent: "a"}, {}} {
-		b.hold(scope, store.When{})
+		b.hold(scope, moment.When{})
 		r := b.request(1)
 		r.Partition = store.PartitionOf("a", 4)
 		require.Empty(t, b.claimWith(r).Tasks)
@@ -318,7 +319,7 @@ func testHoldBySettlement(t *testing.T, b *bench) {
 		b.with(Options{})
 		b.submit(task("a", "1"))
 		c := b.take("a/1")
-		b.hold(holdable[0], store.When{After: time.Hour})
+		b.hold(holdable[0], moment.When{After: time.Hour})
 		since := b.now()
 		b.clock.Advance(time.Second)
 		s := again(c.Tasks[0], time.Second)
@@ -348,13 +349,13 @@ func testPauses(t *testing.T, b *bench) {
 	since := b.now()
 	want := []store.Held{}
 	for _, scope := range holdable {
-		b.hold(scope, store.When{})
+		b.hold(scope, moment.When{})
 		want = append(want, store.Held{Target: scope, Since: since, Note: []byte("why")})
 	}
 	soon := since.Add(time.Minute)
 	for i := range 300 {
 		agent := store.Target{Agent: fmt.Sprintf("agent%03d", i)}
-		until := store.When{}
+		until := moment.When{}
 		h := store.Held{Target: agent, Since: since, Note: []byte("why")}
 		if i%2 == 0 {
 			until.At, h.Until = soon, soon

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // flood submits 300 tasks of 30 agents, i being due at i ms, that are held.
@@ -21,12 +22,12 @@ func (b *bench) flood(scope store.Target) {
 	var all []store.Submission
 	for i := range 300 {
 		s := task(fmt.Sprint("agent", i%30), fmt.Sprintf("%03d", i))
-		s.Due.At = b.now() + store.Millis(i)
+		s.Due.At = b.now() + moment.Millis(i)
 		all = append(all, s)
 	}
 	b.submit(all...)
 	b.clock.Advance(time.Second)
-	b.hold(scope, store.When{})
+	b.hold(scope, moment.When{})
 	for range 20 {
 		require.Empty(b, b.claim(store.MaxClaim).Tasks)
 	}
@@ -68,7 +69,7 @@ func testHoldAgain(t *testing.T, b *bench) {
 	b.flood(all)
 	assert.Equal(t, store.EffectDone, b.unhold(all))
 	assert.Len(t, b.claim(store.MaxClaim).Tasks, store.MaxClaim)
-	b.hold(all, store.When{})
+	b.hold(all, moment.When{})
 	b.quiet(b.claim(10).NextLease, "held again before all were put back, nothing is due")
 	assert.Equal(t, int64(250), b.stats().Held)
 	assert.Equal(t, store.EffectDone, b.unhold(all))

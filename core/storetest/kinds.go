@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
@@ -60,7 +61,7 @@ func testKindsLive(t *testing.T, b *bench) {
 	b.clock.Advance(lease)
 	require.Equal(t, 1, b.claim(1).Recovered)
 	b.counts(1, 1, "recovered and claimed")
-	b.hold(store.Target{Kind: "k"}, store.When{})
+	b.hold(store.Target{Kind: "k"}, moment.When{})
 	b.clock.Advance(lease)
 	require.Equal(t, 1, b.claim(1).Recovered)
 	b.counts(1, 0, "recovered and parked")

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // quarter is a task with a quarter of a mebibyte: a claim looks at two of them.
@@ -102,7 +103,7 @@ func testLargeParked(t *testing.T, b *bench) {
 	for i := range 5 {
 		b.submit(quarter("a", fmt.Sprint(i), "k"))
 	}
-	b.hold(held, store.When{After: time.Hour})
+	b.hold(held, moment.When{After: time.Hour})
 	for range 3 {
 		require.Empty(t, b.claim(50).Tasks)
 	}

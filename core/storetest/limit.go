@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
 
@@ -59,7 +60,7 @@ func testLimitRuns(t *testing.T, b *bench) {
 	b.settle(complete(first.Tasks[0]))
 	assert.LessOrEqual(t, b.look(), b.now(), "there is room")
 	second := b.take("a2/1")
-	b.ended(store.Settlement{Run: second.Tasks[0].Run, Verb: store.VerbRelease, Kind: "k", Due: store.When{At: second.Tasks[0].Due}})
+	b.ended(store.Settlement{Run: second.Tasks[0].Run, Verb: store.VerbRelease, Kind: "k", Due: moment.When{At: second.Tasks[0].Due}})
 	third := b.take("a3/1")
 	assert.Equal(t, store.EffectDone, b.delete(store.Submission{Agent: "a3", ID: "1"}).Code, "while it runs")
 	fourth := b.take("a4/1")
@@ -107,7 +108,7 @@ func testLimitRate(t *testing.T, b *bench) {
 	for i := range 30 {
 		b.submit(keyedTask("a", fmt.Sprintf("%02d", i), "p"))
 	}
-	var at []store.Millis
+	var at []moment.Millis
 	for len(at) < 30 {
 		c := b.claim(10)
 		for range c.Tasks {
@@ -122,9 +123,9 @@ func testLimitRate(t *testing.T, b *bench) {
 		}
 	}
 	for i := starts + burst; i < len(at); i++ {
-		assert.GreaterOrEqual(t, at[i]-at[i-starts-burst], store.Millis(1000), "at most so many in any second: the %dth", i)
+		assert.GreaterOrEqual(t, at[i]-at[i-starts-burst], moment.Millis(1000), "at most so many in any second: the %dth", i)
 	}
-	assert.Equal(t, store.Millis(27*250), at[29]-at[0], "and no fewer: three at once, then one each quarter of a second")
+	assert.Equal(t, moment.Millis(27*250), at[29]-at[0], "and no fewer: three at once, then one each quarter of a second")
 }
 
 // testLimitTurns lets agents behind one limit go in turn: whoever has many waits no less than the others.
@@ -186,7 +187,7 @@ func testLimitOperators(t *testing.T, b *bench) {
 
 	assert.Equal(t, store.EffectDone, b.delete(about("1")).Code)
 	assert.Equal(t, store.EffectDone, b.cancelled(store.Cancellation{Agent: "a", ID: "2", Version: b.one("a", "2").Version}).Code)
-	b.hold(store.Target{Agent: "a", ID: "3"}, store.When{})
+	b.hold(store.Target{Agent: "a", ID: "3"}, moment.When{})
 	b.complete(first)
 	second := b.take("a/4")
 	assert.True(t, b.one("a", "3").Parked, "it was its turn, and it is held")

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // run makes one task due now.
@@ -40,7 +41,7 @@ func testRun(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		b.with(Options{})
 		b.submit(within(task("a", "1"), time.Hour))
-		next := store.Millis(0)
+		next := moment.Millis(0)
 		if several {
 			b.submit(within(task("a", "2"), 2*time.Hour))
 			next = b.now().Add(2 * time.Hour)
@@ -82,7 +83,7 @@ func testRunHeld(t *testing.T, b *bench) {
 		for _, parked := range []bool{true, false} {
 			if !parked {
 				p.put, p.parked = func(b *bench, agent, id string) {
-					b.hold(store.Target{Agent: agent, ID: id}, store.When{After: 24 * time.Hour})
+					b.hold(store.Target{Agent: agent, ID: id}, moment.When{After: 24 * time.Hour})
 				}, false
 			}
 			b.stand(p)
@@ -107,7 +108,7 @@ func testRunParked(t *testing.T, b *bench) {
 	assert.Equal(t, store.Effect{Code: store.EffectDone, Due: b.now()}, b.run("a", "1", false), "what is out of the queue is due now")
 	assert.False(t, b.one("a", "1").Parked)
 	c := b.take("a/1")
-	b.hold(holdable[0], store.When{})
+	b.hold(holdable[0], moment.When{})
 	b.run("a", "1", true)
 	assert.Equal(t, b.now(), b.ended(again(c.Tasks[0], time.Hour)))
 	b.quiet(0, "due, but held")

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
 )
 
@@ -84,7 +85,7 @@ func testOutput(t *testing.T, b *bench) {
 	assert.Equal(t, []string{"10 1: [duly: 20 bytes left out]\nthree 20 false"}, p.shown("a", "1"))
 	runs, err := p.Printed(b.Context(), "a", "1")
 	require.NoError(t, err)
-	assert.Equal(t, store.Millis(1000), runs[0].Claimed)
+	assert.Equal(t, moment.Millis(1000), runs[0].Claimed)
 }
 
 // Of a task the output of the last two runs is kept, and a run that was taken over writes over neither.
@@ -173,7 +174,7 @@ func testOutputOfMany(t *testing.T, b *bench) {
 	const more = 100
 	for i := range output.MostRuns + more {
 		c := chunkOf(1, 10, 1, 0, "x")
-		c.ID, c.Claimed = fmt.Sprint(i), store.Millis(1000+i)
+		c.ID, c.Claimed = fmt.Sprint(i), moment.Millis(1000+i)
 		assert.True(t, p.print(c))
 	}
 	assert.Empty(t, p.shown("a", "0"))

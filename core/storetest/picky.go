@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
@@ -159,7 +160,7 @@ func testLookAgents(_ *testing.T, b *bench) {
 		return b.lookWith(store.LookRequest{Kinds: kinds, Agents: agents})
 	}
 	c := look([]string{"k"}, "nobody", "later", "now")
-	assert.Equal(b, []store.Millis{0, b.now().Add(time.Minute), b.now()}, c.AgentsDue)
+	assert.Equal(b, []moment.Millis{0, b.now().Add(time.Minute), b.now()}, c.AgentsDue)
 	assert.Equal(b, b.now(), c.NextDue)
 	c = look([]string{"k"}, "later")
 	assert.Equal(b, b.now().Add(time.Minute), c.NextDue, "of these agents")
@@ -170,7 +171,7 @@ func testLookAgents(_ *testing.T, b *bench) {
 	assert.Equal(b, b.now(), look([]string{"unknown"}, "parked").NextDue, "what is parked may be its")
 	r := b.request(5)
 	r.Agents = []string{"now", "later"}
-	assert.Equal(b, []store.Millis{0, b.now().Add(time.Minute)}, b.claimWith(r).AgentsDue, "a claim says so too")
+	assert.Equal(b, []moment.Millis{0, b.now().Add(time.Minute)}, b.claimWith(r).AgentsDue, "a claim says so too")
 }
 
 // A run that is released may leave a state behind; it clears no crashes, as it has shown nothing.
@@ -182,7 +183,7 @@ func testReleaseState(_ *testing.T, b *bench) {
 	b.clock.Advance(lease + time.Millisecond)
 	c := b.claim(1)
 	require.Equal(b, 1, c.Tasks[0].Crashes)
-	s := store.Settlement{Run: c.Tasks[0].Run, Kind: "k", Verb: store.VerbRelease, Due: store.When{At: c.Tasks[0].Due}, State: []byte("cut off")}
+	s := store.Settlement{Run: c.Tasks[0].Run, Kind: "k", Verb: store.VerbRelease, Due: moment.When{At: c.Tasks[0].Due}, State: []byte("cut off")}
 	require.NoError(b, b.settle(s)[0].Err)
 	c = b.claim(1)
 	require.Len(b, c.Tasks, 1)
@@ -204,11 +205,11 @@ func testSerial(_ *testing.T, b *bench) {
 	ends := map[string]func(t store.Claimed){
 		"completed": func(t store.Claimed) { require.NoError(b, b.settle(complete(t))[0].Err) },
 		"again": func(t store.Claimed) {
-			s := store.Settlement{Run: t.Run, Kind: t.Kind, Verb: store.VerbAgain, Due: store.When{After: time.Hour}}
+			s := store.Settlement{Run: t.Run, Kind: t.Kind, Verb: store.VerbAgain, Due: moment.When{After: time.Hour}}
 			require.NoError(b, b.settle(s)[0].Err)
 		},
 		"released": func(t store.Claimed) {
-			s := store.Settlement{Run: t.Run, Kind: t.Kind, Verb: store.VerbRelease, Due: store.When{At: t.Due.Add(time.Minute)}}
+			s := store.Settlement{Run: t.Run, Kind: t.Kind, Verb: store.VerbRelease, Due: moment.When{At: t.Due.Add(time.Minute)}}
 			require.NoError(b, b.settle(s)[0].Err)
 		},
 		"deleted": func(t store.Claimed) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
 
@@ -179,7 +180,7 @@ func testReplan(t *testing.T, b *bench) {
 // testReplanSooner makes tasks due sooner, keeps their crashes, and leaves alone what runs, what has an order and what does not exist.
 func testReplanSooner(t *testing.T, b *bench) {
 	b.with(Options{})
-	replan := func(id string, due store.Millis) store.EffectCode {
+	replan := func(id string, due moment.Millis) store.EffectCode {
 		t.Helper()
 		is := b.one("a", id)
 		r := store.Replan{Agent: "a", ID: id, Version: is.Version, Was: is.Due, Due: due}
@@ -196,7 +197,7 @@ func testReplanSooner(t *testing.T, b *bench) {
 	require.Equal(t, 1, b.claimWith(looks).Recovered)
 	assert.Equal(t, store.EffectDone, replan("3", b.now().Add(time.Minute)))
 	assert.Equal(t, 1, b.one("a", "3").Crashes)
-	b.hold(store.Target{Agent: "a"}, store.When{})
+	b.hold(store.Target{Agent: "a"}, moment.When{})
 	assert.Equal(t, store.EffectDone, b.effect(b.store.RunNow(t.Context(), []store.RunNow{{Agent: "a", ID: "2"}})).Code)
 	assert.Equal(t, store.EffectRunning, replan("2", b.now().Add(time.Hour)), "somebody wants it to run now")
 	assert.Equal(t, 3, whole.Audit(t, b.store))

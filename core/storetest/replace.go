@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // refused demands that a call is refused because a task of agent a already exists.
@@ -117,7 +118,7 @@ func testReplaceForgets(t *testing.T, b *bench) {
 	b.submit(first)
 	b.take("a/1")
 	require.Equal(t, store.EffectOrdered, b.cancelled(b.cancel()).Code)
-	b.hold(store.Target{}, store.When{})
+	b.hold(store.Target{}, moment.When{})
 	b.clock.Advance(lease)
 	b.quiet(0, "crashed, told to end, and everything is held")
 	assert.Equal(t, 1, b.one("a", "1").Crashes)
@@ -127,7 +128,7 @@ func testReplaceForgets(t *testing.T, b *bench) {
 	assert.Equal(t, [3]any{0, []byte(nil), false}, [3]any{c.Tasks[0].Crashes, c.Tasks[0].State, c.Tasks[0].Cancelled})
 
 	b.ended(again(c.Tasks[0], time.Hour))
-	b.hold(holdable[0], store.When{})
+	b.hold(holdable[0], moment.When{})
 	b.run("a", "1", false)
 	replace()
 	b.quiet(0, "the order to run it was for the old one")
@@ -339,7 +340,7 @@ func testReplaceFinished(t *testing.T, b *bench) {
 	}
 	assert.Equal(t, []store.Submitted{{Created: true, Due: b.now()}}, b.submit(anew))
 	got := b.one("a", "1")
-	assert.Equal(t, [2]store.Millis{b.now(), b.now()}, [2]store.Millis{got.Due, got.Submitted})
+	assert.Equal(t, [2]moment.Millis{b.now(), b.now()}, [2]moment.Millis{got.Due, got.Submitted})
 	assert.Equal(t, store.GroupCounts{Completed: 1}, b.group("g"))
 	assert.Equal(t, store.GroupCounts{Live: 1}, b.group("h"))
 	c := b.claimAny()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // below is a task that a run below a root has submitted.
@@ -20,7 +21,7 @@ func below(root string, most int, s store.Submission) store.Submission {
 }
 
 // noRoom submits tasks that a root has no room for, and says when it has some.
-func (b *bench) noRoom(most int, tasks ...store.Submission) store.Millis {
+func (b *bench) noRoom(most int, tasks ...store.Submission) moment.Millis {
 	b.Helper()
 	_, err := b.store.Submit(b.Context(), tasks)
 	var full *store.BreakerError
@@ -66,7 +67,7 @@ func testRootWindow(t *testing.T, b *bench) {
 	const most = 6
 	n := 0
 	mine := func() store.Submission { n++; return below("r:1", most, task("a", fmt.Sprint(n))) }
-	var at []store.Millis
+	var at []moment.Millis
 	place := func(want int) {
 		for range want {
 			b.submit(mine())

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
@@ -91,7 +92,7 @@ func testProgress(t *testing.T, b *bench) {
 	assert.Equal(t, 2, third.Tasks[0].Crashes, "progress does not hide that its process has died")
 	assert.Equal(t, []byte("more"), third.Tasks[0].State)
 	// A run that is given back has shown nothing.
-	gave := store.Settlement{Run: third.Tasks[0].Run, Verb: store.VerbRelease, Due: store.When{At: third.Tasks[0].Due}, State: []byte("back")}
+	gave := store.Settlement{Run: third.Tasks[0].Run, Verb: store.VerbRelease, Due: moment.When{At: third.Tasks[0].Due}, State: []byte("back")}
 	require.NoError(t, b.settle(gave)[0].Err)
 	third = b.claim(2)
 	assert.Equal(t, 2, third.Tasks[0].Crashes)
@@ -154,7 +155,7 @@ func testAgain(t *testing.T, b *bench) {
 			b.submit(other)
 		}
 		c := b.claim(1)
-		got := b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbAgain, Due: store.When{After: time.Minute}, State: []byte("s1")})
+		got := b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbAgain, Due: moment.When{After: time.Minute}, State: []byte("s1")})
 		assert.Equal(t, []store.Settled{{Due: b.now().Add(time.Minute)}}, got)
 		s := b.read(agent, "1")[0]
 		assert.Equal(t, store.StatusWaiting, s.Status)
@@ -168,14 +169,14 @@ func testAgain(t *testing.T, b *bench) {
 		assert.Equal(t, []byte("s1"), c.Tasks[0].State)
 		due := c.Tasks[0].Due
 		// A release keeps the due time, and with it the place in the queue.
-		got = b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbRelease, Due: store.When{At: due}})
+		got = b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbRelease, Due: moment.When{At: due}})
 		assert.Equal(t, []store.Settled{{Due: due}}, got)
 		c = b.claim(1)
 		require.Len(t, c.Tasks, 1, "given back work is due as before")
 		assert.Equal(t, due, c.Tasks[0].Due)
 		assert.Equal(t, []byte("s1"), c.Tasks[0].State)
 		at := b.now().Add(time.Hour)
-		got = b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbAgain, Due: store.When{At: at}})
+		got = b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbAgain, Due: moment.When{At: at}})
 		assert.Equal(t, []store.Settled{{Due: at}}, got)
 		assert.Equal(t, []byte("s1"), b.read(agent, "1")[0].State, "no state leaves the old one")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // signal tells whoever waits for a key of agent a.
@@ -36,7 +37,7 @@ func (b *sight) told(id, key string) string {
 func (b *bench) awaits(c *store.Claimed, key string, heard bool) store.Settled {
 	b.Helper()
 	return b.settle(store.Settlement{
-		Run: c.Run, Verb: store.VerbAgain, Due: store.When{After: time.Hour}, State: []byte("s"), Kind: c.Kind,
+		Run: c.Run, Verb: store.VerbAgain, Due: moment.When{After: time.Hour}, State: []byte("s"), Kind: c.Kind,
 		Await: &store.Await{Key: key, Heard: heard},
 	})[0]
 }
@@ -67,7 +68,7 @@ func testSignal(_ *testing.T, b *bench) {
 	require.Len(b, c.Tasks, 2, "their leases are over")
 	assert.Equal(b, "yes\x00", b.told("1", "k:1"))
 	for i := range c.Tasks {
-		b.settle(store.Settlement{Run: c.Tasks[i].Run, Verb: store.VerbAgain, Due: store.When{After: time.Hour}, Kind: "k", Await: &store.Await{Heard: true}})
+		b.settle(store.Settlement{Run: c.Tasks[i].Run, Verb: store.VerbAgain, Due: moment.When{After: time.Hour}, Kind: "k", Await: &store.Await{Heard: true}})
 	}
 	assert.Equal(b, "-", b.told("1", "k:1"))
 	assert.Equal(b, store.Signalled{Code: store.SignalKept}, b.signal("k:1", "again"), "they wait for it no more")
@@ -91,7 +92,7 @@ func testSignalToOneWait(_ *testing.T, b *bench) {
 	assert.Equal(b, closed, say(store.Signal{ID: "1", Wait: 7}), "it does not wait yet")
 	wait := func(c *store.Claimed, fence store.Fence, approval bool) {
 		b.settle(store.Settlement{
-			Run: c.Run, Verb: store.VerbAgain, Due: store.When{After: time.Hour}, State: []byte("s"), Kind: c.Kind,
+			Run: c.Run, Verb: store.VerbAgain, Due: moment.When{After: time.Hour}, State: []byte("s"), Kind: c.Kind,
 			Await: &store.Await{Key: "k", Wait: fence, Approval: approval, Heard: true},
 		})
 	}
@@ -169,14 +170,14 @@ func testSignalEnded(t *testing.T, b *bench) {
 		"cancelled": func() { c := b.cancel(); c.Group = ""; b.cancelled(c) },
 		"replaced": func() {
 			next := task("a", "1")
-			next.Conflict, next.Version, next.Due = store.ConflictReplace, b.one("a", "1").Version, store.When{After: 2 * time.Hour}
+			next.Conflict, next.Version, next.Due = store.ConflictReplace, b.one("a", "1").Version, moment.When{After: 2 * time.Hour}
 			b.submit(next)
 		},
 		"replaced while it runs": func() {
 			b.run("a", "1", false)
 			c := b.claim(1)
 			next := task("a", "1")
-			next.Conflict, next.Version, next.Due = store.ConflictReplace, b.one("a", "1").Version, store.When{After: 2 * time.Hour}
+			next.Conflict, next.Version, next.Due = store.ConflictReplace, b.one("a", "1").Version, moment.When{After: 2 * time.Hour}
 			b.submit(next)
 			b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbAgain, Kind: "k", Renewed: true, Await: &store.Await{Key: "k"}})
 		},
@@ -184,7 +185,7 @@ func testSignalEnded(t *testing.T, b *bench) {
 			b.run("a", "1", false)
 			b.claim(1)
 			next := task("a", "1")
-			next.Conflict, next.Version, next.Due = store.ConflictReplace, b.one("a", "1").Version, store.When{After: 2 * time.Hour}
+			next.Conflict, next.Version, next.Due = store.ConflictReplace, b.one("a", "1").Version, moment.When{After: 2 * time.Hour}
 			b.submit(next)
 			b.clock.Advance(2 * time.Minute)
 			b.claim(1)
@@ -218,7 +219,7 @@ func testSignalMany(_ *testing.T, b *bench) {
 	assert.Equal(b, store.Signalled{Code: store.SignalResumed, Resumed: 100, More: true}, b.signal("k", "x"))
 	assert.Equal(b, store.Signalled{Code: store.SignalResumed, Resumed: 100, More: true}, b.signal("k", "x"))
 	assert.Equal(b, store.Signalled{Code: store.SignalResumed, Resumed: 50}, b.signal("k", "x"))
-	b.hold(store.Target{Agent: "a"}, store.When{})
+	b.hold(store.Target{Agent: "a"}, moment.When{})
 	assert.Empty(b, b.claim(100).Tasks, "they are held")
 	b.audited()
 }
@@ -236,7 +237,7 @@ func testSignalRest(_ *testing.T, b *bench) {
 	}
 	b.submit(task("a", "late"))
 	b.settle(store.Settlement{
-		Run: b.claim(1).Tasks[0].Run, Verb: store.VerbAgain, Due: store.When{After: time.Second}, State: []byte("s"), Kind: "k", Await: &store.Await{Key: "k"},
+		Run: b.claim(1).Tasks[0].Run, Verb: store.VerbAgain, Due: moment.When{After: time.Second}, State: []byte("s"), Kind: "k", Await: &store.Await{Key: "k"},
 	})
 	b.clock.Advance(time.Second)
 	require.Len(b, b.claim(1).Tasks, 1, "it has waited for too long, and runs")
@@ -263,13 +264,13 @@ func testSignalWakes(t *testing.T, b *bench) {
 	b.awaits(&b.claim(1).Tasks[0], "k", false)
 	assert.Equal(t, b.now().Add(time.Hour), b.look())
 	b.clock.Advance(time.Second)
-	for _, sooner := range []func() store.Millis{
-		func() store.Millis {
+	for _, sooner := range []func() moment.Millis{
+		func() moment.Millis {
 			due, was := b.now().Add(time.Minute), b.one("a", "1")
 			b.effect(b.store.Replan(t.Context(), []store.Replan{{Agent: "a", ID: "1", Version: was.Version, Was: was.Due, Due: due, State: []byte("s")}}))
 			return due
 		},
-		func() store.Millis { b.signal("k", "x"); return b.now() },
+		func() moment.Millis { b.signal("k", "x"); return b.now() },
 	} {
 		due := sooner()
 		for receive(t, wakeups).Due != due { // an earlier one
@@ -303,7 +304,7 @@ func testSignalOnce(_ *testing.T, b *bench) {
 	}
 	b.submit(tasks...)
 	for _, c := range b.claim(len(tasks)).Tasks {
-		b.settle(store.Settlement{Run: c.Run, Verb: store.VerbAgain, Due: store.When{After: time.Hour}, State: []byte("s"), Kind: c.Kind, Await: &store.Await{Key: "all"}})
+		b.settle(store.Settlement{Run: c.Run, Verb: store.VerbAgain, Due: moment.When{After: time.Hour}, State: []byte("s"), Kind: c.Kind, Await: &store.Await{Key: "all"}})
 	}
 	assert.Equal(b, store.Signalled{Code: store.SignalResumed, Resumed: 100, More: true}, send("3", "all", false))
 	assert.Equal(b, store.Signalled{Code: store.SignalResumed, Resumed: 2}, send("3", "all", false), "its process died before it had reached all")

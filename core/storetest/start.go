@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
@@ -62,7 +63,7 @@ func testStartBeside(t *testing.T, b *bench) {
 			s.Level = level
 			_, c := b.start(s)
 			require.Equal(t, []string{"a/1"}, names(c), "%d others, level %d", others, level)
-			assert.Equal(t, []store.Millis{b.now().Add(time.Minute)}, c.AgentsDue)
+			assert.Equal(t, []moment.Millis{b.now().Add(time.Minute)}, c.AgentsDue)
 			b.audited()
 			assert.Equal(t, store.Settled{Due: b.now().Add(time.Second)}, b.settle(again(c.Tasks[0], time.Second))[0])
 			b.clock.Advance(time.Second)
@@ -82,7 +83,7 @@ func testStartWaits(t *testing.T, b *bench) {
 		"everything": {}, "its kind": {Kind: "k"}, "its agent": {Agent: "a"}, "its key": {Key: "key"},
 	} {
 		b.with(Options{})
-		b.hold(target, store.When{})
+		b.hold(target, moment.When{})
 		s := task("a", "1")
 		s.Key = "key"
 		_, c := b.start(s)
@@ -122,7 +123,7 @@ func ahead(b *bench) store.ClaimRequest {
 
 // givenBack gives a run back that has not begun.
 func givenBack(t store.Claimed) store.Settlement {
-	return store.Settlement{Run: t.Run, Kind: t.Kind, Verb: store.VerbRelease, Due: store.When{At: t.Due}}
+	return store.Settlement{Run: t.Run, Kind: t.Kind, Verb: store.VerbRelease, Due: moment.When{At: t.Due}}
 }
 
 // testAhead claims what falls due within a moment, with what is due and under a short lease; its time is that of the task.
@@ -133,8 +134,8 @@ func testAhead(t *testing.T, b *bench) {
 	c := b.claimWith(ahead(b))
 	require.Equal(t, []string{"a/1", "b/2", "c/3"}, names(c))
 	assert.Equal(t, begun.Add(time.Second), c.Ahead)
-	assert.Equal(t, []store.Millis{begun, begun.Add(700 * time.Millisecond), begun.Add(time.Second)}, []store.Millis{c.Tasks[0].Due, c.Tasks[1].Due, c.Tasks[2].Due})
-	assert.Equal(t, [2]store.Millis{begun.Add(time.Second + time.Millisecond), begun.Add(2 * time.Second)}, [2]store.Millis{c.NextDue, c.NextLease})
+	assert.Equal(t, []moment.Millis{begun, begun.Add(700 * time.Millisecond), begun.Add(time.Second)}, []moment.Millis{c.Tasks[0].Due, c.Tasks[1].Due, c.Tasks[2].Due})
+	assert.Equal(t, [2]moment.Millis{begun.Add(time.Second + time.Millisecond), begun.Add(2 * time.Second)}, [2]moment.Millis{c.NextDue, c.NextLease})
 	assert.Empty(t, names(b.claimWith(ahead(b))), "they are leased")
 	b.ended(givenBack(c.Tasks[1]))
 	assert.Equal(t, begun.Add(700*time.Millisecond), b.one("b", "2").Due, "what is given back has its time")
@@ -167,8 +168,8 @@ func testAheadLeaves(t *testing.T, b *bench) {
 	keyed := within(task("keyed", "1"), soon)
 	keyed.Key = "x"
 	b.submit(urgent, other, within(task("held", "1"), soon), within(task("held", "2"), soon), keyed)
-	b.hold(store.Target{Agent: "held"}, store.When{})
-	b.hold(store.Target{Key: "x"}, store.When{})
+	b.hold(store.Target{Agent: "held"}, moment.When{})
+	b.hold(store.Target{Key: "x"}, moment.When{})
 	_, err := b.store.Touch(b.Context(), []store.Touch{given.Touching(task("active", "1"), store.Pulse{Delay: soon})})
 	require.NoError(t, err)
 	b.clock.Advance(100 * time.Millisecond)

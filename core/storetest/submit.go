@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // testLife takes a task from submit to completion, and looks at it at each step.
@@ -150,7 +151,7 @@ func testDue(t *testing.T, b *bench) {
 	past := task("c", "past")
 	past.Due.At = b.now() - 1000
 	placed := b.submit(at, delay, past)
-	assert.Equal(t, []store.Millis{b.now() + 5000, b.now() + 7000, b.now()}, []store.Millis{placed[0].Due, placed[1].Due, placed[2].Due})
+	assert.Equal(t, []moment.Millis{b.now() + 5000, b.now() + 7000, b.now()}, []moment.Millis{placed[0].Due, placed[1].Due, placed[2].Due})
 	c := b.claim(10)
 	assert.Equal(t, []string{"c/past"}, names(c))
 	assert.Equal(t, b.now()+5000, c.NextDue)
@@ -170,7 +171,7 @@ func testDue(t *testing.T, b *bench) {
 // and those that waited for long first.
 func testOrder(t *testing.T, b *bench) {
 	b.with(Options{})
-	at := func(id string, level store.Level, ms store.Millis) store.Submission {
+	at := func(id string, level store.Level, ms moment.Millis) store.Submission {
 		s := task("a", id)
 		s.Level, s.Due.At = level, b.now()+ms
 		return s
@@ -274,7 +275,7 @@ func testSubmitHeld(t *testing.T, b *bench) {
 func testSubmitHeldUntil(t *testing.T, b *bench) {
 	b.with(Options{})
 	held := task("a", "1")
-	held.Hold = &store.Hold{Until: store.When{At: b.now().Add(time.Minute)}}
+	held.Hold = &store.Hold{Until: moment.When{At: b.now().Add(time.Minute)}}
 	b.submit(held, task("b", "1"))
 	b.complete(b.take("b/1"))
 	assert.LessOrEqual(t, b.look(), b.now().Add(time.Minute), "whoever looks comes back for the end")
@@ -300,23 +301,23 @@ func testSubmitNever(t *testing.T, b *bench) {
 			b.submit(within(task("a", fmt.Sprintf("other%d", i)), time.Hour))
 		}
 		never := task("a", "1")
-		never.Due.At = store.Never
-		assert.Equal(t, store.Never, b.submit(never)[0].Due)
+		never.Due.At = moment.Never
+		assert.Equal(t, moment.Never, b.submit(never)[0].Due)
 		b.clock.Advance(time.Minute)
 		c := b.claim(10)
 		assert.Empty(t, c.Tasks)
 		if others == 0 {
-			assert.True(t, c.NextDue == 0 || c.NextDue == store.Never)
-			assert.True(t, b.look() == 0 || b.look() == store.Never)
+			assert.True(t, c.NextDue == 0 || c.NextDue == moment.Never)
+			assert.True(t, b.look() == 0 || b.look() == moment.Never)
 		}
 		assert.Equal(t, store.StatusWaiting, b.status("a", "1"))
 		for range 2 {
 			assert.Equal(t, b.now(), b.effect(b.store.RunNow(b.Context(), []store.RunNow{{Agent: "a", ID: "1"}})).Due)
 			taken := b.take("a/1").Tasks[0]
-			again := store.Settlement{Run: taken.Run, Verb: store.VerbAgain, Due: store.When{At: store.Never}, State: []byte("s")}
-			assert.Equal(t, store.Settled{Due: store.Never}, b.settle(again)[0])
+			again := store.Settlement{Run: taken.Run, Verb: store.VerbAgain, Due: moment.When{At: moment.Never}, State: []byte("s")}
+			assert.Equal(t, store.Settled{Due: moment.Never}, b.settle(again)[0])
 			assert.Empty(t, b.claim(10).Tasks)
-			assert.Equal(t, store.Never, b.one("a", "1").Due)
+			assert.Equal(t, moment.Never, b.one("a", "1").Due)
 		}
 	}
 }

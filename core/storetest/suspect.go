@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // noticing is a request that gives notice of a lease that is over.
@@ -133,7 +134,7 @@ func testBack(t *testing.T, b *bench) {
 	r.Agents = []string{"a", "d", "e"}
 	theirs := b.claimWith(r)
 	require.Len(t, theirs.Tasks, 3, "another process has begun these")
-	gave := store.Settlement{Run: theirs.Tasks[2].Run, Verb: store.VerbRelease, Due: store.When{At: theirs.Tasks[2].Due}}
+	gave := store.Settlement{Run: theirs.Tasks[2].Run, Verb: store.VerbRelease, Due: moment.When{At: theirs.Tasks[2].Due}}
 	require.NoError(t, b.settle(gave)[0].Err)
 	assert.Equal(t, 1, theirs.Tasks[0].Crashes)
 	require.NoError(t, b.settle(complete(theirs.Tasks[1]))[0].Err)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
@@ -59,14 +60,14 @@ func testTouchInLine(_ *testing.T, b *bench) {
 
 // rested ends the run of an activity task: it rests for a day, and may not run again before the floor.
 // A day is how long core lets activity tasks rest before it forgets them.
-func rested(t store.Claimed, floor store.Millis, p store.Pulse) store.Settlement {
+func rested(t store.Claimed, floor moment.Millis, p store.Pulse) store.Settlement {
 	s := again(t, 24*time.Hour)
 	s.Verb, s.Floor = store.VerbRest, &store.Floor{At: floor, Reason: store.ReasonInterval, Pulse: p}
 	return s
 }
 
 // booked is the answer to a touch that booked a run.
-func booked(due store.Millis, reason store.Reason) store.Touched {
+func booked(due moment.Millis, reason store.Reason) store.Touched {
 	return store.Touched{Booked: true, Due: due, Reason: reason}
 }
 
@@ -250,7 +251,7 @@ func testTouchKeepsKind(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		c := b.active(several)
 		b.ended(rested(c.Tasks[0], b.now(), store.Pulse{}))
-		b.hold(store.Target{Kind: "k"}, store.When{})
+		b.hold(store.Target{Kind: "k"}, moment.When{})
 		b.run("a", "1", false)
 		b.ended(rested(b.take("a/1").Tasks[0], b.now(), store.Pulse{}))
 		before := b.one("a", "1")
@@ -293,7 +294,7 @@ func testTouchCooling(t *testing.T, b *bench) {
 func testTouchHeld(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		c := b.active(several)
-		b.hold(holdable[0], store.When{})
+		b.hold(holdable[0], moment.When{})
 		b.ended(rested(c.Tasks[0], b.now(), store.Pulse{}))
 		due := b.now().Add(time.Minute)
 		assert.Equal(t, booked(due, store.ReasonPaused), b.touch(pulse("a", "1")))
@@ -329,7 +330,7 @@ func testTouchRun(t *testing.T, b *bench) {
 		c = b.take("a/1")
 		b.run("a", "1", true)
 		s := again(c.Tasks[0], 0)
-		s.Verb, s.Due = store.VerbRelease, store.When{At: c.Tasks[0].Due}
+		s.Verb, s.Due = store.VerbRelease, moment.When{At: c.Tasks[0].Due}
 		assert.Equal(t, c.Tasks[0].Due, b.ended(s))
 		assert.True(t, b.one("a", "1").Resting, "what is given back goes back as it was")
 	}

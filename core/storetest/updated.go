@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
 
@@ -43,11 +44,11 @@ func testUpdated(t *testing.T, b *bench) {
 		b.submit(within(task("a", "1"), 24*time.Hour))
 		b.changes("submitted")
 		target := store.Target{Agent: "a", ID: "1"}
-		b.hold(target, store.When{})
+		b.hold(target, moment.When{})
 		b.changes("paused")
 		b.unhold(target)
 		b.changes("resumed")
-		b.hold(store.Target{Agent: "a"}, store.When{})
+		b.hold(store.Target{Agent: "a"}, moment.When{})
 		assert.Less(t, b.one("a", "1").Updated, b.now(), "its agent was paused")
 		b.unhold(store.Target{Agent: "a"})
 
@@ -76,7 +77,7 @@ func (b *bench) updatedByRuns(t *testing.T) {
 	b.settle(settled)
 	assert.Less(t, b.one("a", "1").Updated, b.now(), "the state says when its run ended")
 	version := b.one("a", "1").Version
-	b.hold(store.Target{Agent: "a", ID: "1"}, store.When{})
+	b.hold(store.Target{Agent: "a", ID: "1"}, moment.When{})
 	assert.Equal(t, version, b.one("a", "1").Version, "a pause is no other definition")
 	assert.Equal(t, []byte("state"), b.one("a", "1").State)
 	b.unhold(store.Target{Agent: "a", ID: "1"})
@@ -121,7 +122,7 @@ func testLastActivity(t *testing.T, b *bench) {
 	for _, several := range []bool{false, true} {
 		c := b.active(several)
 		touched := b.one("a", "1").LastActivity
-		assert.Equal(t, b.now()-store.Millis(time.Minute.Milliseconds()), touched, "it is of the touch, not of the claim")
+		assert.Equal(t, b.now()-moment.Millis(time.Minute.Milliseconds()), touched, "it is of the touch, not of the claim")
 		b.clock.Advance(time.Second)
 		b.touch(pulse("a", "1"))
 		assert.Equal(t, b.now(), b.one("a", "1").LastActivity, "while it runs")

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // urgent asks for tasks of level 1 alone.
@@ -46,7 +47,7 @@ func testUrgentNext(t *testing.T, b *bench) {
 	soon.Due.After = 200 * time.Millisecond
 	b.submit(soon)
 	assert.Equal(t, b.now().Add(200*time.Millisecond), b.urgent().UrgentNext)
-	b.hold(store.Target{Agent: "d"}, store.When{})
+	b.hold(store.Target{Agent: "d"}, moment.When{})
 	b.submit(high("d", "1"))
 	c = b.urgent()
 	assert.Equal(t, 1, c.Parked)
@@ -61,7 +62,7 @@ func testUrgentWakeups(t *testing.T, b *bench) {
 	c := b.urgent()
 	require.Len(t, c.Tasks, 1, "it recurs")
 	b.submit(high("parked", "1"))
-	b.hold(store.Target{Agent: "parked"}, store.When{})
+	b.hold(store.Target{Agent: "parked"}, moment.When{})
 	require.Equal(t, 1, b.urgent().Parked)
 	wakeups, err := b.store.(store.Waker).Wakeups(b.Context())
 	require.NoError(t, err)

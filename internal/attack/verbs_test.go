@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // attack is one verb with hostile arguments.
@@ -149,7 +150,7 @@ func (a *attacker) target() store.Target {
 }
 
 func holds(ctx context.Context, a *attacker) (any, error) {
-	return a.store.Hold(ctx, []store.Hold{{Target: a.target(), Note: a.bytes(), Until: store.When{After: time.Duration(a.random.IntN(2000)) * time.Millisecond}}})
+	return a.store.Hold(ctx, []store.Hold{{Target: a.target(), Note: a.bytes(), Until: moment.When{After: time.Duration(a.random.IntN(2000)) * time.Millisecond}}})
 }
 
 func unholds(ctx context.Context, a *attacker) (any, error) {

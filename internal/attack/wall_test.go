@@ -18,6 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/proof"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -129,8 +130,8 @@ func (a *attacker) kind() string {
 
 func (a *attacker) bytes() []byte { return []byte("hostile " + a.id()) }
 
-func (a *attacker) when() store.When {
-	return store.When{After: time.Duration(a.random.IntN(5)) * time.Second}
+func (a *attacker) when() moment.When {
+	return moment.When{After: time.Duration(a.random.IntN(5)) * time.Second}
 }
 
 // run is one of its own, one of these under another name, or one that it makes up. The fence of somebody else's claim is not among

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/help"
@@ -214,10 +215,10 @@ func quotaLines(p *core.Profile) (lines [][2]string) {
 	counted("bytes", u.Bytes, q.Bytes)
 	counted("submits a minute", int64(u.Submits), int64(q.Submits))
 	if q.Interval > 0 {
-		said("interval", store.ShortDuration(q.Interval))
+		said("interval", moment.ShortDuration(q.Interval))
 	}
 	if q.Horizon > 0 {
-		said("horizon", store.ShortDuration(q.Horizon))
+		said("horizon", moment.ShortDuration(q.Horizon))
 	}
 	said("kinds", strings.Join(q.Kinds, ", "))
 	said("depth", strconv.Itoa(q.Depth))

@@ -10,7 +10,7 @@ import (
 	"errors"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Applied is how many of the tasks of the file were created and changed, how many others were deleted, and how many were left to the owner
@@ -231,7 +231,7 @@ func (a *applying) differing(ctx context.Context, tasks []Task) ([]Task, error) 
 func (t *Task) defines(there *core.TaskInfo) (bool, error) {
 	// Until it has run its time is the one that it was submitted with; one that had passed then was put to that moment.
 	fresh := there.Status == core.StatusWaiting && there.Crashes == 0 && there.RunCount == 0
-	at := store.MillisOf(t.task.At).Time() // as the store keeps it
+	at := moment.Of(t.task.At).Time() // as the store keeps it
 	passed := t.tried.Due.After(at) && !there.Due.After(t.tried.Due) && !there.Due.Before(at)
 	if !t.task.At.IsZero() && fresh && !t.tried.Due.Equal(there.Due) && !passed {
 		return false, nil

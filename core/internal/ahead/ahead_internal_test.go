@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // However long answers take, and whatever part of a millisecond they leave out, the clock is never ahead of the store's, and soon hardly behind.
@@ -23,9 +23,9 @@ func TestClockIsNeverAhead(t *testing.T) {
 		for range 50 {
 			at = at.Add(time.Duration(r.Int64N(int64(200 * time.Millisecond))))
 			sent, there, received := at, at.Add(time.Duration(r.Int64N(int64(2*time.Millisecond)))), at.Add(2*time.Millisecond+time.Duration(r.Int64N(int64(3*time.Millisecond))))
-			c.Observe(store.Millis(there.Add(skew).UnixMilli()), sent, received)
+			c.Observe(moment.Millis(there.Add(skew).UnixMilli()), sent, received)
 		}
-		due := store.MillisOf(at.Add(skew)) + 80
+		due := moment.Of(at.Add(skew)) + 80
 		behind := c.Reaches(due).Add(skew).Sub(due.Time())
 		assert.GreaterOrEqual(t, behind, time.Duration(0), "seed %d", seed)
 		assert.Less(t, behind, 6*time.Millisecond, "seed %d", seed)
@@ -37,8 +37,8 @@ func TestClockThatWasPutBack(t *testing.T) {
 	t.Parallel()
 	var c Clock
 	now := time.Now()
-	c.Observe(store.Millis(now.UnixMilli()), now, now)
-	back := store.Millis(now.UnixMilli()) - 5000
+	c.Observe(moment.Millis(now.UnixMilli()), now, now)
+	back := moment.Millis(now.UnixMilli()) - 5000
 	c.Observe(back, now, now.Add(time.Millisecond))
 	assert.GreaterOrEqual(t, c.Reaches(back+10).Sub(now), 11*time.Millisecond)
 	assert.Less(t, c.Reaches(back+10).Sub(now), 12*time.Millisecond)

@@ -4,7 +4,7 @@ package ahead
 import (
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // StartWithin is how late a task starts at most that was claimed ahead of its time: one that comes later is given back. A pause waits until
@@ -25,7 +25,7 @@ type Clock struct {
 }
 
 // Observe learns from an answer that has a time of the store, to a call that was sent and answered by our clock.
-func (c *Clock) Observe(now store.Millis, sent, received time.Time) {
+func (c *Clock) Observe(now moment.Millis, sent, received time.Time) {
 	known := c.now(received)
 	// Where it was put back, or another server answers, the bound that was known is too high.
 	back := known.After(now.Add(time.Millisecond).Time().Add(received.Sub(sent)))
@@ -41,7 +41,7 @@ func (c *Clock) now(ours time.Time) time.Time {
 }
 
 // Reaches is when the store's clock has certainly come to a time, by our clock.
-func (c *Clock) Reaches(at store.Millis) time.Time {
+func (c *Clock) Reaches(at moment.Millis) time.Time {
 	// guard: ahead-at-once
 	left := at.Time().Sub(c.shows)
 	return c.at.Add(left + left/drift + time.Nanosecond)

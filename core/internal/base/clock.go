@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // LongestLook bounds a call of the store that takes nothing, so that cutting it off loses nothing.
@@ -25,7 +26,7 @@ func (s *Base) NextDue(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	s.Observe(LatestOf(looks, func(l *store.Look) *store.Look { return l }))
-	var next store.Millis
+	var next moment.Millis
 	for i := range looks {
 		if looks[i].Err != nil {
 			continue // pulls ask it too, and report the error
@@ -37,7 +38,7 @@ func (s *Base) NextDue(ctx context.Context) (time.Time, error) {
 
 // LatestOf is the latest time in the answers to one call. They are returned together, once the slowest has arrived: the others have an
 // older time.
-func LatestOf[A any](answers []A, look func(*A) *store.Look) (latest store.Millis) {
+func LatestOf[A any](answers []A, look func(*A) *store.Look) (latest moment.Millis) {
 	for i := range answers {
 		if l := look(&answers[i]); l.Err == nil {
 			latest = max(latest, l.Now)
@@ -47,7 +48,7 @@ func LatestOf[A any](answers []A, look func(*A) *store.Look) (latest store.Milli
 }
 
 // Observe learns the store's clock from the answer to a call.
-func (s *Base) Observe(now store.Millis) {
+func (s *Base) Observe(now moment.Millis) {
 	if now != 0 {
 		s.Offset.Store(int64(now) - s.Config.Clock.Now().UnixMilli())
 		s.known.Store(true)
@@ -55,12 +56,12 @@ func (s *Base) Observe(now store.Millis) {
 }
 
 // StoreNow is the store's clock, as of the last answer.
-func (s *Base) StoreNow() store.Millis {
-	return store.Millis(s.Config.Clock.Now().UnixMilli() + s.Offset.Load())
+func (s *Base) StoreNow() moment.Millis {
+	return moment.Millis(s.Config.Clock.Now().UnixMilli() + s.Offset.Load())
 }
 
 // AskedNow is the store's clock; the store is asked if it has not answered anything yet.
-func (s *Base) AskedNow(ctx context.Context) (store.Millis, error) {
+func (s *Base) AskedNow(ctx context.Context) (moment.Millis, error) {
 	if !s.known.Load() {
 		if _, err := s.NextDue(ctx); err != nil {
 			return 0, err
@@ -80,12 +81,12 @@ func (s *Base) Emit(e model.Event) {
 	}
 }
 
-// Earlier is the earlier of two times, of which zero and store.Never mean never; it returns zero for that.
-func Earlier(a, b store.Millis) store.Millis {
+// Earlier is the earlier of two times, of which zero and moment.Never mean never; it returns zero for that.
+func Earlier(a, b moment.Millis) moment.Millis {
 	if a == 0 || b != 0 && b < a {
 		a = b
 	}
-	if a >= store.Never {
+	if a >= moment.Never {
 		return 0
 	}
 	return a

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/plan"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // checkCallback refuses a callback that is not allowed. field is the one of the task that has it.
@@ -87,13 +88,13 @@ func (s *Base) Plan(ctx context.Context, tasks []model.NewTask, subs []store.Sub
 		}
 		// The nominal time is stored beside the due time: jitter puts the due time off, and a run by hand moves it.
 		subs[i].State = (&codec.State{Nominal: due}).First()
-		subs[i].Due = store.When{At: due.Add(model.Jitter(t.Jitter, subs[i].Agent, subs[i].ID, due))}
+		subs[i].Due = moment.When{At: due.Add(model.Jitter(t.Jitter, subs[i].Agent, subs[i].ID, due))}
 	}
 	return nil
 }
 
 // firstDue is when a new task with fixed times is due first, by the clock of the store.
-func (s *Base) firstDue(t *model.NewTask) (store.Millis, error) {
+func (s *Base) firstDue(t *model.NewTask) (moment.Millis, error) {
 	if t.Cron == "" {
 		return s.StoreNow().Add(t.Delay), nil
 	}

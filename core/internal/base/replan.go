@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // ProfileChange replaces a stored profile by next, with its limits and budgets; nil deletes it.
@@ -43,7 +44,7 @@ const (
 )
 
 // Planned is how a profile, which may be nil, changes a waiting task; false if it does not.
-func (s *Base) Planned(t *store.Stored, h *plan.Profile, now store.Millis) (store.Replan, bool) {
+func (s *Base) Planned(t *store.Stored, h *plan.Profile, now moment.Millis) (store.Replan, bool) {
 	b, err1 := codec.DecodeBody(t.Body)
 	st, err2 := record.DecodeState(t.State)
 	claimed := store.Claimed{Due: t.Due}

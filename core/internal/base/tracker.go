@@ -8,6 +8,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // MostTries is how often a command on a task is tried because the task has changed since it was read.
@@ -20,7 +21,7 @@ func (s *Base) Stored(ctx context.Context, agent, id string) (store.Stored, erro
 }
 
 // Look reads one task, as g says, and the time of the store.
-func (s *Base) Look(ctx context.Context, g store.Get) (store.Stored, store.Millis, error) {
+func (s *Base) Look(ctx context.Context, g store.Get) (store.Stored, moment.Millis, error) {
 	if err := check.ValidID("agent_id", g.Agent); err != nil {
 		return store.Stored{}, 0, err
 	}

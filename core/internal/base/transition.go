@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Allow asks the rule about a change, if there is one.
@@ -93,7 +94,7 @@ func (s *Base) Existing(ctx context.Context, tasks []model.NewTask, subs []store
 func Unasked(context.Context, *model.Transition) error { return nil }
 
 // Changed reports a stored change of a task, with its body, and when it is due; zero for never.
-func (s *Base) Changed(t *model.Transition, b *codec.Body, due store.Millis) {
+func (s *Base) Changed(t *model.Transition, b *codec.Body, due moment.Millis) {
 	if !s.HasListeners() {
 		return
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // bound reports whether a quota binds the caller of ctx: who may act for all agents is an operator, whom none binds, unless tasks are submitted in the
@@ -88,7 +89,7 @@ func NotTooSoon(s *Base, sub *store.Submission, runs *record.History, running bo
 	if !sub.Bound || !sub.Recurs || q == nil || q.Interval == 0 {
 		return
 	}
-	last, now := store.Millis(0), s.StoreNow()
+	last, now := moment.Millis(0), s.StoreNow()
 	for _, r := range runs.All() {
 		if r.Outcome != string(model.OutcomeSkipped) {
 			last = r.Started
@@ -103,7 +104,7 @@ func NotTooSoon(s *Base, sub *store.Submission, runs *record.History, running bo
 	}
 	// guard: quota-edited
 	if earliest := last.Add(q.Interval); last != 0 && due < earliest {
-		sub.Due = store.When{At: earliest}
+		sub.Due = moment.When{At: earliest}
 	}
 }
 
@@ -204,7 +205,7 @@ func (w *wall) again(ctx context.Context) error {
 		if t.Jitter > 0 {
 			with = ", by its jitter"
 		}
-		return w.refuse("interval", field, "may run again after %s%s, and the least is %s: choose a longer interval", store.ShortDuration(max(least, 0)), with, store.ShortDuration(q.Interval))
+		return w.refuse("interval", field, "may run again after %s%s, and the least is %s: choose a longer interval", moment.ShortDuration(max(least, 0)), with, moment.ShortDuration(q.Interval))
 	}
 	return w.near(ctx, field, most)
 }
@@ -216,7 +217,7 @@ func (w *wall) near(ctx context.Context, field string, again time.Duration) erro
 		return nil
 	}
 	if again > far {
-		return w.refuse("horizon", field, "may run again after %s only, and the most is %s: choose a shorter interval", store.ShortDuration(again), store.ShortDuration(far))
+		return w.refuse("horizon", field, "may run again after %s only, and the most is %s: choose a shorter interval", moment.ShortDuration(again), moment.ShortDuration(far))
 	}
 	ahead := w.sub.Due.After
 	if w.sub.Due.At != 0 {
@@ -234,7 +235,7 @@ func (w *wall) near(ctx context.Context, field string, again time.Duration) erro
 	}
 	// guard: quota-horizon
 	if ahead > far {
-		return w.refuse("horizon", field, "is %s ahead, and the most is %s: choose an earlier time", store.ShortDuration(ahead), store.ShortDuration(far))
+		return w.refuse("horizon", field, "is %s ahead, and the most is %s: choose an earlier time", moment.ShortDuration(ahead), moment.ShortDuration(far))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Clock is what core.Alarm says.
@@ -26,7 +27,7 @@ type Booker struct {
 }
 
 // Book books an alarm for something that is due, and waits for it so long at most; zero is nothing.
-func (b *Booker) Book(ctx context.Context, due store.Millis, patience time.Duration) error {
+func (b *Booker) Book(ctx context.Context, due moment.Millis, patience time.Duration) error {
 	if b.Alarm == nil || due == 0 {
 		return nil
 	}
@@ -58,7 +59,7 @@ func (b *Booker) Book(ctx context.Context, due store.Millis, patience time.Durat
 
 // bookOnce records that an alarm is owed, sets it if the store assigns it to this process, and reports whether one is set then. Until the
 // clock has confirmed an alarm, it stays owed.
-func (b *Booker) bookOnce(ctx context.Context, at store.Millis) (done bool, err error) {
+func (b *Booker) bookOnce(ctx context.Context, at moment.Millis) (done bool, err error) {
 	mine := store.Booking{At: at, Tag: b.Base.Tag, For: PullWaits + ConfirmIn}
 	booked, err := b.Base.Store.Book(ctx, mine)
 	if err != nil {
@@ -87,10 +88,10 @@ func (b *Booker) bookOnce(ctx context.Context, at store.Millis) (done bool, err 
 
 // ring sets the external clock for a time of the store's clock. The external clock is assumed to agree with that of this process, from which
 // the store's may differ by any amount. Rounded to whole seconds it rings early by less than one, which a pull waits for, or late by at most 100 ms.
-func (b *Booker) ring(ctx context.Context, at store.Millis) error {
+func (b *Booker) ring(ctx context.Context, at moment.Millis) error {
 	const late = 100 // ms
-	now := store.MillisOf(b.Base.Config.Clock.Now())
-	there := (at - store.Millis(b.Base.Offset.Load()) + late) / 1000 * 1000
+	now := moment.Of(b.Base.Config.Clock.Now())
+	there := (at - moment.Millis(b.Base.Offset.Load()) + late) / 1000 * 1000
 	return b.Alarm.Set(ctx, max(there, At(now, now)).Time())
 }
 
@@ -117,7 +118,7 @@ func contextOf(ctx context.Context, patience time.Duration) (context.Context, co
 }
 
 // MadeDue books an alarm for what a call has made due. The call was carried out, even if the booking fails.
-func (b *Booker) MadeDue(ctx context.Context, due store.Millis) {
+func (b *Booker) MadeDue(ctx context.Context, due moment.Millis) {
 	if due == 0 || b.Defers(due) {
 		return
 	}
@@ -132,7 +133,7 @@ func (b *Booker) MadeDue(ctx context.Context, due store.Millis) {
 
 // recordOwed records in the store what is due, for processes with a clock, if its hosts are called by alarms and this process has no clock. It returns an
 // error if no alarm is booked for it.
-func (b *Booker) recordOwed(ctx context.Context, due store.Millis) error {
+func (b *Booker) recordOwed(ctx context.Context, due moment.Millis) error {
 	if b.Alarm != nil || !b.Asks(b.Base.Config.Clock.Now()) {
 		return nil
 	}
@@ -155,7 +156,7 @@ func (b *Booker) recordOwed(ctx context.Context, due store.Millis) error {
 // By reports whether this process knows of an alarm that is to come, no later than something that is due at a time of the store's clock.
 func (b *Booker) By(due time.Time) bool {
 	now := b.Base.StoreNow()
-	return b.Covers(At(store.MillisOf(due), now), now)
+	return b.Covers(At(moment.Of(due), now), now)
 }
 
 // BookNext books for what is due next and for what other processes owe, as far as no alarm is booked yet. It returns when something is due next; zero for nothing.
@@ -167,14 +168,14 @@ func (b *Booker) BookNext(ctx context.Context) (due time.Time, err error) {
 	if err != nil {
 		return due, &model.AlarmError{Err: err}
 	}
-	if due.IsZero() || b.Defers(store.MillisOf(due)) {
+	if due.IsZero() || b.Defers(moment.Of(due)) {
 		return due, nil
 	}
-	return due, b.Book(ctx, store.MillisOf(due), WriterWaits)
+	return due, b.Book(ctx, moment.Of(due), WriterWaits)
 }
 
 // Lacking reports whether hosts are called by alarms and none is booked for something that is due. If that is not known it reports false.
-func (b *Booker) Lacking(ctx context.Context, due store.Millis) bool {
+func (b *Booker) Lacking(ctx context.Context, due moment.Millis) bool {
 	booked, err := b.Base.Store.Book(ctx, store.Booking{})
 	return err == nil && booked.Fleet && (booked.Next == 0 || booked.Next > At(due, booked.Now))
 }

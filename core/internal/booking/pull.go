@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // alarmRunning is how long a pull that claims no more waits for its runs before it books the alarm without them: for what falls due while
@@ -18,7 +19,7 @@ import (
 const alarmRunning = time.Second
 
 // Outlook is what a pull knows of its partitions: Next is when something is due next.
-type Outlook interface{ Next() store.Millis }
+type Outlook interface{ Next() moment.Millis }
 
 // Pull is a pull that books an alarm when it ends.
 type Pull struct {
@@ -29,7 +30,7 @@ type Pull struct {
 }
 
 // Leave has the pull book for itself, and returns when the earliest alarm that others have left to it is due.
-func (p *Pull) Leave() store.Millis {
+func (p *Pull) Leave() moment.Millis {
 	if p.left.Swap(true) {
 		return 0
 	}
@@ -77,7 +78,7 @@ func (p *Pull) Guard(ctx context.Context) {
 
 // Rebook sets the alarm again that has called long before its time: the store takes it for one that is to come. It is set for so much later as it was
 // early.
-func (p *Pull) Rebook(ctx context.Context, due store.Millis, early time.Duration) error {
+func (p *Pull) Rebook(ctx context.Context, due moment.Millis, early time.Duration) error {
 	if early <= store.SureAfter || due == 0 {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // How far ahead alarms are, and how long callers wait for their booking.
@@ -20,7 +21,7 @@ const (
 	// that comes before something is due books the next.
 	Farthest = 6 * 24 * time.Hour
 	// DueNow is the due time of what is due at once: no alarm is booked for a time that has passed.
-	DueNow store.Millis = 1
+	DueNow moment.Millis = 1
 	// WriterWaits is how long a call that has made something due waits for its alarm, and PullWaits a pull: for the answer of the store, of the clock,
 	// and of another process that is setting one. LastPull is the time for a pull whose own time is over, and ConfirmIn the time for the store to
 	// record that the clock has it.
@@ -47,13 +48,13 @@ type State struct {
 	Guarded atomic.Int64 // when the last guard rings that a pull of this process has set
 
 	mu     sync.Mutex
-	known  store.Millis // an alarm is confirmed for then, by any process
-	wanted store.Millis // the earliest time that waiting callers want
-	owed   store.Millis // the earliest that this process has made due and not booked
-	pulls  int          // that book an alarm when they end, for what has been made due until then too
-	made   store.Millis // when the earliest of that is due
-	living bool         // the process runs when something falls due: it books nothing
-	fleet  bool         // the hosts of the store are called by alarms, as of asked
+	known  moment.Millis // an alarm is confirmed for then, by any process
+	wanted moment.Millis // the earliest time that waiting callers want
+	owed   moment.Millis // the earliest that this process has made due and not booked
+	pulls  int           // that book an alarm when they end, for what has been made due until then too
+	made   moment.Millis // when the earliest of that is due
+	living bool          // the process runs when something falls due: it books nothing
+	fleet  bool          // the hosts of the store are called by alarms, as of asked
 	asked  time.Time
 }
 
@@ -65,7 +66,7 @@ func (a *State) Enter() {
 }
 
 // Leave records that the pull books now, and returns when the earliest of what was made due meanwhile is due.
-func (a *State) Leave() store.Millis {
+func (a *State) Leave() moment.Millis {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.pulls--
@@ -75,7 +76,7 @@ func (a *State) Leave() store.Millis {
 }
 
 // Defers leaves it to a pull under way, if there is one, to book for something that is due.
-func (a *State) Defers(due store.Millis) bool {
+func (a *State) Defers(due moment.Millis) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.pulls > 0 {
@@ -85,14 +86,14 @@ func (a *State) Defers(due store.Millis) bool {
 }
 
 // Covers reports whether an alarm is known that rings no later than a time.
-func (a *State) Covers(at, now store.Millis) bool {
+func (a *State) Covers(at, now moment.Millis) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.known == at || a.known < at && a.known > now.Add(store.SureAfter)
 }
 
 // Begin waits for the turn to book: no other caller books until End.
-func (a *State) Begin(ctx context.Context, at store.Millis) error {
+func (a *State) Begin(ctx context.Context, at moment.Millis) error {
 	a.mu.Lock()
 	a.wanted = base.Earlier(a.wanted, at)
 	a.mu.Unlock()
@@ -108,7 +109,7 @@ func (a *State) Begin(ctx context.Context, at store.Millis) error {
 func (a *State) End() { <-a.Turn }
 
 // Take is the earliest of a time and what the callers that wait for their turn want.
-func (a *State) Take(at store.Millis) store.Millis {
+func (a *State) Take(at moment.Millis) moment.Millis {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	at = base.Earlier(at, a.wanted)
@@ -117,7 +118,7 @@ func (a *State) Take(at store.Millis) store.Millis {
 }
 
 // Confirmed records that the clock has an alarm; zero is none.
-func (a *State) Confirmed(now, at store.Millis) {
+func (a *State) Confirmed(now, at moment.Millis) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.known <= now.Add(store.SureAfter) || at != 0 && at < a.known {
@@ -129,14 +130,14 @@ func (a *State) Confirmed(now, at store.Millis) {
 }
 
 // Fails records that there is no alarm for a time.
-func (a *State) Fails(at store.Millis) {
+func (a *State) Fails(at moment.Millis) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.owed = base.Earlier(a.owed, at)
 }
 
 // Lacks reports whether no alarm could be booked for something that this process has made due.
-func (a *State) Lacks(due store.Millis) bool {
+func (a *State) Lacks(due moment.Millis) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	at := (due + 999) / 1000 * 1000
@@ -144,7 +145,7 @@ func (a *State) Lacks(due store.Millis) bool {
 }
 
 // Next is when the alarm that is known to be booked rings; zero for none.
-func (a *State) Next(now store.Millis) store.Millis {
+func (a *State) Next(now moment.Millis) moment.Millis {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.known <= now {
@@ -154,7 +155,7 @@ func (a *State) Next(now store.Millis) store.Millis {
 }
 
 // At is when the alarm for something that is due rings.
-func At(due, now store.Millis) store.Millis {
+func At(due, now moment.Millis) moment.Millis {
 	return (min(max(due, now.Add(Ahead)), now.Add(Farthest)) + 999) / 1000 * 1000
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Store wraps the store of a scheduler. It reads from the store's answers what has become due, so that one place covers all calls.
@@ -29,7 +30,7 @@ func (a *Store) bookNow(ctx context.Context, effects []store.Effect) {
 // Submit books for the earliest of the tasks.
 func (a *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.Submitted, error) {
 	placed, err := a.Store.Submit(ctx, tasks)
-	var due store.Millis
+	var due moment.Millis
 	for i := range placed {
 		due = base.Earlier(due, placed[i].Due)
 	}
@@ -40,7 +41,7 @@ func (a *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.S
 // Touch books for the earliest of the runs that were booked.
 func (a *Store) Touch(ctx context.Context, touches []store.Touch) ([]store.Touched, error) {
 	touched, err := a.Store.Touch(ctx, touches)
-	var due store.Millis
+	var due moment.Millis
 	for i := range touched {
 		due = base.Earlier(due, touched[i].Due)
 	}
@@ -81,7 +82,7 @@ func (a *Store) settled(ctx context.Context, settled []store.Settled) {
 	if a.By.Alarm == nil {
 		return
 	}
-	var due store.Millis
+	var due moment.Millis
 	for i := range settled {
 		due = base.Earlier(due, settled[i].Due)
 		if settled[i].Freed || len(settled[i].Opened) > 0 {
@@ -107,7 +108,7 @@ func (a *Store) RunNow(ctx context.Context, tasks []store.RunNow) ([]store.Effec
 
 // effects books for the earliest of some tasks.
 func (a *Store) effects(ctx context.Context, effects []store.Effect) {
-	var due store.Millis
+	var due moment.Millis
 	for i := range effects {
 		due = base.Earlier(due, effects[i].Due)
 	}
@@ -117,7 +118,7 @@ func (a *Store) effects(ctx context.Context, effects []store.Effect) {
 // Hold books for the ends of holds: the held tasks are due then. A hold that is given as a duration ends so long after the store has received
 // it, and no sooner than counted from before.
 func (a *Store) Hold(ctx context.Context, holds []store.Hold) ([]store.Effect, error) {
-	var due store.Millis
+	var due moment.Millis
 	for i := range holds {
 		until := holds[i].Until
 		if until.After != 0 && (a.By.Alarm != nil || a.By.Asks(a.By.Base.Config.Clock.Now())) {
@@ -151,7 +152,7 @@ func (a *Store) Replan(ctx context.Context, tasks []store.Replan) ([]store.Effec
 	if err != nil {
 		return nil, err
 	}
-	var due store.Millis
+	var due moment.Millis
 	for i := range tasks {
 		due = base.Earlier(due, tasks[i].Due)
 	}

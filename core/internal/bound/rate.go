@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // longestPer is the longest time within which starts are counted.
@@ -25,7 +26,7 @@ func ParseRate(text string) (rate int, per time.Duration, err error) {
 		return 0, 0, &store.InvalidError{Field: "rate", Reason: fmt.Sprintf("must be a number of starts and a duration, such as 60/1m, not %q", cut(text))}
 	}
 	if per%time.Millisecond != 0 || per > longestPer {
-		return 0, 0, &store.InvalidError{Field: "rate", Reason: fmt.Sprintf("must be for whole milliseconds between 1ms and %s, not %s", store.ShortDuration(longestPer), per)}
+		return 0, 0, &store.InvalidError{Field: "rate", Reason: fmt.Sprintf("must be for whole milliseconds between 1ms and %s, not %s", moment.ShortDuration(longestPer), per)}
 	}
 	return rate, per, nil
 }

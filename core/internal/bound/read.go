@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // ReadLimit reads a limit from JSON, in the form that the file has. A burst of zero is none, and one that is left out the default of
@@ -163,7 +164,7 @@ func CheckQuota(q *store.Quota) error {
 		value time.Duration
 	}{{"interval", q.Interval}, {"horizon", q.Horizon}} {
 		if d.value < 0 || d.value > check.MaxDelay || d.value%time.Millisecond != 0 {
-			return check.Invalid(d.field, "must be whole milliseconds up to %s, or left out for no bound, not %s", store.ShortDuration(check.MaxDelay), d.value)
+			return check.Invalid(d.field, "must be whole milliseconds up to %s, or left out for no bound, not %s", moment.ShortDuration(check.MaxDelay), d.value)
 		}
 	}
 	if q.Interval > 0 && q.Horizon > 0 && q.Interval > q.Horizon {

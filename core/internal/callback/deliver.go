@@ -23,6 +23,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/wire"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // mostTold is how large the result of a task may be that a signal of its end contains.
@@ -305,7 +306,7 @@ func Of(of *store.Stored, b *codec.Body, fence store.Fence, wait time.Duration) 
 	}
 	own := record.Body{Payload: payload, Urgent: b.Urgent, TraceID: b.TraceID, Traceparent: b.Traceparent}
 	return store.Submission{
-		Agent: of.Agent, ID: id, Kind: kind, Level: info.Level, Body: own.Encode(), Due: store.When{After: wait}, Owed: true,
+		Agent: of.Agent, ID: id, Kind: kind, Level: info.Level, Body: own.Encode(), Due: moment.When{After: wait}, Owed: true,
 	}, nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Margin is how long after the lease of a run its delivery looks whether the run has ended the task.
@@ -111,7 +112,7 @@ func emitAll[R Ending](o *Outbox, of []R, subs []store.Submission, placed []stor
 }
 
 // emit reports a delivery that is new, of the task of an id and with a body.
-func (o *Outbox) emit(sub *store.Submission, of string, b *codec.Body, due store.Millis) {
+func (o *Outbox) emit(sub *store.Submission, of string, b *codec.Body, due moment.Millis) {
 	o.Base.Emit(model.Event{
 		Type: model.EventEnqueue, Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, TraceID: b.TraceID, Due: due.Time(), Status: store.StatusWaiting, By: check.ByDuly,
 		SessionID: b.SessionID, Labels: b.AllLabels(), Reason: check.Clip("callback of " + of),
@@ -172,7 +173,7 @@ func (o *Outbox) confirm(ctx context.Context, agent, task, delivery string, agai
 
 // confirmAs confirms a delivery as it was just read; true if it has changed since.
 func (o *Outbox) confirmAs(
-	ctx context.Context, d *store.Stored, known []byte, now store.Millis, again func() (store.Submission, error),
+	ctx context.Context, d *store.Stored, known []byte, now moment.Millis, again func() (store.Submission, error),
 ) (changed bool, err error) {
 	switch {
 	case d.Status == store.StatusWaiting:
@@ -197,7 +198,7 @@ func (o *Outbox) confirmAs(
 }
 
 // confirmWaiting makes a delivery due that waits.
-func (o *Outbox) confirmWaiting(ctx context.Context, d *store.Stored, known []byte, now store.Millis) (store.EffectCode, error) {
+func (o *Outbox) confirmWaiting(ctx context.Context, d *store.Stored, known []byte, now moment.Millis) (store.EffectCode, error) {
 	st, err := record.DecodeState(d.State)
 	if err != nil || len(st.Progress) > 0 {
 		return store.EffectNone, err
@@ -250,7 +251,7 @@ func (o *Outbox) deliverAgain(ctx context.Context, d *store.Stored, known []byte
 	if err != nil {
 		return err
 	}
-	sub.Conflict, sub.Version, sub.Due = store.ConflictReplace, d.Version, store.When{}
+	sub.Conflict, sub.Version, sub.Due = store.ConflictReplace, d.Version, moment.When{}
 	sub.State = (&codec.State{Progress: bytes.Clone(known)}).First()
 	_, err = o.Base.Store.Submit(ctx, []store.Submission{sub})
 	return err

@@ -5,7 +5,7 @@ package check
 import (
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // How long activity tasks cool down at least, and rest at most.
@@ -41,5 +41,5 @@ const (
 
 // TooShort refuses an expectation that a task cannot meet, as its schedule leaves that much between two runs.
 func TooShort(gap time.Duration) error {
-	return Invalid("expect_success", "must be longer than the %s that the schedule may leave between two runs", store.ShortDuration(gap))
+	return Invalid("expect_success", "must be longer than the %s that the schedule may leave between two runs", moment.ShortDuration(gap))
 }

@@ -9,30 +9,31 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // restore gives a submission the progress that its task had when it was exported.
 func restore(r *model.Restored, sub *store.Submission, b *record.Body) {
 	if r.Due != 0 {
-		sub.Due = store.When{At: r.Due}
+		sub.Due = moment.When{At: r.Due}
 	}
 	if r.Activity != nil {
 		b.Activity = r.Activity
 	}
 	st := State{Nominal: r.Nominal, Interval: r.Interval, Attempt: max(r.Attempt-1, 0), Calls: r.Calls, Failures: r.Failures, Checkpoint: r.Checkpoint}
 	if b.Manual {
-		st.Nominal = store.Never
+		st.Nominal = moment.Never
 	}
 	sub.State = st.First()
 }
 
 // PauseHold is a pause as the store gets it, by the caller that imports it; nil if it is over.
-func PauseHold(ctx context.Context, p *model.PauseLine, now store.Millis) *store.Hold {
-	until := store.MillisOf(time.Time(p.Until))
+func PauseHold(ctx context.Context, p *model.PauseLine, now moment.Millis) *store.Hold {
+	until := moment.Of(time.Time(p.Until))
 	if until != 0 && until <= now {
 		return nil
 	}
-	return &store.Hold{Note: model.OrderOf(ctx, p.Order()).Encode(), Until: store.When{At: until}}
+	return &store.Hold{Note: model.OrderOf(ctx, p.Order()).Encode(), Until: moment.When{At: until}}
 }
 
 // HoldNew adds holds to the submissions of tasks that are to be paused from the beginning. The store sets each in the step that

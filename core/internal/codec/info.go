@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // CancelReason is the reason in the record of a cancelled task: who and why, as far as the caller said so.
@@ -147,7 +148,7 @@ func take(info *model.TaskInfo, data, stored []byte) {
 	info.CoolingUntil, info.RetryAfters, info.GateClosed = st.Cooling.Time(), st.RetryAfters, st.Idle
 	info.ConsecutiveFailures, info.Result, info.Progress, info.Checkpoint, info.Runs = st.Failures, st.Result, st.Progress, st.Checkpoint, informRuns(st.Runs.All())
 	info.Attempt = attempt(info, st.Attempt)
-	if st.Nominal != 0 && st.Nominal < store.Never {
+	if st.Nominal != 0 && st.Nominal < moment.Never {
 		info.Due = st.Nominal.Time()
 	}
 	// The due time of a task that rests is when it has rested for long enough, unless its gate is to be asked again.

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // storeLabels puts labels into a body, in a fixed order.
@@ -61,9 +62,9 @@ func Prepare(t *model.NewTask, maxPayload int, origin *model.Origin) (store.Subm
 	switch {
 	case t.Manual:
 		// Its planned occurrence never comes, so each of its runs is one by hand, which no misfire puts off.
-		sub.Due.At, sub.State = store.Never, (&State{Nominal: store.Never}).First()
+		sub.Due.At, sub.State = moment.Never, (&State{Nominal: moment.Never}).First()
 	case !t.At.IsZero():
-		sub.Due.At = max(store.MillisOf(t.At), 1)
+		sub.Due.At = max(moment.Of(t.At), 1)
 	default:
 		sub.Due.After = t.Delay
 		if t.Every != 0 {

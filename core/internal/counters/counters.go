@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Runs are the counts of this process that were not added yet. Without Config.Recent of the base none are kept.
@@ -101,7 +102,7 @@ func (t *Runs) Measure(ctx context.Context) {
 	if c.Recent == nil {
 		return
 	}
-	slot := store.SlotOf(store.MillisOf(c.Clock.Now()), store.SlotTime)
+	slot := store.SlotOf(moment.Of(c.Clock.Now()), store.SlotTime)
 	t.mu.Lock()
 	seen := t.slot == slot
 	t.slot = slot

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // What happens to a task whose run has ended is decided here, and in the files of each sort of outcome, from facts that are all
@@ -19,10 +20,10 @@ import (
 
 // Facts are all that a decision depends on.
 type Facts struct {
-	Now         store.Millis // by the store's clock
-	Clock       time.Time    // by the clock of the process, by which handlers name times
+	Now         moment.Millis // by the store's clock
+	Clock       time.Time     // by the clock of the process, by which handlers name times
 	Claimed     *store.Claimed
-	ClaimedAt   store.Millis
+	ClaimedAt   moment.Millis
 	Fence       store.Fence // that the handler saw: it does not change when a lost run is taken back under another one
 	Attempt     int         // of this occurrence, from 1
 	Body        *codec.Body
@@ -31,7 +32,7 @@ type Facts struct {
 	Kind        *model.KindConfig // the settings of the task's kind
 	OwnAttempts int               // MaxAttempts in the kind's own settings, without defaults for all kinds
 	Process     string            // the process that ran it
-	Next        func(spec codec.CronSpec, after store.Millis) (store.Millis, error)
+	Next        func(spec codec.CronSpec, after moment.Millis) (moment.Millis, error)
 	Random      func(most time.Duration) time.Duration // a pause up to that
 
 	// Of the run that has ended:

@@ -15,12 +15,13 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Tables of decisions: they need no scheduler, no store and no clock.
 
 const (
-	decidedAt = store.Millis(1_772_366_400_000)
+	decidedAt = moment.Millis(1_772_366_400_000)
 	dueAt     = decidedAt - 1000
 )
 
@@ -33,7 +34,7 @@ func factsOf(b record.Body) Facts {
 			MaxAttempts: 3, Backoff: time.Second, MaxBackoff: time.Minute, MaxRetryAfters: 2, PauseAfter: 2, Grace: time.Minute, Spread: time.Minute,
 			CatchUp: 2,
 		},
-		Next: func(_ codec.CronSpec, after store.Millis) (store.Millis, error) { // every minute
+		Next: func(_ codec.CronSpec, after moment.Millis) (moment.Millis, error) { // every minute
 			return after - after%60_000 + 60_000, nil
 		},
 		Random: func(most time.Duration) time.Duration { return most },
@@ -55,14 +56,14 @@ func TestDecide(t *testing.T) {
 	slots := record.Body{Every: 10 * time.Second, FromStart: true}
 	cron := record.Body{Cron: "* * * * *"}
 	quiet := record.Body{Activity: &record.Activity{Pulse: store.Pulse{Delay: time.Minute}, MaxFailures: 2}}
-	after := func(d time.Duration) store.When { return store.When{After: d} }
-	at := func(m store.Millis) store.When { return store.When{At: m} }
+	after := func(d time.Duration) moment.When { return moment.When{After: d} }
+	at := func(m moment.Millis) moment.When { return moment.When{At: m} }
 	for name, c := range map[string]struct {
 		body    record.Body
 		given   func(f *Facts)
 		err     error
 		verb    store.Verb
-		due     store.When
+		due     moment.When
 		outcome model.Outcome
 		check   func(t *testing.T, v *Verdict, s *codec.State)
 	}{

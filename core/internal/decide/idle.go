@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // passed stores the tag of the gate that let through a run which has succeeded.
@@ -46,7 +46,7 @@ func (d *Decision) askLater(v *Verdict) {
 		d.nextDue(v, d.interval())
 	case !d.Body.Recurs(): // there is no next occurrence: the gate is asked again for this one
 		d.sameOccurrence()
-		d.again(v, store.When{After: backoff.Distance(d.Kind.Backoff, d.State.Idle)})
+		d.again(v, moment.When{After: backoff.Distance(d.Kind.Backoff, d.State.Idle)})
 	default:
 		d.nextDue(v, backoff.Distance(max(d.interval(), d.Kind.Backoff), d.State.Idle))
 	}
@@ -87,5 +87,5 @@ func (d *Decision) restAndAsk(v *Verdict, wait time.Duration) {
 	} else {
 		d.State.Nominal, v.Because = ask, waitsGate
 	}
-	v.Settlement.Due, v.Settlement.State = store.When{At: ask}, d.State.Encode()
+	v.Settlement.Due, v.Settlement.State = moment.When{At: ask}, d.State.Encode()
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/plan"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 func TestDistance(t *testing.T) {
@@ -53,7 +53,7 @@ func TestCronOccurrencesAreLeftOut(t *testing.T) {
 		if random.IntN(2) == 0 {
 			begin = time.Date(2026, []time.Month{time.March, time.April, time.October, time.November}[random.IntN(4)], 1+random.IntN(31), random.IntN(24), 0, 0, 0, time.UTC)
 		}
-		nominal, err := kept.Next(f.Body.Spec(), store.MillisOf(begin))
+		nominal, err := kept.Next(f.Body.Spec(), moment.Of(begin))
 		require.NoError(t, err)
 		f.Claimed.Due, f.ClaimedAt, f.Now = nominal, nominal, nominal.Add(time.Second)
 		if random.IntN(2) == 0 { // the gate took long to answer, or nobody was there to ask it
@@ -64,7 +64,7 @@ func TestCronOccurrencesAreLeftOut(t *testing.T) {
 		require.Equal(t, idle+1, f.State.Idle)
 		require.Equal(t, due, f.State.Nominal)
 
-		first := func(after store.Millis) store.Millis {
+		first := func(after moment.Millis) moment.Millis {
 			at, err := kept.Next(f.Body.Spec(), after)
 			require.NoError(t, err)
 			return at

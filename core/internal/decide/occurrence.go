@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // nextDue books the next occurrence of a recurring task. Those that have fallen due meanwhile are caught up, queued or
@@ -18,14 +19,14 @@ import (
 func (d *Decision) nextDue(v *Verdict, interval time.Duration) {
 	if d.Body.Manual {
 		d.nextOccurrence()
-		d.State.Nominal = store.Never
-		d.again(v, store.When{At: store.Never})
+		d.State.Nominal = moment.Never
+		d.again(v, moment.When{At: moment.Never})
 		return
 	}
 	if !d.Body.Fixed() {
 		nominal := d.nominal()
 		d.nextOccurrence()
-		d.again(v, store.When{After: interval + model.Jitter(d.Body.Jitter, d.Claimed.Agent, d.Claimed.ID, nominal)})
+		d.again(v, moment.When{After: interval + model.Jitter(d.Body.Jitter, d.Claimed.Agent, d.Claimed.ID, nominal)})
 		return
 	}
 	now, claimed := d.Now, d.ClaimedAt
@@ -34,7 +35,7 @@ func (d *Decision) nextDue(v *Verdict, interval time.Duration) {
 	if next == 0 { // accepted by another version, or at its end: try again later, with a warning
 		v.Warning = warnNoCron
 		d.nextOccurrence()
-		d.again(v, store.When{After: time.Hour})
+		d.again(v, moment.When{After: time.Hour})
 		return
 	}
 	late := next <= now && interval == d.interval() // a stretched interval misses nothing: it waits
@@ -54,9 +55,9 @@ func (d *Decision) nextDue(v *Verdict, interval time.Duration) {
 
 // passOver skips the occurrences from first on that were due before the claim, as missed, and those that fell due during the
 // run, as overlapped. It returns the next one: the last of the latter if the task queues one.
-func (d *Decision) passOver(first, claimed, now store.Millis) store.Millis {
+func (d *Decision) passOver(first, claimed, now moment.Millis) moment.Millis {
 	var missed, overlapped int64
-	var last store.Millis
+	var last moment.Millis
 	for at := first; at != 0 && at <= now && missed+overlapped < plan.MostCounted; at = d.after(at, d.interval()) {
 		switch {
 		case at <= claimed:
@@ -80,17 +81,17 @@ func (d *Decision) passOver(first, claimed, now store.Millis) store.Millis {
 }
 
 // after is the first occurrence after a time; zero if there is none.
-func (d *Decision) after(at store.Millis, interval time.Duration) store.Millis {
+func (d *Decision) after(at moment.Millis, interval time.Duration) moment.Millis {
 	if d.Body.Cron == "" {
 		// The grid continues from the planned occurrence, no matter how the interval is stretched.
 		grid := d.grid()
 		switch {
 		case interval > d.interval():
-			return store.Millis(schedule.Slot(int64(grid), int64(max(at.Add(interval)-1, d.Now)), d.interval()))
+			return moment.Millis(schedule.Slot(int64(grid), int64(max(at.Add(interval)-1, d.Now)), d.interval()))
 		case at < grid:
 			return grid
 		default:
-			return store.Millis(schedule.Slot(int64(grid), int64(at), d.interval()))
+			return moment.Millis(schedule.Slot(int64(grid), int64(at), d.interval()))
 		}
 	}
 	next, err := d.Next(d.Profile.Zoned(d.Body.Spec(), d.Zone), at)
@@ -101,7 +102,7 @@ func (d *Decision) after(at store.Millis, interval time.Duration) store.Millis {
 }
 
 // grid is a time that the slots of a task counted from its start go through.
-func (d *Decision) grid() store.Millis {
+func (d *Decision) grid() moment.Millis {
 	if d.State.Nominal != 0 {
 		return d.State.Nominal
 	}
@@ -109,7 +110,7 @@ func (d *Decision) grid() store.Millis {
 }
 
 // book makes the task wait for an occurrence.
-func (d *Decision) book(v *Verdict, nominal store.Millis, catchingUp bool) {
+func (d *Decision) book(v *Verdict, nominal moment.Millis, catchingUp bool) {
 	d.nextOccurrence()
 	now := d.Now
 	d.State.Spread = catchingUp || nominal <= now // it is late on purpose
@@ -118,7 +119,7 @@ func (d *Decision) book(v *Verdict, nominal store.Millis, catchingUp bool) {
 		due = max(due, now)
 	}
 	d.State.Nominal = nominal
-	d.again(v, store.When{At: due})
+	d.again(v, moment.When{At: due})
 }
 
 // nextOccurrence clears what belongs to the occurrence that has ended.
@@ -202,7 +203,7 @@ func (d *Decision) misfired(v *Verdict) bool {
 	v.Outcome, v.Status = model.OutcomeSnoozed, store.StatusWaiting
 	d.sameOccurrence()
 	d.State.Spread = true
-	v.Settlement.Verb, v.Settlement.Due = store.VerbAgain, d.delayPastQuiet(store.When{At: d.ClaimedAt.Add(time.Duration(wait) * time.Millisecond)})
+	v.Settlement.Verb, v.Settlement.Due = store.VerbAgain, d.delayPastQuiet(moment.When{At: d.ClaimedAt.Add(time.Duration(wait) * time.Millisecond)})
 	v.Settlement.State = d.State.Encode()
 	return true
 }

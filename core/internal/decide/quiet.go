@@ -7,10 +7,11 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/plan"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // delayPastQuiet puts a due time off to the end of the quiet hours that it is in.
-func (d *Decision) delayPastQuiet(due store.When) store.When {
+func (d *Decision) delayPastQuiet(due moment.When) moment.When {
 	d.State.PutOff, d.State.Hand = nil, false
 	if d.Profile == nil {
 		return due
@@ -24,11 +25,11 @@ func (d *Decision) delayPastQuiet(due store.When) store.When {
 		return due
 	}
 	plan.PutOff(d.State, d.Body, at, until)
-	return store.When{At: until}
+	return moment.When{At: until}
 }
 
 // quietUntil is the end of the quiet time that contains a time, for the task; the time itself if there is none.
-func (d *Decision) quietUntil(at store.Millis) store.Millis {
+func (d *Decision) quietUntil(at moment.Millis) moment.Millis {
 	return d.Profile.Until(at, d.Claimed.Level, d.Body.Urgent)
 }
 
@@ -46,7 +47,7 @@ func (d *Decision) settleInQuiet(v *Verdict) bool {
 	plan.PutOff(d.State, d.Body, plan.BaseOf(d.State, d.Claimed.Due), until)
 	v.Quiet, v.Status, v.Because = true, store.StatusWaiting, waitsQuiet
 	// guard: quiet-end
-	v.Settlement.Verb, v.Settlement.Due, v.Settlement.State = store.VerbAgain, store.When{At: until}, d.State.Encode()
+	v.Settlement.Verb, v.Settlement.Due, v.Settlement.State = store.VerbAgain, moment.When{At: until}, d.State.Encode()
 	v.Settlement.Unrun = true
 	return true
 }
@@ -62,7 +63,7 @@ func leastInterval(d *Decision) time.Duration {
 
 // answered is the time up to which an occurrence covers others: those that fall due in the quiet hours whose end it waits for become
 // one run with it.
-func (d *Decision) answered(nominal store.Millis) store.Millis {
+func (d *Decision) answered(nominal moment.Millis) moment.Millis {
 	if d.Profile == nil {
 		return nominal
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // A run that its process ends before its handler returns is released: its task is due as before, and nothing is charged. The
@@ -46,7 +47,7 @@ func (d *Decision) tooLong(v *Verdict) {
 	d.State.CutOffs = 0 // once it is resumed it has as many tries again
 	v.TooLong, v.Status = true, store.StatusWaiting
 	v.Settlement = store.Settlement{
-		Run: d.Claimed.Run, Group: d.Group, Kind: d.Claimed.Kind, Verb: store.VerbAgain, Due: store.When{At: d.Claimed.Due}, State: d.State.Encode(),
+		Run: d.Claimed.Run, Group: d.Group, Kind: d.Claimed.Kind, Verb: store.VerbAgain, Due: moment.When{At: d.Claimed.Due}, State: d.State.Encode(),
 		Hold: model.Order{By: check.ByDuly, Reason: fmt.Sprintf("too_long: it was cut off %d times in a row after nearly all of %s: give its kind a shorter timeout, "+
 			"let its handler yield, or run it where there is more time; then resume it", mostCutOffs, d.Budget.Whole.Round(time.Second))}.Encode(),
 	}

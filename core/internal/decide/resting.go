@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // What happens to an activity task after a run: it rests until its subject is active, or cools down.
@@ -20,7 +21,7 @@ func (d *Decision) rest(v *Verdict) {
 	v.Status, v.Because = store.StatusWaiting, WaitsResting
 	until := max(floor.At, d.Now).Add(check.RestFor)
 	d.State.Retire = until
-	v.Settlement.Verb, v.Settlement.Due, v.Settlement.State = store.VerbRest, store.When{At: until}, d.State.Encode()
+	v.Settlement.Verb, v.Settlement.Due, v.Settlement.State = store.VerbRest, moment.When{At: until}, d.State.Encode()
 	v.Settlement.Floor = floor
 }
 
@@ -48,6 +49,6 @@ func (d *Decision) coolOrRest(v *Verdict) {
 	floor.At = d.Now.Add(min(max(wait, v.pause), check.MaxDelay))
 	d.State.Cooling, d.State.Retire = floor.At, 0
 	v.Status, v.Because = store.StatusWaiting, waitsCooling
-	v.Settlement.Verb, v.Settlement.Due, v.Settlement.State = store.VerbAgain, store.When{At: floor.At}, d.State.Encode()
+	v.Settlement.Verb, v.Settlement.Due, v.Settlement.State = store.VerbAgain, moment.When{At: floor.At}, d.State.Encode()
 	v.Settlement.Floor = floor
 }

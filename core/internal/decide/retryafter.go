@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // retryLater repeats the occurrence at the time that its handler asked for, uncharged: the limit of another service is no fault of
@@ -28,7 +29,7 @@ func (d *Decision) retryLater(v *Verdict, later *outcome.RetryAfterError, err er
 	v.spent().Busy = max(asked, kind.Backoff)
 	if key := d.Body.LimitKey; key != "" && asked > 0 {
 		note := model.Order{By: check.ByDuly, Reason: check.Clip(err.Error())}
-		v.Busy = &store.Hold{Target: store.Target{Key: key}, Note: note.Encode(), Until: store.When{After: asked}, Prolong: true}
+		v.Busy = &store.Hold{Target: store.Target{Key: key}, Note: note.Encode(), Until: moment.When{After: asked}, Prolong: true}
 	}
 	// guard: retry-after-charged
 	if d.State.RetryAfters > kind.MaxRetryAfters {
@@ -39,7 +40,7 @@ func (d *Decision) retryLater(v *Verdict, later *outcome.RetryAfterError, err er
 	v.Why = err
 	d.note(v, model.OutcomeSnoozed, err)
 	d.sameOccurrence()
-	d.again(v, store.When{After: pause})
+	d.again(v, moment.When{After: pause})
 }
 
 // pauses are the settings of the task's kind, with the pauses between attempts that the task itself names.
@@ -63,7 +64,7 @@ func countRetryAfters(s *codec.State, err error) {
 
 // Delay puts a due time off by the pause that the run asked for, and to the end of the interval that the task demands between
 // two starts.
-func (d *Decision) Delay(v *Verdict, due store.When) store.When {
+func (d *Decision) Delay(v *Verdict, due moment.When) moment.When {
 	if v.pause == 0 && d.Body.MinInterval == 0 {
 		return due
 	}
@@ -78,7 +79,7 @@ func (d *Decision) Delay(v *Verdict, due store.When) store.When {
 }
 
 // leastWait is how long it takes until the task may start again.
-func (d *Decision) leastWait(now store.Millis) time.Duration {
+func (d *Decision) leastWait(now moment.Millis) time.Duration {
 	// guard: min-interval
 	if d.Body.MinInterval == 0 {
 		return 0

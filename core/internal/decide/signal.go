@@ -7,6 +7,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // await makes the task wait for a signal.
@@ -20,11 +21,11 @@ func (d *Decision) await(v *Verdict, e *outcome.AwaitError) {
 	w := wait(v)
 	w.Key, w.Wait, w.Approval = e.Signal.Key, d.Fence, e.Signal.From == outcome.FromApproval
 	if e.Signal.Timeout == 0 {
-		d.again(v, store.When{At: store.Never})
+		d.again(v, moment.When{At: moment.Never})
 		return
 	}
 	d.State.Await.Until = d.Now.Add(e.Signal.Timeout)
-	d.again(v, store.When{At: d.State.Await.Until})
+	d.again(v, moment.When{At: d.State.Await.Until})
 }
 
 // heard ends the wait of a task, if it has waited.

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Verdict is the result of a decision: how a run is settled, and how it counts once that is stored.
@@ -69,7 +70,7 @@ func (w warning) String() string {
 
 // Release returns a run as it was claimed: nothing is charged, and its place in the queue is kept.
 func Release(c *store.Claimed) store.Settlement {
-	return store.Settlement{Run: c.Run, Verb: store.VerbRelease, Due: store.When{At: c.Due}, Kind: c.Kind, BodyLen: len(c.Body)}
+	return store.Settlement{Run: c.Run, Verb: store.VerbRelease, Due: moment.When{At: c.Due}, Kind: c.Kind, BodyLen: len(c.Body)}
 }
 
 // succeed completes the task, or its occurrence. interval, if not zero, is the new one of a recurring task.
@@ -89,7 +90,7 @@ func (d *Decision) succeed(v *Verdict, interval time.Duration) {
 		if d.Body.Cron == "" {
 			d.State.Interval = interval
 		}
-		d.again(v, store.When{After: interval})
+		d.again(v, moment.When{After: interval})
 	default:
 		// guard: failures-cleared
 		d.State.Failures = 0
@@ -109,7 +110,7 @@ func (d *Decision) fail(v *Verdict, err error) {
 		v.Retried = true
 		// guard: signal-heard
 		d.sameOccurrence()
-		d.again(v, store.When{After: d.pauseOf(kind, d.State.Attempt)})
+		d.again(v, moment.When{After: d.pauseOf(kind, d.State.Attempt)})
 		return
 	}
 	d.failOccurrence(v, err)
@@ -179,11 +180,11 @@ func (d *Decision) attempts(kind model.KindConfig) int {
 func (d *Decision) putOff(v *Verdict, o model.Outcome, wait time.Duration) {
 	d.note(v, o, nil)
 	d.sameOccurrence()
-	d.again(v, store.When{After: min(max(wait, 0), check.MaxDelay)})
+	d.again(v, moment.When{After: min(max(wait, 0), check.MaxDelay)})
 }
 
 // again lets the task wait until it is due, but not before it may start again.
-func (d *Decision) again(v *Verdict, due store.When) {
+func (d *Decision) again(v *Verdict, due moment.When) {
 	v.Status = store.StatusWaiting
 	due = d.delayPastQuiet(d.Delay(v, due))
 	v.Settlement.Verb, v.Settlement.Due, v.Settlement.State = store.VerbAgain, due, d.State.Encode()
@@ -255,11 +256,11 @@ func (d *Decision) crashes(err error) {
 	}
 }
 
-func (d *Decision) nominal() store.Millis { return Nominal(d.Claimed, d.State) }
+func (d *Decision) nominal() moment.Millis { return Nominal(d.Claimed, d.State) }
 
 // Nominal is when an occurrence was first due, without its jitter. A run by hand is due when it was asked for: the
 // planned occurrence stays planned.
-func Nominal(c *store.Claimed, s *codec.State) store.Millis {
+func Nominal(c *store.Claimed, s *codec.State) moment.Millis {
 	if s.Nominal != 0 && !ByHand(c, s) {
 		return s.Nominal
 	}

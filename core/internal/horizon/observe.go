@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/search"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Partitions is what all pulls of a process know of them.
@@ -152,4 +153,4 @@ func (t *Target) ObserveClock(c *store.Claim, sent, received time.Time) {
 }
 
 // Reaches is when a time of the target's server is reached, by our clock.
-func (t *Target) Reaches(at store.Millis) time.Time { return t.clock.Reaches(at) }
+func (t *Target) Reaches(at moment.Millis) time.Time { return t.clock.Reaches(at) }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 func newPartitions() *Partitions {
@@ -55,7 +56,7 @@ func TestRoomAfterAClaimThatFoundNothing(t *testing.T) {
 	t.Parallel()
 	of := newPartitions()
 	for name, c := range map[string]struct {
-		due           store.Millis // as the claim has said
+		due           moment.Millis // as the claim has said
 		during, after bool
 		leave         []string
 		again         bool

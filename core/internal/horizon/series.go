@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Pace is the least time between the starts of two claims of a series, unless the first was full: tasks that fall due meanwhile
@@ -40,7 +40,7 @@ type Series struct {
 
 	mu        sync.Mutex // also of the outlooks of its pulls
 	seen      map[int]*seen
-	alarm     store.Millis  // the last result of Next; zero: never
+	alarm     moment.Millis // the last result of Next; zero: never
 	claimedAt time.Time     // when the last claim began; zero: never
 	full      bool          // it brought all that it asked for
 	burst     int           // claims that need not wait, as there was a rest before
@@ -57,7 +57,7 @@ func NewSeries(of *Partitions, ahead time.Duration) *Series {
 }
 
 // Expect notes that a partition has something due at a time.
-func (q *Series) Expect(partition int, due store.Millis) {
+func (q *Series) Expect(partition int, due moment.Millis) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	// Of a partition that no pull has aimed at nothing is known, and the first one looks.
@@ -94,7 +94,7 @@ func (q *Series) forget() {
 
 // Next is when something is due next, as far as the series knows; zero for never. If something falls due before
 // that, Earlier signals.
-func (q *Series) Next() store.Millis {
+func (q *Series) Next() moment.Millis {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.alarm = q.next()
@@ -102,8 +102,8 @@ func (q *Series) Next() store.Millis {
 }
 
 // next is when the first partition is due. The mutex is held.
-func (q *Series) next() store.Millis {
-	var next store.Millis
+func (q *Series) next() moment.Millis {
+	var next moment.Millis
 	for _, t := range q.seen {
 		next = base.Earlier(next, t.due())
 	}
@@ -114,7 +114,7 @@ func (q *Series) next() store.Millis {
 func (q *Series) Earlier() <-chan struct{} { return q.earlier }
 
 // noticed wakes the host if something is due before what Next last returned. The mutex is held.
-func (q *Series) noticed(at store.Millis) {
+func (q *Series) noticed(at moment.Millis) {
 	if at == 0 || q.alarm != 0 && at >= q.alarm {
 		return
 	}

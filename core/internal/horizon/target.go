@@ -16,13 +16,14 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Target is a partition that the pull takes tasks from, and its known state.
 type Target struct {
 	Partition int
-	Agents    []string                // nil for all
-	dues      map[string]store.Millis // of agents: when each is due next, by the last answer
+	Agents    []string                 // nil for all
+	dues      map[string]moment.Millis // of agents: when each is due next, by the last answer
 
 	*seen
 
@@ -41,17 +42,17 @@ type Target struct {
 
 // seen is the last answer of a partition, and the news since. The pulls of a series share it.
 type seen struct {
-	asked   time.Time    // when the last answer was requested; zero: never
-	next    store.Millis // when it is due next, by the last answer
-	settled store.Millis // when the earliest of the tasks is due that were settled or announced since
-	atNow   bool         // it answered that something was due at that very moment, or later
+	asked   time.Time     // when the last answer was requested; zero: never
+	next    moment.Millis // when it is due next, by the last answer
+	settled moment.Millis // when the earliest of the tasks is due that were settled or announced since
+	atNow   bool          // it answered that something was due at that very moment, or later
 	// overdue reports that next was over when it answered, by its own clock: the clock of another partition, or of an answer that was long under
 	// way, may be behind it, and then nothing would seem to be due.
 	overdue bool
-	clock   ahead.Clock  // of its server
-	served  store.Millis // when a claim has last brought something of it
-	turns   bool         // tenants took turns then: its place among partitions does not follow from when it is due
-	doubted bool         // the last claim found nothing, as if others were faster: a look costs them and us less
+	clock   ahead.Clock   // of its server
+	served  moment.Millis // when a claim has last brought something of it
+	turns   bool          // tenants took turns then: its place among partitions does not follow from when it is due
+	doubted bool          // the last claim found nothing, as if others were faster: a look costs them and us less
 }
 
 // suspects reports whether claims have left tasks lately whose last runs died with their process. A search that has passed them sees none.
@@ -60,11 +61,11 @@ func (t *Target) suspects(now time.Time) bool {
 }
 
 // due is when something is due in the partition, as far as is known.
-func (s *seen) due() store.Millis { return base.Earlier(s.next, s.settled) }
+func (s *seen) due() moment.Millis { return base.Earlier(s.next, s.settled) }
 
 // place is its place among partitions that are due, those first that come first. Where tenants take turns partitions do, too: what is due in one for
 // longest is of the tenant that has most, so that by age alone another one, in another partition, would wait behind all of it.
-func (t *Target) place(turns bool) store.Millis {
+func (t *Target) place(turns bool) moment.Millis {
 	// guard: partitions-in-turn
 	if turns {
 		return max(t.due(), t.served)
@@ -168,7 +169,7 @@ func (o *Outlook) add(agents []string, partitions int) {
 	for _, agent := range agents {
 		t := o.target(store.PartitionOf(agent, partitions))
 		if t.dues == nil {
-			t.dues = map[string]store.Millis{}
+			t.dues = map[string]moment.Millis{}
 		}
 		if _, known := t.dues[agent]; !known {
 			t.Agents = append(t.Agents, agent)
@@ -207,10 +208,10 @@ func (o *Outlook) remove(agents []string, partitions int) {
 }
 
 // longAgo is when an agent is due that is to be asked for in any case.
-const longAgo store.Millis = 1
+const longAgo moment.Millis = 1
 
 // drop forgets agents that have nothing due, so that a pull that never ends and that others join can continue.
-func (o *Outlook) drop(now store.Millis) {
+func (o *Outlook) drop(now moment.Millis) {
 	for _, t := range o.targets {
 		t.Agents = slices.DeleteFunc(t.Agents, func(agent string) bool {
 			at := t.dues[agent]
@@ -241,7 +242,7 @@ func (o *Outlook) target(partition int) *Target {
 }
 
 // due is when the target is due; long ago if it has never been asked.
-func (t *Target) due() store.Millis {
+func (t *Target) due() moment.Millis {
 	if t.asked.IsZero() && t.Agents != nil {
 		return longAgo
 	}
@@ -255,7 +256,7 @@ func (o *Outlook) Ready(news uint64) (due []*Target, again time.Time) {
 }
 
 // readyAt is Ready at a time.
-func (o *Outlook) readyAt(now time.Time, storeNow store.Millis, news uint64) (due []*Target, again time.Time) {
+func (o *Outlook) readyAt(now time.Time, storeNow moment.Millis, news uint64) (due []*Target, again time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.roused = false
@@ -286,10 +287,10 @@ func (o *Outlook) InTurns(due []*Target) bool {
 }
 
 // Next is when the first target is due, as far as is known.
-func (o *Outlook) Next() store.Millis {
+func (o *Outlook) Next() moment.Millis {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var next store.Millis
+	var next moment.Millis
 	for _, t := range o.targets {
 		// A target that was never asked is due long ago for ready, but that is no time to report.
 		if !t.asked.IsZero() {
@@ -300,7 +301,7 @@ func (o *Outlook) Next() store.Millis {
 }
 
 // fallsDue is when the first target falls due that is not now; zero if none does.
-func (o *Outlook) fallsDue(now store.Millis) (first store.Millis) {
+func (o *Outlook) fallsDue(now moment.Millis) (first moment.Millis) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, t := range o.targets {
@@ -358,7 +359,7 @@ func (o *Outlook) Missed() (left int, away []int, err error) {
 // Old are the targets whose last answer is older than an age, and those whose claims find nothing though it said they would. In a
 // series targets that soon will be are included, so that one look serves all. Named agents that were never asked for are worth a
 // claim at once.
-func (o *Outlook) Old(now time.Time, storeNow store.Millis, age time.Duration) []*Target {
+func (o *Outlook) Old(now time.Time, storeNow moment.Millis, age time.Duration) []*Target {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	old := o.olderThan(now, storeNow, age)
@@ -369,7 +370,7 @@ func (o *Outlook) Old(now time.Time, storeNow store.Millis, age time.Duration) [
 }
 
 // olderThan is old for one age. The mutex is held.
-func (o *Outlook) olderThan(now time.Time, storeNow store.Millis, age time.Duration) []*Target {
+func (o *Outlook) olderThan(now time.Time, storeNow moment.Millis, age time.Duration) []*Target {
 	var old []*Target
 	for _, t := range o.targets {
 		aged := t.asked.IsZero() && t.Agents == nil || !t.asked.IsZero() && now.Sub(t.asked) >= age
@@ -382,7 +383,7 @@ func (o *Outlook) olderThan(now time.Time, storeNow store.Millis, age time.Durat
 }
 
 // Settle notes that a task of a partition is due at a time.
-func (o *Outlook) Settle(partition int, at store.Millis) {
+func (o *Outlook) Settle(partition int, at moment.Millis) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	// The earliest is kept, never replaced by a later one: the next answer corrects it, but nothing would
@@ -439,7 +440,7 @@ func (t *Target) answered(asked time.Time, agents []string, c *store.Look) {
 }
 
 // AgentsNow are the agents to ask for: those that are due, or all if it is not known which are. The mutex is held.
-func (t *Target) AgentsNow(now store.Millis) []string {
+func (t *Target) AgentsNow(now moment.Millis) []string {
 	if t.Agents == nil {
 		return nil
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Agent has the watches of all tasks, and Group those of tasks that are late.
@@ -46,16 +47,16 @@ const tryAgain = 10 * time.Second
 type Watch struct {
 	Agent  string        `json:"agent_id"`
 	ID     string        `json:"id"`
-	From   store.Millis  `json:"from"`   // when the task began to be watched, or is first due: it counts until the task has succeeded
+	From   moment.Millis `json:"from"`   // when the task began to be watched, or is first due: it counts until the task has succeeded
 	Within time.Duration `json:"within"` // as the process knew it that armed the watch
-	Armed  store.Millis  `json:"armed"`  // when it was armed: its task may not be stored yet
+	Armed  moment.Millis `json:"armed"`  // when it was armed: its task may not be stored yet
 	Notify string        `json:"notify,omitempty"`
 	Late   *Late         `json:"late,omitempty"` // nil while the task is on time
 }
 
 // Late is since when a task has been late, and what kept it from succeeding when that was found.
 type Late struct {
-	Since   store.Millis      `json:"since"`
+	Since   moment.Millis     `json:"since"`
 	Because model.BecauseCode `json:"because"`
 	Text    string            `json:"text"`
 }
@@ -64,7 +65,7 @@ type Late struct {
 type Task struct {
 	Agent, ID string
 	Expects   *record.Expectation
-	From      store.Millis
+	From      moment.Millis
 	Recurs    bool // an expectation that has begun goes on when it is edited
 }
 
@@ -158,7 +159,7 @@ func arm(ctx context.Context, b *base.Base, tasks []Task, afresh bool) (armed []
 }
 
 // watch is the watch of the task, as it is stored in place of what there was.
-func (t *Task) watch(was *store.Stored, now store.Millis, afresh bool) store.Submission {
+func (t *Task) watch(was *store.Stored, now moment.Millis, afresh bool) store.Submission {
 	w := Watch{Agent: t.Agent, ID: t.ID, From: t.From, Within: t.Expects.Within, Notify: t.Expects.Notify, Armed: now}
 	at := min(t.From.Add(w.Within), now.Add(longest))
 	if afresh { // the task may have succeeded before, or may have to sooner than it had
@@ -175,7 +176,7 @@ func (t *Task) watch(was *store.Stored, now store.Millis, afresh bool) store.Sub
 }
 
 // fromOf is since when a watch that lives counts; zero for one that does not.
-func fromOf(was *store.Stored) store.Millis {
+func fromOf(was *store.Stored) moment.Millis {
 	b, err := record.DecodeBody(was.Body)
 	if err != nil || was.Status.Finished() {
 		return 0
@@ -196,7 +197,7 @@ func Read(payload []byte) Watch {
 type submission struct{ store.Submission }
 
 // submission is the watch as it is stored, to look at a time. Watches of tasks that are late are a group, which the store counts.
-func (w *Watch) submission(at store.Millis) submission {
+func (w *Watch) submission(at moment.Millis) submission {
 	payload, _ := json.Marshal(struct { // strings, numbers and a struct of them always have a JSON
 		Watch *Watch `json:"watch"`
 	}{w})
@@ -206,7 +207,7 @@ func (w *Watch) submission(at store.Millis) submission {
 	}
 	return submission{store.Submission{
 		Agent: Agent, ID: idOf(w.Agent, w.ID), Kind: check.KindWatch, Level: store.LevelHigh, Group: body.Group, Body: body.Encode(),
-		Due: store.When{At: max(at, 1)}, Owed: true,
+		Due: moment.When{At: max(at, 1)}, Owed: true,
 	}}
 }
 
@@ -293,7 +294,7 @@ func (l *Looker) look(ctx context.Context, w *Watch) (again time.Duration, err e
 }
 
 // over is when the watch of a task looks again that does not live; zero for never. A task may be about to be stored: Arm comes first.
-func over(now store.Millis, w *Watch, t *store.Stored) time.Duration {
+func over(now moment.Millis, w *Watch, t *store.Stored) time.Duration {
 	if left := w.Armed.Add(latest).Sub(now); t.Status == "" && left > 0 && w.Late == nil {
 		return min(left, recheck(w.Within, 0))
 	}
@@ -313,7 +314,7 @@ func (l *Looker) expects(w *Watch, t *store.Stored, body *codec.Body) *record.Ex
 
 // succeeded is when a task has last succeeded; zero for never. Occurrences that are tasks of their own are asked themselves: the task hears of them with its next
 // occurrence only.
-func (l *Looker) succeeded(ctx context.Context, t *store.Stored) (last store.Millis, err error) {
+func (l *Looker) succeeded(ctx context.Context, t *store.Stored) (last moment.Millis, err error) {
 	st, err := record.DecodeState(t.State)
 	if err != nil {
 		return 0, err
@@ -344,7 +345,7 @@ func recheck(within, late time.Duration) time.Duration {
 }
 
 // late tells that a task is late, and has the watch know that.
-func (l *Looker) late(ctx context.Context, w *Watch, t *store.Stored, since store.Millis) (time.Duration, error) {
+func (l *Looker) late(ctx context.Context, w *Watch, t *store.Stored, since moment.Millis) (time.Duration, error) {
 	why, err := l.Why(ctx, w.Agent, w.ID)
 	if err != nil {
 		return 0, err
@@ -369,7 +370,7 @@ func (l *Looker) late(ctx context.Context, w *Watch, t *store.Stored, since stor
 }
 
 // onTime tells that a task that was late has succeeded.
-func (l *Looker) onTime(ctx context.Context, w *Watch, t *store.Stored, by store.Millis) (time.Duration, error) {
+func (l *Looker) onTime(ctx context.Context, w *Watch, t *store.Stored, by moment.Millis) (time.Duration, error) {
 	was := *w
 	w.Late = nil
 	at := min(by, l.Base.StoreNow().Add(longest))
@@ -381,7 +382,7 @@ func (l *Looker) onTime(ctx context.Context, w *Watch, t *store.Stored, by store
 }
 
 // become has the watch, which runs, know something else when its run ends.
-func (l *Looker) become(ctx context.Context, w *Watch, at store.Millis) error {
+func (l *Looker) become(ctx context.Context, w *Watch, at moment.Millis) error {
 	own, err := l.Base.Stored(ctx, Agent, idOf(w.Agent, w.ID))
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Signal is what a task waits for; see [Await].
@@ -73,7 +73,7 @@ func (n *Signal) check() error {
 	}
 	switch {
 	case n.Timeout < 0 || n.Timeout > mostAwait:
-		return check.Invalid("timeout", "must be between 0 and %s, not %s", store.ShortDuration(mostAwait), n.Timeout)
+		return check.Invalid("timeout", "must be between 0 and %s, not %s", moment.ShortDuration(mostAwait), n.Timeout)
 	case n.OnTimeout != "" && n.OnTimeout != TimeoutRun && n.OnTimeout != TimeoutFail && n.OnTimeout != TimeoutCancel:
 		return check.Invalid("on_timeout", "must be run, fail or cancel, not %q", check.Clip(string(n.OnTimeout)))
 	case n.From != "" && n.From != FromApproval:

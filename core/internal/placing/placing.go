@@ -16,6 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Placer places tasks. Its fields are set before it is used.
@@ -88,7 +89,7 @@ func differs(sub *store.Submission, t *store.Stored, steered bool) bool {
 // same reports whether a live task, with a body, has this very schedule and definition already: replacing it would only disturb it.
 func same(sub *store.Submission, t *store.Stored, b *codec.Body) bool {
 	return t.Order == nil && t.Status != "" && !t.Status.Finished() && sub.Kind == t.Kind && sub.Key == t.Key && sub.Level == t.Level && sameBody(sub.Body, t.Body) &&
-		(b.Cron != "" || b.Manual || b.Every != 0 && sub.Due == store.When{After: model.Jitter(b.Jitter, sub.Agent, sub.ID, 0)})
+		(b.Cron != "" || b.Manual || b.Every != 0 && sub.Due == moment.When{After: model.Jitter(b.Jitter, sub.Agent, sub.ID, 0)})
 }
 
 // sameBody reports whether two bodies are the same, regardless of the runs that submitted them and of their traces.

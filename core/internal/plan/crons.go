@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Crons keeps parsed cron expressions, and for each the period for which its last answer holds: a hundred
@@ -23,7 +24,7 @@ type Crons struct {
 const mostGaps = 1000
 
 // Gaps are the shortest and the longest time between two of the next times of a schedule; zero for one that fires once, or never. The error is that of Next.
-func (c *Crons) Gaps(spec codec.CronSpec, after store.Millis) (least, most time.Duration, err error) {
+func (c *Crons) Gaps(spec codec.CronSpec, after moment.Millis) (least, most time.Duration, err error) {
 	if _, err := c.Next(spec, after); err != nil {
 		return 0, 0, err
 	}
@@ -49,7 +50,7 @@ func (c *Crons) Gaps(spec codec.CronSpec, after store.Millis) (least, most time.
 const gapsFor = time.Hour
 
 // gaps are those of Gaps.
-func (k *keptCron) gaps(after store.Millis) (least, most time.Duration) {
+func (k *keptCron) gaps(after moment.Millis) (least, most time.Duration) {
 	at, never := k.cron.Next(after.Time())
 	for range mostGaps {
 		var next time.Time
@@ -72,9 +73,9 @@ func (k *keptCron) gaps(after store.Millis) (least, most time.Duration) {
 // between.
 type keptCron struct {
 	cron        *schedule.Cron
-	after, next store.Millis // for every t in [after, next), cron.Next(t) == next
+	after, next moment.Millis // for every t in [after, next), cron.Next(t) == next
 
-	asked       store.Millis // when its gaps were last computed
+	asked       moment.Millis // when its gaps were last computed
 	least, most time.Duration
 }
 
@@ -83,7 +84,7 @@ const MostCrons = 4096
 
 // Next is the first time after a time at which a schedule fires; zero if there is none. The error is an *InvalidError
 // that names the field.
-func (c *Crons) Next(spec codec.CronSpec, after store.Millis) (store.Millis, error) {
+func (c *Crons) Next(spec codec.CronSpec, after moment.Millis) (moment.Millis, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.Kept[spec]
@@ -106,7 +107,7 @@ func (c *Crons) Next(spec codec.CronSpec, after store.Millis) (store.Millis, err
 		if err != nil && !errors.Is(err, schedule.ErrNever) {
 			return 0, err
 		}
-		k.after, k.next = after, store.MillisOf(next)
+		k.after, k.next = after, moment.Of(next)
 	}
 	return k.next, nil
 }

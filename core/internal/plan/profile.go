@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Profile are a parsed profile. They never change.
@@ -140,11 +141,11 @@ func (h *Profile) Mark() string {
 }
 
 // Until is the end of the quiet time that contains a time, for a task, or the time itself.
-func (h *Profile) Until(at store.Millis, level store.Level, urgent bool) store.Millis {
-	if h == nil || h.quiet == nil || at >= store.Never || h.Stored.Urgent && (urgent || level == store.LevelHigh) {
+func (h *Profile) Until(at moment.Millis, level store.Level, urgent bool) moment.Millis {
+	if h == nil || h.quiet == nil || at >= moment.Never || h.Stored.Urgent && (urgent || level == store.LevelHigh) {
 		return at
 	}
-	return max(store.MillisOf(h.quiet.Until(at.Time())), at)
+	return max(moment.Of(h.quiet.Until(at.Time())), at)
 }
 
 // Zoned is a cron schedule in the zone that it has for an agent; zone is the default.

@@ -5,11 +5,11 @@ package plan
 import (
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // PutOff records that a task that is due at a time is due later, as its agent has quiet hours then. The occurrence stays the same.
-func PutOff(s *codec.State, b *codec.Body, base, until store.Millis) {
+func PutOff(s *codec.State, b *codec.Body, base, until moment.Millis) {
 	s.PutOff = &record.PutOff{From: base, To: until}
 	if s.Nominal == 0 && b.Activity == nil { // that of an activity task is when its gate is asked
 		s.Nominal = base
@@ -17,7 +17,7 @@ func PutOff(s *codec.State, b *codec.Body, base, until store.Millis) {
 }
 
 // BaseOf is when a task is due, or would be without quiet hours.
-func BaseOf(s *codec.State, due store.Millis) store.Millis {
+func BaseOf(s *codec.State, due moment.Millis) moment.Millis {
 	if s.PutOff != nil && s.PutOff.To == due {
 		return s.PutOff.From
 	}

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Body is the part of a task that its runs never change.
@@ -28,8 +29,8 @@ type Body struct {
 	PauseAfter  int
 	MinInterval time.Duration
 	LimitKey    string
-	Parent      string       // the id of the recurring task of which this is one occurrence
-	Occurrence  store.Millis // the time of that occurrence
+	Parent      string        // the id of the recurring task of which this is one occurrence
+	Occurrence  moment.Millis // the time of that occurrence
 	Activity    *Activity
 	MaxAttempts int
 	Backoff     time.Duration

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Finished is what is kept of a task that has ended.
@@ -13,8 +14,8 @@ import (
 type Finished struct {
 	Kind      string
 	Level     store.Level
-	Submitted store.Millis
-	Due       store.Millis
+	Submitted moment.Millis
+	Due       moment.Millis
 	Reason    string // why it failed or was cancelled, if not by its handler's error
 	Group     string
 	Body      []byte // kept when it failed, so that it can be replayed
@@ -39,7 +40,7 @@ var finished = tableOf(rows{
 	{ // it is stored relative to the submit, which is short; also while it is read
 		number: 4, form: formOwn,
 		write: func(w *wire, n uint64, at unsafe.Pointer) { f := (*Finished)(at); w.int(n, int64(f.Due-f.Submitted)) },
-		read:  func(at unsafe.Pointer, v int64, _ []byte) { (*Finished)(at).Due = store.Millis(v) },
+		read:  func(at unsafe.Pointer, v int64, _ []byte) { (*Finished)(at).Due = moment.Millis(v) },
 	},
 	{number: 5, form: formText, at: unsafe.Offsetof(Finished{}.Reason)},
 	{number: 6, form: formText, at: unsafe.Offsetof(Finished{}.Group)},

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // anew is a state with some runs, none of which was stored before.
@@ -93,7 +93,7 @@ func FuzzHistory(f *testing.F) {
 		runs := make([]record.Run, 0, len(steps))
 		for i, b := range steps[:min(len(steps), 64)] {
 			runs = append(runs, record.Run{
-				Started: store.Millis(b), Attempt: i + 1, Outcome: outcomes[b>>2&3], Process: []string{"", "p", "q", "r"}[b&3], Error: []string{"", "e"}[b>>4&1],
+				Started: moment.Millis(b), Attempt: i + 1, Outcome: outcomes[b>>2&3], Process: []string{"", "p", "q", "r"}[b&3], Error: []string{"", "e"}[b>>4&1],
 			})
 		}
 		stepped(t, runs)

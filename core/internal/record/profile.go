@@ -5,7 +5,7 @@ package record
 import (
 	"unsafe"
 
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Profile is the stored profile of an agent.
@@ -22,7 +22,7 @@ type Profile struct {
 	Quota    string // as JSON; empty for none
 	Tenant   string
 	// Replanning is since when tasks are being planned by it; zero once all are.
-	Replanning store.Millis
+	Replanning moment.Millis
 }
 
 var profiles = tableOf(rows{

@@ -14,12 +14,13 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 //go:embed testdata/v1.txt
 var golden string
 
-const moment = 1772366400000
+const instant = 1772366400000
 
 func sampleBody() record.Body {
 	return record.Body{
@@ -28,21 +29,21 @@ func sampleBody() record.Body {
 		Labels: []string{"tier\x00gold"}, Info: []byte("{}"), Tags: []string{"x", "y"},
 		Cron: "@daily", Zone: "Europe/Berlin", MatchAll: true, GapSkip: true,
 		Jitter: 5 * time.Second, Overlap: "allow", Misfire: "all", PauseAfter: -1, MinInterval: time.Second, LimitKey: "key",
-		Parent: "p", Occurrence: moment,
+		Parent: "p", Occurrence: instant,
 		Activity: &record.Activity{Pulse: store.Pulse{MaxWait: time.Minute, Debounce: true}, MaxFailures: 3},
 	}
 }
 
 func sampleState() record.State {
 	s := record.State{
-		Attempt: 2, Nominal: moment, Interval: time.Hour, Failures: 3, RunCount: 4, SkipCount: 5, ErrorCount: 6,
+		Attempt: 2, Nominal: instant, Interval: time.Hour, Failures: 3, RunCount: 4, SkipCount: 5, ErrorCount: 6,
 		Checkpoint: []byte("1"), Progress: []byte("2"), Result: []byte("3"), RetryAfters: 7, CutOffs: 2, Idle: 1, CaughtUp: 2, Spread: true,
 		Retire: 9, Cooling: 10, Children: []string{"c", "d"},
 	}
 	processes := []string{"", "p", "p", "", "q", "q", "q", "r"}
 	for i, o := range []string{"success", "failed", "cancelled", "snoozed", "yielded", "crashed", "skipped", "released"} {
 		s.Runs.Add(record.Run{
-			Started: store.Millis(moment + i), Duration: time.Duration(i) * time.Second, Attempt: i, Outcome: o, Error: "e", Process: processes[i],
+			Started: moment.Millis(instant + i), Duration: time.Duration(i) * time.Second, Attempt: i, Outcome: o, Error: "e", Process: processes[i],
 		})
 	}
 	return s
@@ -50,7 +51,7 @@ func sampleState() record.State {
 
 func sampleFinished() record.Finished {
 	return record.Finished{
-		Kind: "k", Level: store.LevelHigh, Submitted: moment, Due: moment + 5000, Reason: "r", Group: "g", Body: []byte("b"), State: []byte("s"),
+		Kind: "k", Level: store.LevelHigh, Submitted: instant, Due: instant + 5000, Reason: "r", Group: "g", Body: []byte("b"), State: []byte("s"),
 	}
 }
 
@@ -114,7 +115,7 @@ func TestEveryFieldIsStored(t *testing.T) {
 	assert.Equal(t, b, got)
 	s := sampleState()
 	s.GateTag, s.Hand, s.PutOff = `"etag"`, true, &record.PutOff{From: 11, To: 12}
-	s.Calls, s.Watched = 15, &record.Watched{Succeeded: moment, Armed: true}
+	s.Calls, s.Watched = 15, &record.Watched{Succeeded: instant, Armed: true}
 	s.Await = &record.Await{Key: "k", Until: 13, Then: "fail", Fence: 14, From: "approval", Question: "may it?", Answer: `{"type":"object"}`}
 	gotState, err := record.DecodeState(s.Encode())
 	require.NoError(t, err)
@@ -134,7 +135,7 @@ func TestEveryFieldIsStored(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, f, gotFinished)
 	p := record.Profile{
-		Revision: 7, Zone: "Europe/Berlin", Quiet: []string{"22:00\x0007:00\x00mon"}, Urgent: true, Deleted: true, Labels: []string{"l\x00v"}, Replanning: moment, Limits: []string{"{}"}, Budgets: []string{"{1}"}, Quota: "{2}", Tenant: "acme",
+		Revision: 7, Zone: "Europe/Berlin", Quiet: []string{"22:00\x0007:00\x00mon"}, Urgent: true, Deleted: true, Labels: []string{"l\x00v"}, Replanning: instant, Limits: []string{"{}"}, Budgets: []string{"{1}"}, Quota: "{2}", Tenant: "acme",
 	}
 	gotProfile, err := record.DecodeProfile(p.Encode())
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // KeptRuns is how many of a task's last runs are kept; a task that has just one run keeps it too.
@@ -17,7 +18,7 @@ const KeptRuns = 20
 
 // Run is one ended run of a task.
 type Run struct {
-	Started  store.Millis
+	Started  moment.Millis
 	Duration time.Duration
 	Attempt  int
 	Outcome  string // one of outcomes
@@ -30,7 +31,7 @@ type Run struct {
 // It is read with the task by each claim, and written back whole by each settle.
 type State struct {
 	Attempt    int           // attempts at this occurrence that were charged
-	Nominal    store.Millis  // when this occurrence was first due, or would have been without jitter, if it is another time
+	Nominal    moment.Millis // when this occurrence was first due, or would have been without jitter, if it is another time
 	Interval   time.Duration // set by NextIn, in place of the task's own
 	Failures   int           // failed occurrences in a row
 	RunCount   int64
@@ -41,13 +42,13 @@ type State struct {
 	Result     []byte
 	Runs       History
 
-	Idle     int          // how often in a row its gate was closed
-	CaughtUp int          // missed occurrences that were run, one after the other, since it was last on time
-	Spread   bool         // this occurrence was late and has been put off once
-	Hand     bool         // it was run by hand in spite of quiet hours
-	Retire   store.Millis // an activity task that is due at this time has rested for long enough and is finished
-	Cooling  store.Millis // an activity task that failed too often cools down until then
-	Children []string     // ids of the tasks that its occurrences run as, whose ends are not counted yet
+	Idle     int           // how often in a row its gate was closed
+	CaughtUp int           // missed occurrences that were run, one after the other, since it was last on time
+	Spread   bool          // this occurrence was late and has been put off once
+	Hand     bool          // it was run by hand in spite of quiet hours
+	Retire   moment.Millis // an activity task that is due at this time has rested for long enough and is finished
+	Cooling  moment.Millis // an activity task that failed too often cools down until then
+	Children []string      // ids of the tasks that its occurrences run as, whose ends are not counted yet
 
 	RetryAfters int // how often in a row its handler returned RetryAfter
 	CutOffs     int // how often in a row its run was cut off though it had nearly all the time of a pull
@@ -84,13 +85,13 @@ var states = tableOf(rows{
 	{number: 18, form: formInt, at: unsafe.Offsetof(State{}.RetryAfters)},
 	{number: 19, form: formInt, at: unsafe.Offsetof(State{}.CutOffs)},
 	{number: 20, form: formText, at: unsafe.Offsetof(State{}.GateTag)},
-	putOff(21, func(p *PutOff) *store.Millis { return &p.From }),
-	putOff(22, func(p *PutOff) *store.Millis { return &p.To }),
+	putOff(21, func(p *PutOff) *moment.Millis { return &p.From }),
+	putOff(22, func(p *PutOff) *moment.Millis { return &p.To }),
 	{number: 23, form: formFlag, at: unsafe.Offsetof(State{}.Hand)},
 	awaited(24, func(a *Await) any { return &a.Key }),
 	awaited(25, func(a *Await) any { return &a.Until }),
 	awaited(26, func(a *Await) any { return &a.Then }),
-	awaited(27, func(a *Await) any { return (*store.Millis)(&a.Fence) }),
+	awaited(27, func(a *Await) any { return (*moment.Millis)(&a.Fence) }),
 	awaited(28, func(a *Await) any { return &a.From }),
 	{number: 29, form: formInt, at: unsafe.Offsetof(State{}.Calls)},
 	// 30 is the store's: in front of all rows it says when the task has changed (core/redisstore/scripts/layout.lua).
@@ -104,14 +105,14 @@ var states = tableOf(rows{
 			}
 		},
 		read: func(at unsafe.Pointer, v int64, _ []byte) {
-			*(**Watched)(at) = &Watched{Succeeded: store.Millis(v >> 1), Armed: v&1 == 1}
+			*(**Watched)(at) = &Watched{Succeeded: moment.Millis(v >> 1), Armed: v&1 == 1}
 		},
 	},
 })
 
 // Watched is when a task has last succeeded that is to succeed within a time; zero for never.
 type Watched struct {
-	Succeeded store.Millis
+	Succeeded moment.Millis
 	Armed     bool // it is known to have a watch
 }
 
@@ -126,10 +127,10 @@ func armed(w *Watched) int64 {
 // Await is a signal that a task waits for, until when, and what happens to it then. Few tasks have one.
 type Await struct {
 	Key   string
-	Until store.Millis // zero for ever
-	Then  string       // empty to run it
-	Fence store.Fence  // of the run that has asked
-	From  string       // whose signals count; empty for any sender
+	Until moment.Millis // zero for ever
+	Then  string        // empty to run it
+	Fence store.Fence   // of the run that has asked
+	From  string        // whose signals count; empty for any sender
 
 	Question, Answer string // what is asked, and the JSON Schema of what is wanted
 }
@@ -146,7 +147,7 @@ func awaited(n uint64, of func(a *Await) any) field {
 			switch v := of(a).(type) {
 			case *string:
 				w.str(n, *v)
-			case *store.Millis:
+			case *moment.Millis:
 				w.int(n, int64(*v))
 			}
 		},
@@ -158,8 +159,8 @@ func awaited(n uint64, of func(a *Await) any) field {
 			switch to := of(*a).(type) {
 			case *string:
 				*to = string(data)
-			case *store.Millis:
-				*to = store.Millis(v)
+			case *moment.Millis:
+				*to = moment.Millis(v)
 			}
 		},
 	}
@@ -167,10 +168,10 @@ func awaited(n uint64, of func(a *Await) any) field {
 
 // PutOff is a due time that quiet hours have put off, and when it is instead: it applies while the task is due then. Few tasks have one, and
 // a run is as large as its state.
-type PutOff struct{ From, To store.Millis }
+type PutOff struct{ From, To moment.Millis }
 
 // putOff is a row of it.
-func putOff(n uint64, of func(p *PutOff) *store.Millis) field {
+func putOff(n uint64, of func(p *PutOff) *moment.Millis) field {
 	return field{
 		number: n, form: formOwn, at: unsafe.Offsetof(State{}.PutOff),
 		write: func(w *wire, n uint64, at unsafe.Pointer) {
@@ -183,7 +184,7 @@ func putOff(n uint64, of func(p *PutOff) *store.Millis) field {
 			if *p == nil {
 				*p = &PutOff{}
 			}
-			*of(*p) = store.Millis(v)
+			*of(*p) = moment.Millis(v)
 		},
 	}
 }

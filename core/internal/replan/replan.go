@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/plan"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // With are the profiles that some submissions were planned with; nil for all of them without one.
@@ -43,7 +44,7 @@ func Submissions(b *base.Base, subs []store.Submission) With {
 		}
 		t := store.Stored{Agent: sub.Agent, ID: sub.ID, Level: sub.Level, Due: due, Body: sub.Body, State: sub.State}
 		if r, moves := b.Planned(&t, h, now); moves {
-			sub.Due, sub.State = store.When{At: r.Due}, r.State
+			sub.Due, sub.State = moment.When{At: r.Due}, r.State
 		}
 	}
 	return with
@@ -76,7 +77,7 @@ func Submitted(ctx context.Context, b *base.Base, subs []store.Submission, place
 }
 
 // adapted is when a task that was stored is to be due by the profile that its agent turned out to have; false if it was planned by that.
-func adapted(b *base.Base, sub *store.Submission, p *store.Submitted, used *plan.Profile) (store.Millis, bool) {
+func adapted(b *base.Base, sub *store.Submission, p *store.Submitted, used *plan.Profile) (moment.Millis, bool) {
 	h := b.Profiles.Of(p.Profile, b.Config.Zone)
 	b.Profiles.SetLast(sub.Agent, h)
 	if h == used {

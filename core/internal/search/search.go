@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/ahead"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 const (
@@ -21,14 +22,14 @@ const (
 // everything that was searched before; a task of an agent that was passed over is found when the search begins again.
 type Search struct {
 	of     string // what they pass over
-	after  store.Millis
+	after  moment.Millis
 	begun  time.Time
 	claims int // since then, until everything was looked at
 	whole  bool
 }
 
 // On is where a search for something continues; zero, the beginning, if it is another one, or an old one.
-func (s *Search) On(of string, now time.Time) store.Millis {
+func (s *Search) On(of string, now time.Time) moment.Millis {
 	if s.of != of || now.Sub(s.begun) >= max(Every, time.Duration(s.claims)*pace) && s.whole {
 		*s = Search{of: of, begun: now}
 	}
@@ -36,7 +37,7 @@ func (s *Search) On(of string, now time.Time) store.Millis {
 }
 
 // Found notes that a claim has searched up to a time, or everything, and found nothing.
-func (s *Search) Found(passed, now store.Millis) {
+func (s *Search) Found(passed, now moment.Millis) {
 	if !s.whole {
 		s.claims++
 	}
@@ -50,10 +51,10 @@ func (s *Search) Found(passed, now store.Millis) {
 type Urgent struct {
 	Search
 
-	asked time.Time    // when the claim was sent that has ended it
-	next  time.Time    // when the next one is worth it, unless tasks are announced; zero if that is not known
-	soon  store.Millis // that by the store's clock, as far as the search has come
-	heard uint64       // how many had been announced when it began
+	asked time.Time     // when the claim was sent that has ended it
+	next  time.Time     // when the next one is worth it, unless tasks are announced; zero if that is not known
+	soon  moment.Millis // that by the store's clock, as far as the search has come
+	heard uint64        // how many had been announced when it began
 }
 
 // Asked is when the last search has ended that found none; zero for never.
@@ -73,7 +74,7 @@ func (u *Urgent) From(hears bool, news uint64) time.Time {
 
 // On is where it continues. What was announced since it began may be of agents that it has passed over: it begins again, but not before it has come to
 // its end, which it would never do while more and more is announced.
-func (u *Urgent) On(of string, now time.Time, news uint64) store.Millis {
+func (u *Urgent) On(of string, now time.Time, news uint64) moment.Millis {
 	// guard: urgent-search-ends
 	if u.whole && news != u.heard {
 		u.Search = Search{}
@@ -86,7 +87,7 @@ func (u *Urgent) On(of string, now time.Time, news uint64) store.Millis {
 }
 
 // Found notes that a claim after a time has found none, how far it has searched, and when it says that others may: see [store.Claim].
-func (u *Urgent) Found(after store.Millis, c *store.Claim) {
+func (u *Urgent) Found(after moment.Millis, c *store.Claim) {
 	if after == 0 || u.soon > c.UrgentNext {
 		u.soon = c.UrgentNext
 	}

@@ -9,15 +9,16 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/ahead"
 	"github.com/seed-6f6f2c11/duly/core/internal/search"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // now is when a test begins, by our clock and by the store's.
 var now = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
-func storeTime(d time.Duration) store.Millis { return store.MillisOf(now.Add(d)) }
+func storeTime(d time.Duration) moment.Millis { return moment.Of(now.Add(d)) }
 
 // found is the answer of a claim that has found nothing: it has come to a time, or everywhere, and says when others may find something.
-func found(passed store.Millis, next time.Duration) *store.Claim {
+func found(passed moment.Millis, next time.Duration) *store.Claim {
 	return &store.Claim{Look: store.Look{Now: storeTime(0)}, Passed: passed, UrgentNext: storeTime(next)}
 }
 
@@ -44,7 +45,7 @@ func TestALongSearchBeginsAgainMoreRarely(t *testing.T) {
 	var s search.Search
 	s.On("x", now)
 	for i := range 49 {
-		s.Found(store.Millis(i+1), storeTime(0))
+		s.Found(moment.Millis(i+1), storeTime(0))
 	}
 	s.Found(0, storeTime(0))
 	assert.NotZero(t, s.On("x", now.Add(time.Second-1)))

@@ -217,11 +217,24 @@ func unsigned(at unsafe.Pointer, size uintptr) uint64 {
 	}
 }
 
+// written are the names by which structs are written that have moved to another package since: what one version has written the others read.
+var written = map[string]string{
+	"moment.When": "store.When",
+}
+
+// nameOf is the name by which a struct is written.
+func nameOf(t reflect.Type) string {
+	if name, moved := written[t.String()]; moved {
+		return name
+	}
+	return t.String()
+}
+
 // signature says what is written for a type; structs are named, and described by the schema.
 func signature(t reflect.Type) string {
 	switch k := t.Kind(); {
 	case k == reflect.Struct:
-		return t.String()
+		return nameOf(t)
 	case k == reflect.Pointer:
 		return "*" + signature(t.Elem())
 	case k == reflect.Slice:
@@ -244,7 +257,7 @@ func (f *Format) Schema() string {
 	var out strings.Builder
 	out.WriteString(signature(f.root.of) + "\n")
 	for _, l := range f.order {
-		out.WriteString(l.of.String())
+		out.WriteString(nameOf(l.of))
 		for _, s := range l.fields {
 			fmt.Fprintf(&out, "\t%s %s", s.name, signature(s.layout.of))
 		}

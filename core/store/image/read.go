@@ -147,7 +147,7 @@ func (r *Reader) of(l *layout) *reading {
 
 // structure reads the fields that were written, where they are now.
 func (r *Reader) structure(l *layout, g *reading) {
-	written, ok := r.named[l.of.String()]
+	written, ok := r.named[nameOf(l.of)]
 	if !ok {
 		// It is reached by a field that was not written either, or the schema is incomplete.
 		g.read = func(s *source, _ unsafe.Pointer) { s.fail() }

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Bounds of what is kept.
@@ -34,7 +35,7 @@ type Chunk struct {
 	Turn    int
 	Fence   store.Fence // of the claim that the run began under
 	Attempt int
-	Claimed store.Millis
+	Claimed moment.Millis
 	Number  int64 // grows with each chunk of the run, from 1 on
 	Keep    int64 // earlier chunks of the run are dropped
 	Bound   bool  // the store drops the first of more than MostChunks by itself, as who prints may not know of that
@@ -52,7 +53,7 @@ type Piece struct {
 type Run struct {
 	Fence   store.Fence
 	Attempt int
-	Claimed store.Millis
+	Claimed moment.Millis
 	Pieces  []Piece // in order
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
@@ -29,7 +30,7 @@ func testsBooking(b *bench) *booking {
 }
 
 // at is a time after the begin.
-func (b *booking) at(d time.Duration) store.Millis { return store.MillisOf(b.begun.Add(d)) }
+func (b *booking) at(d time.Duration) moment.Millis { return moment.Of(b.begun.Add(d)) }
 
 // books asks for an alarm, with a second to set it.
 func (b *booking) books(tag string, d time.Duration) store.Booked {

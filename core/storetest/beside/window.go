@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
@@ -53,8 +54,8 @@ func testWindow(_ *testing.T, b *bench) {
 	assert.Equal(b, want, window(2))
 	slots, now, err := st.Slots(b.Context(), store.SlotTime, 3)
 	require.NoError(b, err)
-	at := func(back int64) store.Millis {
-		return store.Millis((store.SlotOf(now, store.SlotTime) - back) * store.SlotTime.Milliseconds())
+	at := func(back int64) moment.Millis {
+		return moment.Millis((store.SlotOf(now, store.SlotTime) - back) * store.SlotTime.Milliseconds())
 	}
 	assert.Equal(b, []store.Slot{{Since: at(2), Kinds: []store.KindWindow{}}, {Since: at(1), Kinds: want}, {Since: at(0), Kinds: []store.KindWindow{}}}, slots,
 		"each by itself, oldest first")

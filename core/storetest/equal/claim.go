@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
@@ -73,7 +74,7 @@ func (d *driver) start() {
 	d.nonces++
 	s := d.submission()
 	if d.pick(4) > 0 {
-		s.Due = store.When{}
+		s.Due = moment.When{}
 	}
 	if d.pick(6) == 0 {
 		s.Conflict = store.ConflictFail
@@ -136,7 +137,7 @@ func (d *draw) picky(r *store.ClaimRequest) {
 		return
 	}
 	if d.pick(3) == 0 {
-		r.After = store.Millis(d.clock.Now().UnixMilli()) - store.Millis(d.pick(256)*20)
+		r.After = moment.Millis(d.clock.Now().UnixMilli()) - moment.Millis(d.pick(256)*20)
 	}
 }
 

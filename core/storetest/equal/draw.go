@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
@@ -74,7 +75,7 @@ func (d *draw) submission() store.Submission {
 	case 0:
 		s.Due.After = time.Duration(d.pick(256)) * 10 * time.Millisecond
 	case 1:
-		s.Due.At = store.Millis(d.clock.Now().UnixMilli()) + store.Millis(d.pick(256)*10-1000)
+		s.Due.At = moment.Millis(d.clock.Now().UnixMilli()) + moment.Millis(d.pick(256)*10-1000)
 	default:
 	}
 	return s

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
@@ -124,7 +125,7 @@ func (d *driver) submit() {
 		case 3:
 			s.Hold = &store.Hold{Note: []byte("from the beginning")}
 			if d.pick(2) == 0 {
-				s.Hold.Until.At = store.Millis(d.clock.Now().UnixMilli()) + store.Millis(1+d.pick(256)*100)
+				s.Hold.Until.At = moment.Millis(d.clock.Now().UnixMilli()) + moment.Millis(1+d.pick(256)*100)
 			}
 		case 1, 2:
 			s.Conflict = store.ConflictReplace

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // limit sets or lifts a limit or a budget, and compares all.
@@ -86,7 +87,7 @@ func (d *draw) someBudget() (c store.Budget) {
 	month := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC)
 	c.Zone, c.Clock = "Somewhere", store.Clock{{By: month.Sub(soon)}} // midnight at the first of a month is near
 	if d.pick(2) == 0 {
-		change := store.Ahead{Since: store.MillisOf(soon.Add(time.Duration(d.pick(4)-2) * time.Second)), By: c.Clock[0].By}
+		change := store.Ahead{Since: moment.Of(soon.Add(time.Duration(d.pick(4)-2) * time.Second)), By: c.Clock[0].By}
 		change.By += time.Duration(d.pick(3)-1) * 30 * time.Minute
 		c.Clock = append(c.Clock, change, store.Ahead{Since: change.Since.Add(time.Minute), By: c.Clock[0].By})
 	}

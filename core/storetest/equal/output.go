@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
 )
 
@@ -21,7 +22,7 @@ func (d *driver) printing() {
 	}
 	id := fmt.Sprintf("p%d", d.clock.Now().Unix()/50)
 	c := output.Chunk{
-		Agent: agents[pick(3)], ID: id, Turn: int(pick(3)), Attempt: int(pick(2)), Fence: store.Fence(1 + pick(3)), Claimed: store.Millis(pick(5)),
+		Agent: agents[pick(3)], ID: id, Turn: int(pick(3)), Attempt: int(pick(2)), Fence: store.Fence(1 + pick(3)), Claimed: moment.Millis(pick(5)),
 		Number: 1 + pick(4), Piece: output.Piece{At: pick(7), Data: []byte(strings.Repeat("x", int(pick(9)))), Last: pick(2) == 0},
 	}
 	c.Keep = 1 + pick(c.Number)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
 
@@ -17,7 +18,7 @@ func (d *driver) profile() {
 	agent := d.agent()
 	if d.pick(2) == 0 {
 		d.replan(store.Replan{
-			Agent: agent, ID: fmt.Sprintf("t%02d", d.pick(43)), Due: store.Millis(d.clock.Now().UnixMilli()).Add(time.Duration(d.pick(100)) * 50 * time.Millisecond),
+			Agent: agent, ID: fmt.Sprintf("t%02d", d.pick(43)), Due: moment.Millis(d.clock.Now().UnixMilli()).Add(time.Duration(d.pick(100)) * 50 * time.Millisecond),
 			State: []byte([]string{"", "planned"}[d.pick(2)]),
 		})
 		return

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // settle ends some runs, mostly recent ones; old ones must be refused alike.
@@ -49,7 +50,7 @@ func (d *driver) settlements() (sa, sb []store.Settlement) {
 			}
 			d.rest(&s)
 		default:
-			s.Verb, s.Due.At = store.VerbRelease, store.Millis(d.clock.Now().UnixMilli())-store.Millis(d.pick(100))
+			s.Verb, s.Due.At = store.VerbRelease, moment.Millis(d.clock.Now().UnixMilli())-moment.Millis(d.pick(100))
 			if d.pick(2) == 0 {
 				s.State = []byte("cut off")
 			}
@@ -94,8 +95,8 @@ func (d *draw) rest(s *store.Settlement) {
 	if choice == 0 {
 		return
 	}
-	now := store.Millis(d.clock.Now().UnixMilli())
-	s.Floor = &store.Floor{At: now + store.Millis(d.pick(100)*20), Reason: store.ReasonInterval, Pulse: store.Pulse{
+	now := moment.Millis(d.clock.Now().UnixMilli())
+	s.Floor = &store.Floor{At: now + moment.Millis(d.pick(100)*20), Reason: store.ReasonInterval, Pulse: store.Pulse{
 		Delay: time.Duration(d.pick(100)) * 10 * time.Millisecond, MaxWait: time.Duration(d.pick(100)) * 20 * time.Millisecond,
 		Debounce: d.pick(2) == 0,
 	}}

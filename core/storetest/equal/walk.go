@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
 
@@ -30,7 +31,7 @@ func (d *driver) list(q store.List) {
 func (d *driver) find() {
 	q := store.Find{Place: places[d.pick(len(places))], Limit: 1 + d.pick(50)}
 	if d.pick(4) == 0 {
-		q.Since = store.Millis(d.clock.Now().UnixMilli()) - store.Millis(d.pick(100_000))
+		q.Since = moment.Millis(d.clock.Now().UnixMilli()) - moment.Millis(d.pick(100_000))
 	}
 	ra, rb := d.findAll(d.a, q), d.findAll(d.b, q)
 	require.Equal(d, refs(ra), refs(rb), "find %c", q.Place)

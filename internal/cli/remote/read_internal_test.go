@@ -19,6 +19,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,7 +41,7 @@ func (f *filler) fill(v reflect.Value) {
 	case v.Type() == reflect.TypeFor[json.RawMessage]():
 		v.Set(reflect.ValueOf(json.RawMessage(fmt.Sprintf(`{"n":%d,"t":"<é\u001b>"}`, f.n))))
 		return
-	case v.Type() == reflect.TypeFor[store.Millis]():
+	case v.Type() == reflect.TypeFor[moment.Millis]():
 		v.SetInt(1_700_000_000_000 + f.n)
 		return
 	case v.Type() == reflect.TypeFor[error]():

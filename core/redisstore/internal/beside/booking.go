@@ -8,6 +8,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // verbBook is the name of the script, and the verb of its errors.
@@ -20,8 +21,8 @@ func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error)
 		return store.Booked{}, err
 	}
 	return store.Booked{
-		Now: store.Millis(layout.Number(reply[0])), Next: store.Millis(layout.Number(reply[1])), By: store.Millis(layout.Number(reply[2])),
-		Owed: store.Millis(layout.Number(reply[3])), Set: store.Millis(layout.Number(reply[4])), Fleet: layout.Number(reply[5]) == 1,
+		Now: moment.Millis(layout.Number(reply[0])), Next: moment.Millis(layout.Number(reply[1])), By: moment.Millis(layout.Number(reply[2])),
+		Owed: moment.Millis(layout.Number(reply[3])), Set: moment.Millis(layout.Number(reply[4])), Fleet: layout.Number(reply[5]) == 1,
 	}, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Tally adds the counts of a process; see [store.Recent].
@@ -24,7 +25,7 @@ func (s *Store) Tally(ctx context.Context, t store.Tally) error {
 }
 
 // Window returns the counters of the last slots; see [store.Recent].
-func (s *Store) Window(ctx context.Context, slots int) ([]store.KindWindow, store.Millis, error) {
+func (s *Store) Window(ctx context.Context, slots int) ([]store.KindWindow, moment.Millis, error) {
 	replies, now, err := s.recent(ctx, store.SlotTime, slots)
 	if err != nil {
 		return nil, 0, err
@@ -37,7 +38,7 @@ func (s *Store) Window(ctx context.Context, slots int) ([]store.KindWindow, stor
 }
 
 // Slots returns the counters of each of the last slots; see [store.Recent].
-func (s *Store) Slots(ctx context.Context, each time.Duration, slots int) ([]store.Slot, store.Millis, error) {
+func (s *Store) Slots(ctx context.Context, each time.Duration, slots int) ([]store.Slot, moment.Millis, error) {
 	replies, now, err := s.recent(ctx, each, slots)
 	if err != nil {
 		return nil, 0, err
@@ -47,14 +48,14 @@ func (s *Store) Slots(ctx context.Context, each time.Duration, slots int) ([]sto
 	for i, reply := range replies {
 		var one store.WindowTable
 		addSlot(&one, reply)
-		out[i] = one.Slot(store.Millis((first + int64(i)) * each.Milliseconds()))
+		out[i] = one.Slot(moment.Millis((first + int64(i)) * each.Milliseconds()))
 	}
 	return out, now, nil
 }
 
 // recent are the replies of the last slots, oldest first, and the time of the store. It asks for the slot of now first, and then for all others
 // in one round trip.
-func (s *Store) recent(ctx context.Context, each time.Duration, slots int) ([][]any, store.Millis, error) {
+func (s *Store) recent(ctx context.Context, each time.Duration, slots int) ([][]any, moment.Millis, error) {
 	prefix := ""
 	if each == store.LongSlot {
 		prefix = "h"

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // checkEvery is how often a silent subscription is checked: losing a wake-up costs latency only, and an idle process
@@ -73,7 +74,7 @@ func parseWakeup(payload string, byBase map[string]int) (store.Wakeup, bool) {
 	base, ms, _ := strings.Cut(payload, " ")
 	due, err := strconv.ParseInt(ms, 10, 64)
 	p, known := byBase[base]
-	w := store.Wakeup{Partition: p, Due: store.Millis(due)}
+	w := store.Wakeup{Partition: p, Due: moment.Millis(due)}
 	w.Withdrawn, w.Urgent = due == withdrawn, due == urgent
 	if w.Withdrawn || w.Urgent {
 		w.Due = 0

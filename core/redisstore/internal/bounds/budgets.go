@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Letters of the scripts.
@@ -109,7 +110,7 @@ func (s *Bounds) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
 		}
 		lines, spent = append(lines, pairsOf(reply[2])...), append(spent, pairsOf(reply[3])...)
 	}
-	at, limits := store.Millis(layout.Number(replies[0][0])), pairsOf(replies[0][1])
+	at, limits := moment.Millis(layout.Number(replies[0][0])), pairsOf(replies[0][1])
 	waiting, used := countsOf(lines), sharesOf(spent)
 	var out []store.BudgetUse
 	for i := 0; i+1 < len(limits); i += 2 {
@@ -190,7 +191,7 @@ func parseBudgetLine(name, of string, fields LineFields) (store.Line, error) {
 	if OfOne(name) {
 		b.About.Agent = who
 	}
-	use := &store.BudgetUse{Budget: b, Used: store.Amount(layout.Int(fields[5])), Waiting: layout.Int(fields[3]), Ends: store.Millis(layout.Int(fields[6]))}
+	use := &store.BudgetUse{Budget: b, Used: store.Amount(layout.Int(fields[5])), Waiting: layout.Int(fields[3]), Ends: moment.Millis(layout.Int(fields[6]))}
 	reserved, untried, _ := strings.Cut(fields[8], "|")
 	use.Reserved = store.Amount(layout.Int(reserved) + layout.Int(untried))
 	return store.Line{Budget: use, Of: who, StartAt: use.Ends}, err
@@ -211,5 +212,5 @@ func ParseCrossing(bucket, ends any) (store.Crossing, error) {
 	if OfOne(name) {
 		about.Agent = of
 	}
-	return store.Crossing{About: about, Of: of, Task: id, Ends: store.Millis(layout.Number(ends))}, err
+	return store.Crossing{About: about, Of: of, Task: id, Ends: moment.Millis(layout.Number(ends))}, err
 }

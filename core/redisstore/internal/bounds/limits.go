@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Bounds sets, lifts and reads limits and budgets; see [store.Bounds].
@@ -230,7 +231,7 @@ func parseLearned(of, said string) (store.Learned, bool) {
 	if errors.Join(err1, err2, err3) != nil {
 		return store.Learned{}, false
 	}
-	l := store.LearnedOf(allow, gap, store.Millis(layout.Int(parts[4])), parts[5] != "0")
+	l := store.LearnedOf(allow, gap, moment.Millis(layout.Int(parts[4])), parts[5] != "0")
 	l.Of = name
 	return l, true
 }
@@ -295,17 +296,17 @@ func ParseLine(v any) (store.Line, error) {
 }
 
 // nextStart is when there is room for another start, by when the bucket would be empty, and what it has learned, which it adds to the line.
-func nextStart(line *store.Line, empties, knows string) (at store.Millis) {
+func nextStart(line *store.Line, empties, knows string) (at moment.Millis) {
 	l := &line.Limit
 	empty, notNumber := strconv.ParseFloat(empties, 64)
 	if notNumber == nil && l.Rate > 0 {
 		gap := float64(l.Per.Milliseconds()) / float64(l.Rate)
-		at = store.Millis(math.Ceil(empty - gap*float64(l.Burst)))
+		at = moment.Millis(math.Ceil(empty - gap*float64(l.Burst)))
 	}
 	if learned, ok := parseLearned("", knows); l.Adaptive && ok {
 		l.Learned, at = []store.Learned{learned}, learned.HeldUntil
 		if notNumber == nil && learned.PerMinute > 0 {
-			at = max(at, store.Millis(math.Ceil(empty))-store.MadeUp)
+			at = max(at, moment.Millis(math.Ceil(empty))-store.MadeUp)
 		}
 	}
 	if l.Concurrency > 0 && l.Running >= int64(l.Concurrency) {

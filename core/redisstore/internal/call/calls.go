@@ -21,6 +21,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/script"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // DB is a Redis with the partitions of a prefix. It calls scripts there.
@@ -305,7 +306,7 @@ func Denied(err error) bool {
 }
 
 // Time is Redis' time.
-func (d *DB) Time(ctx context.Context, verb string) (store.Millis, error) {
+func (d *DB) Time(ctx context.Context, verb string) (moment.Millis, error) {
 	now := d.Client.Do(ctx, "TIME")
 	if err := now.Err(); err != nil {
 		return 0, Wrap(verb, err)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // seqLen is the length of the sequence number that submit.lua puts in front of a record.
@@ -65,7 +66,7 @@ func Lengthened(b []byte, texts ...string) []byte {
 // live is a record with its sequence number, taken apart.
 // It is what a reader needs to show a task; a claim has a shorter way of its own.
 type live struct {
-	Submitted store.Millis
+	Submitted moment.Millis
 	Level     store.Level
 	ID, Kind  string
 	Key       string
@@ -104,7 +105,7 @@ func ParseLive(s string) (live, error) {
 		return live{}, ErrMalformed
 	}
 	return live{
-		Submitted: store.Millis(seq / clockUnit),
+		Submitted: moment.Millis(seq / clockUnit),
 		Level:     store.Level(s[seqLen] - '0'),
 		ID:        s[head:idEnd],
 		Kind:      s[idEnd+1 : kindEnd],
@@ -122,7 +123,7 @@ const (
 
 // ParseState takes the crash counter off a state, and when its task has changed; zero if that is not there.
 // The counter is a single byte, so it stops growing at 255. A task is dead long before that.
-func ParseState(s string) (crashes int, changed store.Millis, state []byte) {
+func ParseState(s string) (crashes int, changed moment.Millis, state []byte) {
 	const msLen, numberedLen = 6, 19
 	if s == "" {
 		return 0, 0, nil
@@ -137,11 +138,11 @@ func ParseState(s string) (crashes int, changed store.Millis, state []byte) {
 		return int(s[0]), 0, Data(s[1:])
 	}
 	ms := binary.BigEndian.Uint64([]byte("\x00\x00" + rest[:msLen]))
-	return int(s[0]), store.Millis(ms & math.MaxInt64), Data(rest[skip:])
+	return int(s[0]), moment.Millis(ms & math.MaxInt64), Data(rest[skip:])
 }
 
 // ClaimedAt is when a claim was made; zero for none.
-func ClaimedAt(fence store.Fence) store.Millis { return store.Millis(fence / clockUnit) }
+func ClaimedAt(fence store.Fence) moment.Millis { return moment.Millis(fence / clockUnit) }
 
 // StoredState is a state as Redis holds it: settling clears the crash counter.
 // It is nil for a state that is nil, which the scripts take as "delete it":
@@ -175,7 +176,7 @@ func Version(live, state string) string {
 }
 
 // ParseFinished takes a finished record apart: verb, time of the end, core's record.
-func ParseFinished(s string) (store.Verb, store.Millis, []byte, error) {
+func ParseFinished(s string) (store.Verb, moment.Millis, []byte, error) {
 	// One byte of verb and 13 digits of ms.
 	const head = 14
 	if len(s) < head {
@@ -185,7 +186,7 @@ func ParseFinished(s string) (store.Verb, store.Millis, []byte, error) {
 	if err != nil {
 		return 0, 0, nil, ErrMalformed
 	}
-	return store.Verb(s[0]), store.Millis(at), Data(s[head:]), nil
+	return store.Verb(s[0]), moment.Millis(at), Data(s[head:]), nil
 }
 
 // Data is opaque bytes of a reply; nil for none.
@@ -199,7 +200,7 @@ func Data(s string) []byte {
 }
 
 // DueArg is a time as the scripts take it: ms, or minus a delay in ms.
-func DueArg(w store.When) string {
+func DueArg(w moment.When) string {
 	// A time at 0 is no time at all: the delay counts then, also one of
 	// zero, which is "now" by Redis' clock.
 	if w.At != 0 {
@@ -209,10 +210,10 @@ func DueArg(w store.When) string {
 }
 
 // Millis reads a time from a reply: an integer, a decimal string, or an empty string for none.
-func Millis(v any) (store.Millis, error) {
+func Millis(v any) (moment.Millis, error) {
 	switch v := v.(type) {
 	case int64:
-		return store.Millis(v), nil
+		return moment.Millis(v), nil
 	case string:
 		if v == "" {
 			return 0, nil
@@ -222,7 +223,7 @@ func Millis(v any) (store.Millis, error) {
 		if err != nil {
 			return 0, ErrMalformed
 		}
-		return store.Millis(f), nil
+		return moment.Millis(f), nil
 	default:
 		return 0, ErrMalformed
 	}
@@ -241,12 +242,12 @@ func Number(v any) int64 {
 }
 
 // AllMillis are the times of a list; nil for an empty one.
-func AllMillis(v any) ([]store.Millis, error) {
+func AllMillis(v any) ([]moment.Millis, error) {
 	list, _ := v.([]any)
 	if len(list) == 0 {
 		return nil, nil
 	}
-	out := make([]store.Millis, len(list))
+	out := make([]moment.Millis, len(list))
 	for i := range list {
 		var err error
 		if out[i], err = Millis(list[i]); err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Replies of plain commands, which are sent with Do: RESP 3 has maps and pairs where RESP 2 has flat lists.
@@ -32,7 +32,7 @@ func FieldsOf(answer *redis.Cmd) map[string]string {
 // scored is a member of a sorted set.
 type scored struct {
 	Member string
-	Score  store.Millis
+	Score  moment.Millis
 }
 
 // ScoresOf is the reply to ZRANGE WITHSCORES of a set whose scores are times; nil if it is invalid.
@@ -54,15 +54,15 @@ func ScoresOf(answer *redis.Cmd) []scored {
 }
 
 // score reads a score: RESP 3 has numbers of floating point, RESP 2 decimal strings.
-func score(v any) store.Millis {
+func score(v any) moment.Millis {
 	if f, ok := v.(float64); ok {
-		return store.Millis(f)
+		return moment.Millis(f)
 	}
 	f, err := strconv.ParseFloat(Text(v), 64)
 	if err != nil {
 		return 0
 	}
-	return store.Millis(f)
+	return moment.Millis(f)
 }
 
 // SendAll sends a pipeline, after which each command has its own reply or error. go-redis sets none if Redis refused the
@@ -89,7 +89,7 @@ func Int(s string) int64 {
 }
 
 // ParseTime is the answer to TIME, seconds and microseconds; zero if it is invalid.
-func ParseTime(answer *redis.Cmd) store.Millis {
+func ParseTime(answer *redis.Cmd) moment.Millis {
 	parts, err := answer.StringSlice()
 	if err != nil || len(parts) != 2 {
 		return 0
@@ -100,5 +100,5 @@ func ParseTime(answer *redis.Cmd) store.Millis {
 		return 0
 	}
 	// Whole milliseconds, rounded down, as the scripts do it: a look must not be ahead of them.
-	return store.Millis(seconds*1000 + micros/1000)
+	return moment.Millis(seconds*1000 + micros/1000)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // mostFound is how many tasks a step finds in a partition at most, and readAtOnce of how many agents tasks are read in a round trip.
@@ -77,7 +78,7 @@ func parseFindMark(cursor string, partitions int) (*findMark, bool) {
 type found struct {
 	mark      findMark
 	agent, id string
-	lease     store.Millis
+	lease     moment.Millis
 	holder    string
 }
 
@@ -115,7 +116,7 @@ func (f *finding) ask(ctx context.Context) error {
 		if f.lines[i], err = f.parse(i, reply); err != nil {
 			return call.Wrap("read", err)
 		}
-		f.page.Now = max(f.page.Now, store.Millis(layout.Number(reply[0])))
+		f.page.Now = max(f.page.Now, moment.Millis(layout.Number(reply[0])))
 	}
 	return nil
 }

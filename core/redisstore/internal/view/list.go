@@ -16,6 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // View reads what a store has.
@@ -114,7 +115,7 @@ func (w *walking) list(ctx context.Context) ([]listed, error) {
 	if len(reply) < head || len(reply)%fields != head%fields {
 		return nil, call.Wrap("read", layout.ErrMalformed)
 	}
-	w.page.Now = store.Millis(layout.Number(reply[0]))
+	w.page.Now = moment.Millis(layout.Number(reply[0]))
 	// Set before the tasks are read: if they fit, this is where the next page begins.
 	w.at = layout.Text(reply[2])
 	var out []listed

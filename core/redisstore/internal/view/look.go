@@ -15,6 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Look returns when partitions are due; see [store.Queue]. For all agents it costs two commands, regardless of the number
@@ -85,7 +86,7 @@ func nextOf(partition int, reply []any, err error) store.Look {
 		return c
 	}
 	var err1, err2, err3 error
-	c.Now = store.Millis(layout.Number(reply[0]))
+	c.Now = moment.Millis(layout.Number(reply[0]))
 	c.NextDue, err1 = layout.Millis(reply[1])
 	c.NextLease, err2 = layout.Millis(reply[2])
 	c.AgentsDue, err3 = layout.AllMillis(reply[3])
@@ -146,7 +147,7 @@ func (s *View) hintsOf(ctx context.Context, node redis.UniversalClient, requests
 // last answer: claims decide by the server's own clock, so an estimate costs an empty claim at
 // worst. In a cluster it asks one node for both, so that no other node matters; a key that has
 // moved away is read from wherever it is now.
-func (s *View) readDue(ctx context.Context, node redis.UniversalClient, keys []string) (store.Millis, []any, []error) {
+func (s *View) readDue(ctx context.Context, node redis.UniversalClient, keys []string) (moment.Millis, []any, []error) {
 	pipe := node.Pipeline()
 	now := pipe.Do(ctx, "TIME")
 	// One server has all keys, in any slot, and one MGET reads them.
@@ -233,26 +234,26 @@ func named(hint string, kinds []string, counts []any) string {
 
 // timeOf is the server's time. In a cluster the node that was asked for it may be away while others are not: then it is
 // worked out from the last answer.
-func (s *View) timeOf(now *redis.Cmd) store.Millis {
+func (s *View) timeOf(now *redis.Cmd) moment.Millis {
 	local := time.Now() //nolint:forbidigo // the distance between two clocks
 	if now.Err() != nil {
 		// The local clock may be wrong by any amount: it only measures how much
 		// time has passed since the last answer.
-		return store.Millis(local.UnixMilli() + s.ahead.Load())
+		return moment.Millis(local.UnixMilli() + s.ahead.Load())
 	}
 	at := int64(layout.ParseTime(now))
 	s.ahead.Store(at - local.UnixMilli())
-	return store.Millis(at)
+	return moment.Millis(at)
 }
 
 // hint turns the `due` key of a partition into a look: the time, then the parked kinds. A parked
 // task of a requested kind is due now.
-func hint(r store.LookRequest, now store.Millis, value string) store.Look {
+func hint(r store.LookRequest, now moment.Millis, value string) store.Look {
 	c := store.Look{Partition: r.Partition, Now: now}
 	// The value is "MS" or "MS|KIND|KIND": see `due` in layout.lua.
 	ms, kinds, _ := strings.Cut(value, "|")
 	if n, err := strconv.ParseInt(ms, 10, 64); err == nil {
-		c.NextDue = store.Millis(n)
+		c.NextDue = moment.Millis(n)
 	}
 	if kinds == "" {
 		return c

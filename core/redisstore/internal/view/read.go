@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Get returns tasks of one agent by their ids; see [store.Reader]. They are read so many at a time that no step is long.
@@ -75,7 +76,7 @@ type reading struct {
 }
 
 // read returns the first of the tasks with some ids, at least one if it fits, and how many bytes they take.
-func (s *View) read(ctx context.Context, agent string, ids []string, how reading) (store.Millis, []store.Stored, int, error) {
+func (s *View) read(ctx context.Context, agent string, ids []string, how reading) (moment.Millis, []store.Stored, int, error) {
 	replies, err := s.db.Run(ctx, "read", []call.Call{s.readCall(agent, ids, how)})
 	if err != nil {
 		return 0, nil, 0, err
@@ -89,7 +90,7 @@ func (s *View) read(ctx context.Context, agent string, ids []string, how reading
 	if err != nil {
 		return 0, nil, 0, call.Wrap("read", err)
 	}
-	return store.Millis(layout.Number(replies[0][0])), tasks, size, nil
+	return moment.Millis(layout.Number(replies[0][0])), tasks, size, nil
 }
 
 // readCall asks for tasks of an agent.
@@ -165,7 +166,7 @@ func parseStored(agent, id string, fields []any) (store.Stored, error) {
 		t.Resting, t.Ahead = layout.Number(fields[6]) == 1, layout.Number(fields[10])
 		fence, _ := strconv.ParseInt(layout.Text(fields[8]), 10, 64) // empty unless requested
 		t.Fence, t.Holder = store.Fence(fence), layout.Text(fields[9])
-		t.LastActivity = store.Millis(layout.Number(fields[11]))
+		t.LastActivity = moment.Millis(layout.Number(fields[11]))
 		t.Updated = max(t.Updated, t.Submitted, t.LastActivity)
 		if t.Status == store.StatusInProgress {
 			t.Updated = max(t.Updated, layout.ClaimedAt(t.Fence))
@@ -212,5 +213,5 @@ func parseHeld(pair []any) (store.Held, error) {
 	if errors.Join(err1, err2, err3) != nil {
 		return store.Held{}, layout.ErrMalformed
 	}
-	return store.Held{Target: scope, Since: store.Millis(since), Until: store.Millis(until), Note: layout.Data(value[head:])}, nil
+	return store.Held{Target: scope, Since: moment.Millis(since), Until: moment.Millis(until), Note: layout.Data(value[head:])}, nil
 }

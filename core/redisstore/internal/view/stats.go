@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Stats reads the counters of all partitions. Those of kinds come in pages, those of all partitions together.
@@ -164,7 +165,7 @@ func parseRuns(k *store.KindStats, fields []any) {
 		// The time, 13 digits of ms, then a note of core's.
 		const head = 13
 		if v := layout.Text(f); len(v) >= head {
-			k.Failed = append(k.Failed, store.Failure{At: store.Millis(layout.Int(v[:head])), Note: layout.Data(v[head:])})
+			k.Failed = append(k.Failed, store.Failure{At: moment.Millis(layout.Int(v[:head])), Note: layout.Data(v[head:])})
 		}
 	}
 }
@@ -187,6 +188,6 @@ func add(st *store.Stats, c map[string]string) {
 	st.Deleted += layout.Int(c["deleted"])
 	st.Trimmed += layout.Int(c["trimmed"])
 	// The latest of all partitions.
-	st.LastTrimmed = max(st.LastTrimmed, store.Millis(layout.Int(c["trimmed_at"])))
+	st.LastTrimmed = max(st.LastTrimmed, moment.Millis(layout.Int(c["trimmed_at"])))
 	st.Malformed += layout.Int(c["malformed"])
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Each of them drops the context of the caller, and uses the whole test's: a deadline of the
@@ -171,12 +172,12 @@ func (o *outside) Tally(_ context.Context, t store.Tally) error {
 	return err
 }
 
-func (o *outside) Window(_ context.Context, slots int) (kinds []store.KindWindow, now store.Millis, err error) {
+func (o *outside) Window(_ context.Context, slots int) (kinds []store.KindWindow, now moment.Millis, err error) {
 	o.do(func() { kinds, now, err = o.store.(store.Recent).Window(o.ctx, slots) })
 	return kinds, now, err
 }
 
-func (o *outside) Slots(_ context.Context, each time.Duration, n int) (slots []store.Slot, now store.Millis, err error) {
+func (o *outside) Slots(_ context.Context, each time.Duration, n int) (slots []store.Slot, now moment.Millis, err error) {
 	o.do(func() { slots, now, err = o.store.(store.Recent).Slots(o.ctx, each, n) })
 	return slots, now, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
@@ -248,7 +249,7 @@ func (a claimAudit) inTime(t *task) {
 	if !a.w.kind || a.w.plan.Settings.Serial == core.SerialAgent || a.model.limited(t) || t.agent == crowdAgent { // then others come first
 		return
 	}
-	now, since := a.now(), max(t.due, t.waits, a.model.freed, store.Millis(draw.Begin.Add(a.w.kindAt).UnixMilli()).Add(3*a.w.plan.Settings.Lease))
+	now, since := a.now(), max(t.due, t.waits, a.model.freed, moment.Millis(draw.Begin.Add(a.w.kindAt).UnixMilli()).Add(3*a.w.plan.Settings.Lease))
 	for _, target := range t.targets() {
 		if h, ok := a.model.holds[target]; ok && !h.inForce(now) {
 			since = max(since, h.until)
@@ -260,7 +261,7 @@ func (a claimAudit) inTime(t *task) {
 // rank is the order of the tasks of an agent, but for the submits of one millisecond.
 // What has been due for RaiseAfter counts as level 1, so that a busy agent cannot starve its own low
 // tasks.
-func rank(level store.Level, due, submitted, now store.Millis) [3]int64 {
+func rank(level store.Level, due, submitted, now moment.Millis) [3]int64 {
 	if due <= now.Add(-store.RaiseAfter) {
 		level = core.LevelHigh
 	}
@@ -367,7 +368,7 @@ func (a claimAudit) looked(requests []store.LookRequest, looks []store.Look) {
 // longestNotice is the longest that a claim gives.
 const longestNotice = 5 * time.Second
 
-func (a claimAudit) lookFor(r *store.LookRequest, t *task, next, now store.Millis) {
+func (a claimAudit) lookFor(r *store.LookRequest, t *task, next, now moment.Millis) {
 	switch {
 	case t.phase == claimed && !t.lease.over:
 		if r.Agents == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
@@ -19,7 +20,7 @@ type balanceAudit struct{ *auditor }
 
 // targetsInForce are the pauses in force, in one order.
 // The model drops no pause when its time is over, as the store need not either: those are left out here.
-func (m *storeModel) targetsInForce(now store.Millis) []store.Target {
+func (m *storeModel) targetsInForce(now moment.Millis) []store.Target {
 	var all []store.Target
 	for target, h := range m.holds {
 		if h.inForce(now) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // limitAudit is the part of the auditor that looks at limits.
@@ -74,7 +75,7 @@ func (a limitAudit) started(t *task) {
 		at := append(m.starts[inBucket{i, bucket}], now)
 		m.starts[inBucket{i, bucket}] = at
 		most := l.Rate + l.Burst
-		a.must(limitOfStarts, l.Rate == 0 || len(at) <= most || at[len(at)-1-most] <= now-store.Millis(l.Per.Milliseconds()),
+		a.must(limitOfStarts, l.Rate == 0 || len(at) <= most || at[len(at)-1-most] <= now-moment.Millis(l.Per.Milliseconds()),
 			"more than %d have started in %s under %s", most, l.Per, l.About)
 	}
 }
@@ -138,7 +139,7 @@ func (a limitAudit) serialWaits(t *task) bool {
 	return false
 }
 
-func (m *storeModel) heldAll(now store.Millis) bool {
+func (m *storeModel) heldAll(now moment.Millis) bool {
 	h, ok := m.holds[store.Target{}]
 	return ok && h.inForce(now)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
@@ -26,7 +27,7 @@ type outcome struct {
 	lease         lease
 	before, after core.TaskInfo
 	ending        bool
-	due           store.Millis
+	due           moment.Millis
 }
 
 // decided holds what is promised of how a run's end is decided.
@@ -322,13 +323,13 @@ func (a outcomeAudit) nextOccurrence(o *outcome, failures int) {
 // It is off for a run that was moved, which has left its grid, and for a minimum interval,
 // which may skip occurrences.
 func (a outcomeAudit) nextFixed(o *outcome, failures int) {
-	t, nominal := o.t, store.MillisOf(o.after.Due)
+	t, nominal := o.t, moment.Of(o.after.Due)
 	h := &t.history
 	// A run that a restored store has forgotten is what its grid began with.
 	if h.moved || t.def.MinInterval > 0 || o.s.Due.At == 0 || a.w.restored {
 		return
 	}
-	ran := store.MillisOf(o.run.info.Occurrence)
+	ran := moment.Of(o.run.info.Occurrence)
 	a.must(notInThePast, nominal > ran, "%s: the next occurrence is %s, and that of %s has run", t.ref, ms(nominal), ms(ran))
 	if t.def.Cron != "" {
 		a.must(cronOnTime, a.fires(t.def, nominal), "%s: %q does not fire at %s", t.ref, t.def.Cron, nominal.Time())
@@ -339,7 +340,7 @@ func (a outcomeAudit) nextFixed(o *outcome, failures int) {
 	if grid == 0 {
 		grid = ran
 	}
-	step := store.Millis(t.def.Every.Milliseconds())
+	step := moment.Millis(t.def.Every.Milliseconds())
 	a.must(startGrid, (nominal-grid)%step == 0, "%s: %s is not on the grid of %s from %s", t.ref, ms(nominal), t.def.Every, ms(grid))
 	h.grid = grid
 	// After failures slots may be left out, as they stretch the interval.
@@ -351,11 +352,11 @@ func (a outcomeAudit) nextFixed(o *outcome, failures int) {
 // fires reports whether a cron expression fires at a time.
 // The search begins a millisecond earlier, as Next returns only what is later than the time that it is
 // given.
-func (outcomeAudit) fires(def *draw.Definition, at store.Millis) bool {
+func (outcomeAudit) fires(def *draw.Definition, at moment.Millis) bool {
 	cron, err := schedule.ParseCron(def.Cron, def.Zone, def.DayMatch, def.Gap)
 	if err != nil {
 		return false
 	}
 	next, err := cron.Next(at.Time().Add(-time.Millisecond))
-	return (err == nil || errors.Is(err, schedule.ErrNever)) && store.MillisOf(next) == at
+	return (err == nil || errors.Is(err, schedule.ErrNever)) && moment.Of(next) == at
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // settlementAudit is the part of the auditor that looks at settlements.
@@ -64,7 +65,7 @@ func (a settlementAudit) settledOne(p *process, s *store.Settlement, answer *sto
 	a.apply(p, t, s, answer)
 }
 
-func (t *task) until() store.Millis {
+func (t *task) until() moment.Millis {
 	if t == nil {
 		return 0
 	}
@@ -207,7 +208,7 @@ func (a settlementAudit) again(t *task, s *store.Settlement, answer *store.Settl
 // A run that is repeated keeps its own due time and takes the activity during it along. A task that
 // rests is due again only if there was activity meanwhile, and no earlier than the floor of the
 // settlement.
-func (a settlementAudit) rested(t *task, s *store.Settlement, due store.Millis) store.Millis {
+func (a settlementAudit) rested(t *task, s *store.Settlement, due moment.Millis) moment.Millis {
 	now, u := a.now(), t.activity
 	from, to := u.from, u.to
 	u.from, u.to = 0, 0
@@ -351,7 +352,7 @@ func (a heartbeatAudit) back(p *process, e *store.Extension, got []store.Run) {
 
 // regained records that a run continues under another fence.
 func (m *storeModel) regained(p *process, e *store.Extension, old *claimRecord, t *task, run store.Run) {
-	name, end := claimName{e.Partition, run.Fence}, store.Millis(m.w.clock.Now().UnixMilli()).Add(e.Lease)
+	name, end := claimName{e.Partition, run.Fence}, moment.Millis(m.w.clock.Now().UnixMilli()).Add(e.Lease)
 	if m.claims[name] == nil {
 		m.claims[name] = &claimRecord{fence: run.Fence, holder: p, over: old.over}
 		m.nonces[e.Nonce] = m.claims[name]

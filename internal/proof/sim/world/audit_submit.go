@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
@@ -102,7 +103,7 @@ func (a submitAudit) spawned(t *task) {
 }
 
 // replaced gives a task another definition, at once or when its run ends.
-func (a submitAudit) replaced(t *task, sub *store.Submission, due store.Millis) {
+func (a submitAudit) replaced(t *task, sub *store.Submission, due moment.Millis) {
 	m := a.model
 	m.stored[numberOf(sub.Body)] = true
 	// The group changes at once, also if the rest of the definition has to wait for a run to end: a

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
@@ -80,7 +81,7 @@ func (a *auditor) failed() bool {
 
 // now is the store's clock as the store has it.
 // Due times are compared with it in whole milliseconds, as the store keeps them.
-func (a *auditor) now() store.Millis { return store.Millis(a.w.clock.Now().UnixMilli()) }
+func (a *auditor) now() moment.Millis { return moment.Millis(a.w.clock.Now().UnixMilli()) }
 
 // known reports whether the store must, and whether it may, know an id: of a task that exists or has ended lately.
 // Between the two ages the answer is the store's: it may have dropped the record already, and with it
@@ -121,7 +122,7 @@ func (a *auditor) heard(err error) {
 }
 
 // ms is a time of the store, for people: it is formatted only if it is printed.
-type ms store.Millis
+type ms moment.Millis
 
 func (m ms) String() string {
 	if m == 0 {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
@@ -103,7 +103,7 @@ func (a *auditor) alarmed() {
 	if !asleep || w.befallen > 0 || w.faults > 0 || w.restored {
 		return
 	}
-	ring := store.Millis(draw.Begin.UnixMilli()).Add(min(called, 1000*time.Hour))
+	ring := moment.Millis(draw.Begin.UnixMilli()).Add(min(called, 1000*time.Hour))
 	for _, t := range a.model.sorted() {
 		if at := a.startsAt(t, now); at != 0 {
 			a.must(alarmNoLater, ring <= at.Add(2100*time.Millisecond), "%s may start at %s, and nobody is called before %s", t.ref, ms(at), ms(ring))
@@ -134,8 +134,8 @@ func (a *auditor) calledAt() (at time.Duration, asleep bool) {
 }
 
 // startsAt is the latest time at which a waiting task can start if a process pulls; zero if that is unknown.
-func (a *auditor) startsAt(t *task, now store.Millis) store.Millis {
-	if t.phase != waiting || t.resting() || t.due >= store.Never || t.ending {
+func (a *auditor) startsAt(t *task, now moment.Millis) moment.Millis {
+	if t.phase != waiting || t.resting() || t.due >= moment.Never || t.ending {
 		return 0
 	}
 	at := max(t.due, now)
@@ -150,7 +150,7 @@ func (a *auditor) startsAt(t *task, now store.Millis) store.Millis {
 		if a.w.period() > 0 { // until the next hour
 			return 0
 		}
-		at = max(at, store.Millis(draw.Begin.Add(a.w.plan.Settings.Period).UnixMilli()))
+		at = max(at, moment.Millis(draw.Begin.Add(a.w.plan.Settings.Period).UnixMilli()))
 	}
 	for i := range a.w.plan.Settings.Limits {
 		l := &a.w.plan.Settings.Limits[i]

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
@@ -109,7 +110,7 @@ func withdraw(w *World) {
 	for _, p := range w.processes {
 		if p.series != nil && !p.deaf && !p.dead && p.frozen <= w.elapsed() {
 			p.series.Withdraw(-1)
-			p.withdrew = store.MillisOf(w.storeTime())
+			p.withdrew = moment.Of(w.storeTime())
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
@@ -100,11 +101,11 @@ func askProfile(ctx context.Context, _ *World, p *process, r *draw.Request) (fun
 // quietTimes is what is known of profiles.
 type quietTimes struct {
 	now  map[string]*core.Profile
-	runs map[ref]map[store.Millis]time.Time // of a recurring task, by the quiet time that an occurrence was due in
+	runs map[ref]map[moment.Millis]time.Time // of a recurring task, by the quiet time that an occurrence was due in
 }
 
 func watchQuiet(a *auditor, _ *storeModel) watcher {
-	q := &quietTimes{now: map[string]*core.Profile{}, runs: map[ref]map[store.Millis]time.Time{}}
+	q := &quietTimes{now: map[string]*core.Profile{}, runs: map[ref]map[moment.Millis]time.Time{}}
 	return watcher{
 		called: func(_ *call, request, answer any) {
 			if all, ok := request.([]store.ProfileChange); ok {
@@ -142,7 +143,7 @@ func (w *World) profileIn(data []byte) *core.Profile {
 }
 
 // quietUntil is the end of the quiet time that a time is in; the time itself if it is in none. It goes minute by minute.
-func quietUntil(p *core.Profile, at store.Millis, t *task) store.Millis {
+func quietUntil(p *core.Profile, at moment.Millis, t *task) moment.Millis {
 	if p == nil || p.Urgent && (t.level == core.LevelHigh || t.def != nil && t.def.Urgent) {
 		return at
 	}
@@ -161,7 +162,7 @@ func quietUntil(p *core.Profile, at store.Millis, t *task) store.Millis {
 		if !is {
 			return until
 		}
-		until = store.MillisOf(until.Time().Truncate(time.Minute).Add(time.Minute))
+		until = moment.Of(until.Time().Truncate(time.Minute).Add(time.Minute))
 	}
 }
 
@@ -175,13 +176,13 @@ func (a *auditor) beganQuiet(q *quietTimes, r *run) {
 	p, now := t.lease.profile, a.now()
 	both := quietUntil(p, t.lease.from, t) != t.lease.from && quietUntil(p, now, t) != now
 	a.must(quietIsKept, !both || t.history.hand, "%s was claimed at %s and starts at %s", t.ref, ms(t.lease.from), ms(now))
-	occurrence := store.MillisOf(r.info.Occurrence)
+	occurrence := moment.Of(r.info.Occurrence)
 	end := quietUntil(p, occurrence, t)
 	if end == occurrence || t.history.moved || !t.fixed() || p != q.now[t.agent] {
 		return
 	}
 	if q.runs[t.ref] == nil {
-		q.runs[t.ref] = map[store.Millis]time.Time{}
+		q.runs[t.ref] = map[moment.Millis]time.Time{}
 	}
 	other, ran := q.runs[t.ref][end]
 	a.must(quietIsOneRun, !ran || other.Equal(r.info.Occurrence), "%s runs for %s, and has run for %s", t.ref, r.info.Occurrence, other)

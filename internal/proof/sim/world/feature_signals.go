@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
@@ -148,7 +149,7 @@ type awaiting struct {
 // earlySignal is a signal that no task has waited for yet.
 type earlySignal struct {
 	payload  string
-	until    store.Millis
+	until    moment.Millis
 	approval bool
 }
 

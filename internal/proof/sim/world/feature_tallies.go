@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
@@ -97,7 +98,7 @@ func (b *bus) Tally(ctx context.Context, t store.Tally) error {
 }
 
 // Window are the counters.
-func (b *bus) Window(ctx context.Context, slots int) (kinds []store.KindWindow, now store.Millis, err error) {
+func (b *bus) Window(ctx context.Context, slots int) (kinds []store.KindWindow, now moment.Millis, err error) {
 	kinds, err = through(ctx, b, "Window", func() string { return "" }, func(st store.Store) ([]store.KindWindow, error) {
 		kinds, at, err := st.(store.Recent).Window(b.p.w.free(), slots)
 		now = at
@@ -107,7 +108,7 @@ func (b *bus) Window(ctx context.Context, slots int) (kinds []store.KindWindow, 
 }
 
 // Slots are the counters of each time.
-func (b *bus) Slots(ctx context.Context, each time.Duration, n int) (slots []store.Slot, now store.Millis, err error) {
+func (b *bus) Slots(ctx context.Context, each time.Duration, n int) (slots []store.Slot, now moment.Millis, err error) {
 	slots, err = through(ctx, b, "Slots", func() string { return "" }, func(st store.Store) ([]store.Slot, error) {
 		slots, at, err := st.(store.Recent).Slots(b.p.w.free(), each, n)
 		now = at

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
@@ -132,7 +133,7 @@ func repeated(n *store.Signal, answer *store.Signalled) bool {
 
 // watchHooks keeps which messages have sent their signals.
 func watchHooks(a *auditor, _ *storeModel) watcher {
-	sent := map[[2]string]store.Millis{}
+	sent := map[[2]string]moment.Millis{}
 	return watcher{called: func(_ *call, request, answer any) {
 		all, _ := request.([]store.Signal)
 		for i := range all {
@@ -199,14 +200,14 @@ var lateness = &feature{
 }
 
 // watchOf is what a watch says of a task, and since when that is late; zero if it is not.
-func watchOf(body []byte) (of ref, within time.Duration, since store.Millis) {
+func watchOf(body []byte) (of ref, within time.Duration, since moment.Millis) {
 	var says struct {
 		Watch struct {
 			Agent  string        `json:"agent_id"`
 			ID     string        `json:"id"`
 			Within time.Duration `json:"within"`
 			Late   struct {
-				Since store.Millis `json:"since"`
+				Since moment.Millis `json:"since"`
 			} `json:"late"`
 		} `json:"watch"`
 	}
@@ -217,7 +218,7 @@ func watchOf(body []byte) (of ref, within time.Duration, since store.Millis) {
 
 // watchLateness keeps when tasks have succeeded, and which are known to be late.
 func watchLateness(a *auditor, m *storeModel) watcher {
-	succeeded, seen, late, begun := map[ref]store.Millis{}, map[ref]store.Millis{}, map[ref]bool{}, map[ref]store.Millis{}
+	succeeded, seen, late, begun := map[ref]moment.Millis{}, map[ref]moment.Millis{}, map[ref]bool{}, map[ref]moment.Millis{}
 	known := func() { // that a task is late
 		for _, t := range m.sorted() {
 			if t.agent != lateAgent || t.phase == ended || t.def == nil || a.w.restored {
@@ -252,7 +253,7 @@ func watchLateness(a *auditor, m *storeModel) watcher {
 		decided: func(o *outcome) bool {
 			last, _ := lastRun(&o.after)
 			if o.t.agent == lateAgent && o.run != nil && o.said() == draw.Succeed && last.Outcome == model.OutcomeSuccess {
-				succeeded[o.t.ref] = store.MillisOf(last.Started)
+				succeeded[o.t.ref] = moment.Of(last.Started)
 			}
 			return false
 		},

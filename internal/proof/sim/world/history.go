@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // history is what is known of the runs of a task, besides what the tracker said last.
@@ -17,15 +17,15 @@ type history struct {
 	begun    bool          // a handler was called since there was a reason for a start
 	reason   string        // why another start is right
 	interval time.Duration // as NextIn has set it
-	grid     store.Millis  // a time on the grid of a task that recurs from its start
+	grid     moment.Millis // a time on the grid of a task that recurs from its start
 	moved    bool          // a client has asked for a run by hand, or its handler for another time
-	last     store.Millis  // when the last run was claimed, if the next has to keep a distance from that
+	last     moment.Millis // when the last run was claimed, if the next has to keep a distance from that
 	cuts     int           // how often in a row its run was cut off
 	idle     int           // how often in a row its gate has turned it away
 	hand     bool          // its next run was asked for by hand
 	again    bool          // the hand came while a run was under way, whose end does not use it up
 	awaits   bool          // its occurrence has waited for a signal
-	patience store.Millis  // until when it waited; zero for ever
+	patience moment.Millis // until when it waited; zero for ever
 	then     core.OnTimeout
 	order    []byte // what the first cancel of a run under way has said; nil: it was not cancelled
 	tells    bool   // that run has cancelled the task itself, and its definition has a callback

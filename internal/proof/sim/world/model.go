@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
@@ -36,16 +37,16 @@ const (
 type task struct {
 	ref
 	phase  phase
-	status store.Status // of one that has ended
-	at     store.Millis // when it ended
+	status store.Status  // of one that has ended
+	at     moment.Millis // when it ended
 
 	kind, group, key string
 	level            store.Level
 	body, state      []byte
 	number           int
 	def              *draw.Definition // nil for an activity task, and what one has become
-	due              store.Millis
-	submitted        store.Millis
+	due              moment.Millis
+	submitted        moment.Millis
 	parent           string // of an occurrence that is a task of its own
 	activity         *activity
 
@@ -58,14 +59,14 @@ type task struct {
 	// Of the run under way, or of the next claim:
 	ending  bool
 	renewed *renewal
-	byHand  store.Millis // an order to run in spite of holds that had begun by then
-	inHand  store.Millis // the same, used by the run under way
-	queued  bool         // it is due once more when its run ends
-	parked  bool         // it may be where a claim has put it aside
-	owed    bool         // it was stored regardless of its agent's other tasks
-	await   *awaiting    // nil if it does not wait for a signal
+	byHand  moment.Millis // an order to run in spite of holds that had begun by then
+	inHand  moment.Millis // the same, used by the run under way
+	queued  bool          // it is due once more when its run ends
+	parked  bool          // it may be where a claim has put it aside
+	owed    bool          // it was stored regardless of its agent's other tasks
+	await   *awaiting     // nil if it does not wait for a signal
 
-	waits   store.Millis // since when it waits, after a run
+	waits   moment.Millis // since when it waits, after a run
 	history history
 }
 
@@ -75,10 +76,10 @@ type task struct {
 type lease struct {
 	fence   store.Fence
 	index   int
-	due     store.Millis // as claimed
-	from    store.Millis
-	back    store.Millis // when its process has taken it back; zero: it has not
-	end     store.Millis
+	due     moment.Millis // as claimed
+	from    moment.Millis
+	back    moment.Millis // when its process has taken it back; zero: it has not
+	end     moment.Millis
 	holder  *process
 	over    bool         // it has ended, and a claim has looked for such since: the store may have taken it back
 	noticed bool         // a claim has found it over: it ends with the notice
@@ -101,22 +102,22 @@ type lease struct {
 // Only the last one counts: a second replacement takes the place of the first.
 type renewal struct {
 	sub store.Submission
-	due store.Millis
+	due moment.Millis
 }
 
 // activity is what is known of an activity task.
 type activity struct {
 	pulse    store.Pulse
-	first    store.Millis // the first touch that the booked run is for; zero while it rests
-	from, to store.Millis // touches while a run is under way
+	first    moment.Millis // the first touch that the booked run is for; zero while it rests
+	from, to moment.Millis // touches while a run is under way
 }
 
 // hold is a pause in force.
 // Since decides between it and an order to run now: the later of the two wins. Zero in until is no
 // end.
-type hold struct{ since, until store.Millis }
+type hold struct{ since, until moment.Millis }
 
-func (h hold) inForce(now store.Millis) bool { return h.until == 0 || h.until > now }
+func (h hold) inForce(now moment.Millis) bool { return h.until == 0 || h.until > now }
 
 type storeModel struct {
 	w         *World
@@ -128,12 +129,12 @@ type storeModel struct {
 	nonces    map[string]*claimRecord
 	settled   map[settledRun]bool
 	totals    store.Counters
-	freed     store.Millis // when the last pause was ended
+	freed     moment.Millis // when the last pause was ended
 	spawned   map[spawning]string
-	cancelled map[ref]bool                // at some time
-	stored    map[int]bool                // numbers of definitions
-	starts    map[inBucket][]store.Millis // of claims
-	watchers  []watcher                   // one of each feature that has one
+	cancelled map[ref]bool                 // at some time
+	stored    map[int]bool                 // numbers of definitions
+	starts    map[inBucket][]moment.Millis // of claims
+	watchers  []watcher                    // one of each feature that has one
 	books     *books
 }
 
@@ -150,7 +151,7 @@ type claimRecord struct {
 	fence  store.Fence
 	refs   []ref
 	holder *process
-	end    store.Millis
+	end    moment.Millis
 	over   map[ref]time.Duration // the tasks whose runs are over, and since when the process must know
 }
 
@@ -181,7 +182,7 @@ func (c *claimRecord) nobodys(at time.Duration) bool {
 type spawning struct {
 	parent ref
 	number int
-	due    store.Millis
+	due    moment.Millis
 }
 
 type settledRun struct {
@@ -194,7 +195,7 @@ func newModel(w *World) *storeModel {
 	return &storeModel{
 		w: w, tasks: map[ref]*task{}, holds: map[store.Target]hold{}, groups: map[[2]string]*store.GroupCounts{},
 		fences: make([]store.Fence, w.plan.Settings.Partitions), claims: map[claimName]*claimRecord{}, nonces: map[string]*claimRecord{},
-		settled: map[settledRun]bool{}, stored: map[int]bool{}, spawned: map[spawning]string{}, cancelled: map[ref]bool{}, starts: map[inBucket][]store.Millis{},
+		settled: map[settledRun]bool{}, stored: map[int]bool{}, spawned: map[spawning]string{}, cancelled: map[ref]bool{}, starts: map[inBucket][]moment.Millis{},
 	}
 }
 
@@ -224,12 +225,12 @@ func (m *storeModel) partition(agent string) int {
 }
 
 // retention is how long finished tasks are kept, and knownFor how long their ids are known at least.
-func (m *storeModel) retention() store.Millis {
-	return store.Millis(cmp.Or(m.w.plan.Settings.Retention, memstore.DefaultRetention).Milliseconds())
+func (m *storeModel) retention() moment.Millis {
+	return moment.Millis(cmp.Or(m.w.plan.Settings.Retention, memstore.DefaultRetention).Milliseconds())
 }
 
-func (m *storeModel) knownFor() store.Millis {
-	return min(store.Millis(store.KnownFor.Milliseconds()), m.retention())
+func (m *storeModel) knownFor() moment.Millis {
+	return min(moment.Millis(store.KnownFor.Milliseconds()), m.retention())
 }
 
 // targets are those that a task is under.
@@ -244,7 +245,7 @@ func (t *task) targets() []store.Target {
 
 // held are the pauses that a task is under.
 // They are read as of a time, since a pause that has ended may still be in the map.
-func (m *storeModel) held(t *task, now store.Millis) []store.Target {
+func (m *storeModel) held(t *task, now moment.Millis) []store.Target {
 	var all []store.Target
 	for _, target := range t.targets() {
 		if h, ok := m.holds[target]; ok && h.inForce(now) {
@@ -256,7 +257,7 @@ func (m *storeModel) held(t *task, now store.Millis) []store.Target {
 
 // keeps reports whether a pause keeps a task from being claimed.
 // A task that is to be ended is claimed under any pause, as no handler is called for it.
-func (m *storeModel) keeps(t *task, now store.Millis) bool {
+func (m *storeModel) keeps(t *task, now moment.Millis) bool {
 	if t.ending {
 		return false
 	}
@@ -332,7 +333,7 @@ func numberOf(body []byte) int {
 // end ends a task.
 // The counts of its group and the totals change with it, once; a pause of that single task goes with
 // the task.
-func (m *storeModel) end(t *task, status store.Status, now store.Millis) {
+func (m *storeModel) end(t *task, status store.Status, now moment.Millis) {
 	g := m.group(t.agent, t.group)
 	g.Live--
 	switch status {
@@ -354,7 +355,7 @@ func (m *storeModel) end(t *task, status store.Status, now store.Millis) {
 
 // wait lets a task wait until it is due.
 // It clears the lease: its holder has lost or settled the task.
-func (t *task) wait(due store.Millis) {
+func (t *task) wait(due moment.Millis) {
 	t.phase, t.due, t.lease = waiting, due, lease{}
 }
 

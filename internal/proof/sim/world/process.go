@@ -11,7 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
@@ -34,7 +34,7 @@ type process struct {
 	stopped   int // after so many steps
 	dead      bool
 	deaf      bool          // no wake-up reaches it
-	withdrew  store.Millis  // when it was last asked for what it had claimed ahead
+	withdrew  moment.Millis // when it was last asked for what it had claimed ahead
 	frozen    time.Duration // until when
 	cutUntil  time.Duration
 	mute      time.Duration // until when none of its settlements gets through

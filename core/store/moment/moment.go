@@ -1,6 +1,5 @@
-package store
-
-// Times as stores have them.
+// Package moment is time as stores have it: milliseconds by the clock of the store, and times that the store works out itself.
+package moment
 
 import (
 	"strings"
@@ -28,8 +27,8 @@ func (m Millis) Add(d time.Duration) Millis { return m + Millis(d.Milliseconds()
 // Sub is the duration from o to m.
 func (m Millis) Sub(o Millis) time.Duration { return time.Duration(m-o) * time.Millisecond }
 
-// MillisOf is t in milliseconds, rounded up, so that nothing is early.
-func MillisOf(t time.Time) Millis {
+// Of is t in milliseconds, rounded up, so that nothing is early.
+func Of(t time.Time) Millis {
 	if t.IsZero() {
 		return 0
 	}
