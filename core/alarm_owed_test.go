@@ -16,7 +16,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/storetest/spy"
 )
 
@@ -56,7 +56,7 @@ func TestAClockThatHangs(t *testing.T) {
 		var failed *core.AlarmError
 		require.ErrorAs(c, err, &failed)
 		assert.Zero(c, r.AlarmAt)
-		booked, err := c.store.Book(c.Context(), store.Booking{})
+		booked, err := c.store.Book(c.Context(), alarm.Booking{})
 		require.NoError(c, err)
 		assert.Zero(c, booked.Next)
 		assert.Equal(c, time.Hour, booked.Owed.Time().Sub(c.begun))
@@ -80,7 +80,7 @@ func TestAnAlarmHasItsOwnTime(t *testing.T) {
 		placed, err := c.process(st, c).Submit(ctx, core.NewTask{Agent: "a", ID: "1", Kind: "k", Delay: time.Hour})
 		require.NoError(c, err)
 		assert.False(c, placed[0].NotBooked)
-		booked, err := c.store.Book(c.Context(), store.Booking{})
+		booked, err := c.store.Book(c.Context(), alarm.Booking{})
 		require.NoError(c, err)
 		assert.Equal(c, time.Hour, booked.Next.Time().Sub(c.begun))
 	})
@@ -92,7 +92,7 @@ func TestSubmitsThatAreDueEverEarlier(t *testing.T) {
 		for i := range 60 {
 			later(c, c.process(c.store, c), fmt.Sprint("t", i), time.Duration(60-i)*time.Minute)
 		}
-		assert.Equal(c, []time.Duration{store.GatherFor, time.Hour}, c.at(c.rings))
+		assert.Equal(c, []time.Duration{alarm.GatherFor, time.Hour}, c.at(c.rings))
 		s := c.process(c.store, c)
 		c.live(time.Hour, func() {
 			_, err := s.RunDue(c.Context(), core.Scope{})

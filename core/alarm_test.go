@@ -21,6 +21,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 )
 
 // cloud is where processes live only while they are called: by a clock outside, which is an alarm of all of them, and rarely by a
@@ -60,8 +61,8 @@ func (c *cloud) Set(ctx context.Context, at time.Time) error {
 }
 
 // process is a new one, whose handler of kind k notes when its tasks start.
-func (c *cloud) process(st store.Store, alarm core.Alarm) *core.Scheduler {
-	s, err := core.New(st, core.Config{Alarm: alarm, MaxCrashes: 1000, Default: core.KindConfig{Lease: time.Minute, Spread: -1}})
+func (c *cloud) process(st store.Store, clock core.Alarm) *core.Scheduler {
+	s, err := core.New(st, core.Config{Alarm: clock, MaxCrashes: 1000, Default: core.KindConfig{Lease: time.Minute, Spread: -1}})
 	require.NoError(c, err)
 	core.Handle(s, "k", func(_ context.Context, t *core.Task[note]) error {
 		c.mu.Lock()
@@ -142,7 +143,7 @@ func TestOneAlarmIsBooked(t *testing.T) {
 		submit(s, "later", 2*time.Hour)
 		submit(other, "later still", 3*time.Hour)
 		assert.Len(c, c.rings, 1, "the first pull books the next")
-		time.Sleep(store.GatherFor)
+		time.Sleep(alarm.GatherFor)
 		submit(other, "minute", time.Minute)
 		assert.Equal(c, []time.Duration{65 * time.Second, time.Hour + time.Second}, c.at(c.rings), "what comes earlier needs one of its own")
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 )
 
 // nothing is the answer of a verb that has none.
@@ -181,12 +182,12 @@ func (s *Store) Stamp(ctx context.Context, stamp string) error {
 }
 
 // Book asks for an alarm; see [store.Bookings].
-func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
+func (s *Store) Book(ctx context.Context, b alarm.Booking) (alarm.Booked, error) {
 	return change(ctx, s, books, b)
 }
 
 // Confirm notes that an alarm is set; see [store.Bookings].
-func (s *Store) Confirm(ctx context.Context, b store.Booking) error {
+func (s *Store) Confirm(ctx context.Context, b alarm.Booking) error {
 	_, err := change(ctx, s, confirms, b)
 	return err
 }

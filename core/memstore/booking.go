@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -25,15 +26,15 @@ type owed struct {
 }
 
 // Book owes an alarm; see [store.Bookings].
-func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
+func (s *Store) Book(ctx context.Context, b alarm.Booking) (alarm.Booked, error) {
 	if err := ctx.Err(); err != nil {
-		return store.Booked{}, &store.Error{Verb: "book", Err: err}
+		return alarm.Booked{}, &store.Error{Verb: "book", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, of := s.now(), &s.booked
 	of.confirmed = slices.DeleteFunc(of.confirmed, func(at moment.Millis) bool { return at <= now })
-	out := store.Booked{Now: now, Fleet: b.For > 0 || of.last != 0 && now.Sub(of.last) < store.FleetFor}
+	out := alarm.Booked{Now: now, Fleet: b.For > 0 || of.last != 0 && now.Sub(of.last) < alarm.FleetFor}
 	if len(of.confirmed) > 0 {
 		out.Next = of.confirmed[0]
 	}
@@ -64,7 +65,7 @@ func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error)
 // by is the alarm that serves instead of one at a time; zero if there is none.
 func (of *bookings) by(wanted, now moment.Millis) moment.Millis {
 	for _, at := range of.confirmed {
-		if at == wanted || at < wanted && at > now.Add(store.SureAfter) {
+		if at == wanted || at < wanted && at > now.Add(alarm.SureAfter) {
 			return at
 		}
 	}
@@ -72,20 +73,20 @@ func (of *bookings) by(wanted, now moment.Millis) moment.Millis {
 }
 
 // owe adds an alarm, and returns when it is to ring: soon, if others were wanted a moment ago that would have rung later.
-func (of *bookings) owe(b *store.Booking, next, now moment.Millis) moment.Millis {
+func (of *bookings) owe(b *alarm.Booking, next, now moment.Millis) moment.Millis {
 	at := b.At
 	// guard: alarm-gathers
-	if soon := (now.Add(store.GatherFor) + 999) / 1000 * 1000; b.For > 0 && next != 0 && at > soon && now.Sub(of.last) < store.GatherFor {
+	if soon := (now.Add(alarm.GatherFor) + 999) / 1000 * 1000; b.For > 0 && next != 0 && at > soon && now.Sub(of.last) < alarm.GatherFor {
 		at = soon
 	}
 	of.owed = append(of.owed, owed{at: at, until: now.Add(b.For), tag: b.Tag})
 	slices.SortStableFunc(of.owed, func(x, y owed) int { return cmp.Compare(x.at, y.at) })
-	of.owed = of.owed[:min(len(of.owed), store.MostBookings)]
+	of.owed = of.owed[:min(len(of.owed), alarm.Most)]
 	return at
 }
 
 // Confirm notes that an alarm is set; see [store.Bookings].
-func (s *Store) Confirm(ctx context.Context, b store.Booking) error {
+func (s *Store) Confirm(ctx context.Context, b alarm.Booking) error {
 	if err := ctx.Err(); err != nil {
 		return &store.Error{Verb: "book", Err: err}
 	}
@@ -96,7 +97,7 @@ func (s *Store) Confirm(ctx context.Context, b store.Booking) error {
 	of.owed = slices.DeleteFunc(of.owed, func(o owed) bool { return o.at <= b.At && (o.tag == b.Tag || o.at <= now && o.until <= now) })
 	if at, found := slices.BinarySearch(of.confirmed, b.At); !found && b.At > now {
 		of.confirmed = slices.Insert(of.confirmed, at, b.At)
-		of.confirmed = of.confirmed[:min(len(of.confirmed), store.MostBookings)]
+		of.confirmed = of.confirmed[:min(len(of.confirmed), alarm.Most)]
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -65,7 +66,7 @@ func TestAFullRedisKeepsGuardsAndEnds(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, st.Stamp(t.Context(), "STAMP0000000000000000001"))
 	require.NoError(t, st.Announce(t.Context(), "process", []byte("here"), time.Minute))
-	_, err = st.Book(t.Context(), store.Booking{At: found.Now + 60_000, Tag: "tag", For: time.Second})
+	_, err = st.Book(t.Context(), alarm.Booking{At: found.Now + 60_000, Tag: "tag", For: time.Second})
 	require.NoError(t, err)
 	_, err = st.Receive(t.Context(), store.Receipt{Message: "m", By: "by-0123456789abc", State: 'b', For: time.Minute})
 	require.NoError(t, err)

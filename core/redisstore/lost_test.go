@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
@@ -401,15 +402,15 @@ var lostAnswers = []struct {
 	{"book", "a booking", func(l *losing, times int) {
 		at := moment.Of(time.Now().Add(time.Hour))
 		l.loses("book", times, nil)
-		booked, err := l.st.Book(l.Context(), store.Booking{At: at, Tag: "mine", For: time.Minute})
+		booked, err := l.st.Book(l.Context(), alarm.Booking{At: at, Tag: "mine", For: time.Minute})
 		require.NoError(l, err)
 		assert.Equal(l, at, booked.Set)
-		booked, err = l.other.Book(l.Context(), store.Booking{At: at, Tag: "another", For: time.Minute})
+		booked, err = l.other.Book(l.Context(), alarm.Booking{At: at, Tag: "another", For: time.Minute})
 		require.NoError(l, err)
 		assert.Zero(l, booked.Set)
 		l.loses("book", times, nil)
-		require.NoError(l, l.st.Confirm(l.Context(), store.Booking{At: at, Tag: "mine"}))
-		booked, err = l.other.Book(l.Context(), store.Booking{})
+		require.NoError(l, l.st.Confirm(l.Context(), alarm.Booking{At: at, Tag: "mine"}))
+		booked, err = l.other.Book(l.Context(), alarm.Booking{})
 		require.NoError(l, err)
 		assert.Equal(l, at, booked.Next)
 		assert.Zero(l, booked.Owed)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/luapack"
@@ -358,10 +359,10 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	require.NoError(t, err)
 	require.Len(t, looks[0].AgentsDue, 2)
 	require.NoError(t, st.Announce(ctx, "tag", []byte("info"), time.Minute))
-	alarm := store.Booking{At: moment.Of(time.Now().Add(time.Hour)), Tag: "tag", For: time.Minute}
-	_, err = st.Book(ctx, alarm)
+	booked := alarm.Booking{At: moment.Of(time.Now().Add(time.Hour)), Tag: "tag", For: time.Minute}
+	_, err = st.Book(ctx, booked)
 	require.NoError(t, err)
-	require.NoError(t, st.Confirm(ctx, alarm))
+	require.NoError(t, st.Confirm(ctx, booked))
 	_, err = st.Follow(ctx, feed.Follow{Limit: 1, For: time.Minute})
 	require.NoError(t, err)
 	_, err = st.Publish(ctx, 0, [][]byte{[]byte("event")})

@@ -5,6 +5,7 @@ package store
 import (
 	"context"
 
+	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -194,6 +195,19 @@ const (
 	StampLen   = 24
 	MostStamps = 32
 )
+
+// Bookings is what a store remembers of the alarms of hosts without a process of their own: which ones an external clock has confirmed, and which ones
+// are owed, as it has not. It is for the whole store together, so that a hundred processes book one alarm, and the next caller settles the debt of a
+// process that died.
+type Bookings interface {
+	// Book owes an alarm, unless a confirmed one serves it, or another process is setting such a one; see [alarm.Booked]. The caller may get
+	// to set another one that is owed, whose process had its time and has not confirmed it. Without At nothing new is owed, and without For either nothing is
+	// changed. The same booking again gets the same answer.
+	Book(ctx context.Context, b alarm.Booking) (alarm.Booked, error)
+
+	// Confirm notes that the external clock is going to ring at a time, which was set with the tag of a booking: that tag owes nothing more until then.
+	Confirm(ctx context.Context, b alarm.Booking) error
+}
 
 // Waker is implemented by stores that can signal when work falls due earlier than the last look reported.
 type Waker interface {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
 )
@@ -316,12 +317,12 @@ func (s *countedStore) Stats(ctx context.Context) (store.Stats, error) {
 	return s.next.Stats(ctx)
 }
 
-func (s *countedStore) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
+func (s *countedStore) Book(ctx context.Context, b alarm.Booking) (alarm.Booked, error) {
 	defer s.count(verbControl, s.now())
 	return s.next.Book(ctx, b)
 }
 
-func (s *countedStore) Confirm(ctx context.Context, b store.Booking) error {
+func (s *countedStore) Confirm(ctx context.Context, b alarm.Booking) error {
 	defer s.count(verbControl, s.now())
 	return s.next.Confirm(ctx, b)
 }

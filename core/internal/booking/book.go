@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -60,7 +60,7 @@ func (b *Booker) Book(ctx context.Context, due moment.Millis, patience time.Dura
 // bookOnce records that an alarm is owed, sets it if the store assigns it to this process, and reports whether one is set then. Until the
 // clock has confirmed an alarm, it stays owed.
 func (b *Booker) bookOnce(ctx context.Context, at moment.Millis) (done bool, err error) {
-	mine := store.Booking{At: at, Tag: b.Base.Tag, For: PullWaits + ConfirmIn}
+	mine := alarm.Booking{At: at, Tag: b.Base.Tag, For: PullWaits + ConfirmIn}
 	booked, err := b.Base.Store.Book(ctx, mine)
 	if err != nil {
 		return false, err
@@ -139,7 +139,7 @@ func (b *Booker) recordOwed(ctx context.Context, due moment.Millis) error {
 	}
 	within, cancel := contextOf(ctx, WriterWaits)
 	defer cancel()
-	booked, err := b.Base.Store.Book(within, store.Booking{At: (due + 999) / 1000 * 1000, Tag: b.Base.Tag})
+	booked, err := b.Base.Store.Book(within, alarm.Booking{At: (due + 999) / 1000 * 1000, Tag: b.Base.Tag})
 	if err != nil {
 		return nil // whether anything has to be booked is not known
 	}
@@ -176,6 +176,6 @@ func (b *Booker) BookNext(ctx context.Context) (due time.Time, err error) {
 
 // Lacking reports whether hosts are called by alarms and none is booked for something that is due. If that is not known it reports false.
 func (b *Booker) Lacking(ctx context.Context, due moment.Millis) bool {
-	booked, err := b.Base.Store.Book(ctx, store.Booking{})
+	booked, err := b.Base.Store.Book(ctx, alarm.Booking{})
 	return err == nil && booked.Fleet && (booked.Next == 0 || booked.Next > At(due, booked.Now))
 }

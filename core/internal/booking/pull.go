@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -79,7 +79,7 @@ func (p *Pull) Guard(ctx context.Context) {
 // Rebook sets the alarm again that has called long before its time: the store takes it for one that is to come. It is set for so much later as it was
 // early.
 func (p *Pull) Rebook(ctx context.Context, due moment.Millis, early time.Duration) error {
-	if early <= store.SureAfter || due == 0 {
+	if early <= alarm.SureAfter || due == 0 {
 		return nil
 	}
 	ctx, cancel := contextOf(ctx, PullWaits)

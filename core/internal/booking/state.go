@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -89,7 +89,7 @@ func (a *State) Defers(due moment.Millis) bool {
 func (a *State) Covers(at, now moment.Millis) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.known == at || a.known < at && a.known > now.Add(store.SureAfter)
+	return a.known == at || a.known < at && a.known > now.Add(alarm.SureAfter)
 }
 
 // Begin waits for the turn to book: no other caller books until End.
@@ -121,7 +121,7 @@ func (a *State) Take(at moment.Millis) moment.Millis {
 func (a *State) Confirmed(now, at moment.Millis) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.known <= now.Add(store.SureAfter) || at != 0 && at < a.known {
+	if a.known <= now.Add(alarm.SureAfter) || at != 0 && at < a.known {
 		a.known = at
 	}
 	if a.known != 0 && a.known <= a.owed {

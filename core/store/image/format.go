@@ -219,7 +219,8 @@ func unsigned(at unsafe.Pointer, size uintptr) uint64 {
 
 // written are the names by which structs are written that have moved to another package since: what one version has written the others read.
 var written = map[string]string{
-	"moment.When": "store.When",
+	"moment.When":   "store.When",
+	"alarm.Booking": "store.Booking",
 }
 
 // nameOf is the name by which a struct is written.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
@@ -33,9 +33,9 @@ func testsBooking(b *bench) *booking {
 func (b *booking) at(d time.Duration) moment.Millis { return moment.Of(b.begun.Add(d)) }
 
 // books asks for an alarm, with a second to set it.
-func (b *booking) books(tag string, d time.Duration) store.Booked {
+func (b *booking) books(tag string, d time.Duration) alarm.Booked {
 	b.Helper()
-	wanted := store.Booking{Tag: tag, For: time.Second}
+	wanted := alarm.Booking{Tag: tag, For: time.Second}
 	if d != 0 {
 		wanted.At = b.at(d)
 	}
@@ -57,13 +57,13 @@ func (b *booking) sets(tag string, d time.Duration) time.Duration {
 // confirm says that the clock has it.
 func (b *booking) confirm(tag string, d time.Duration) {
 	b.Helper()
-	require.NoError(b, b.store.Confirm(b.Context(), store.Booking{At: b.at(d), Tag: tag}))
+	require.NoError(b, b.store.Confirm(b.Context(), alarm.Booking{At: b.at(d), Tag: tag}))
 }
 
 // next is the first that is confirmed, after the begin; zero for none. It only asks.
 func (b *booking) next() time.Duration {
 	b.Helper()
-	got, err := b.store.Book(b.Context(), store.Booking{})
+	got, err := b.store.Book(b.Context(), alarm.Booking{})
 	require.NoError(b, err)
 	if got.Next == 0 {
 		return 0
@@ -91,7 +91,7 @@ func testBooking(_ *testing.T, bb *bench) {
 	b.clock.Advance(time.Millisecond)
 	assert.Equal(b, hour, b.next(), "its time has come, and that for later rings too")
 	assert.Zero(b, b.sets("r", 2*hour))
-	b.clock.Advance(hour - minute - store.SureAfter)
+	b.clock.Advance(hour - minute - alarm.SureAfter)
 	assert.Zero(b, b.sets("r", hour), "it is booked")
 	assert.Equal(b, 2*hour, b.sets("r", 2*hour), "it may have rung")
 	b.confirm("r", 2*hour)
@@ -118,7 +118,7 @@ func testOwed(_ *testing.T, bb *bench) {
 	b.confirm("t", later)
 	assert.Equal(b, later, b.next())
 	assert.Zero(b, b.books("u", 0).Owed, "it is paid")
-	b.clock.Advance(store.GatherFor)
+	b.clock.Advance(alarm.GatherFor)
 	assert.Equal(b, later-minute, b.sets("v", later-minute))
 	b.clock.Advance(time.Minute)
 	for i := range 3 { // each dies
@@ -133,20 +133,20 @@ func testOwed(_ *testing.T, bb *bench) {
 // A process without a clock owes what others are to set, in a fleet that is called by alarms.
 func testOwedByWhoeverHasNoClock(_ *testing.T, bb *bench) {
 	b := testsBooking(bb)
-	owes := func(d time.Duration) store.Booked {
-		got, err := b.store.Book(b.Context(), store.Booking{At: b.at(d), Tag: "none"})
+	owes := func(d time.Duration) alarm.Booked {
+		got, err := b.store.Book(b.Context(), alarm.Booking{At: b.at(d), Tag: "none"})
 		require.NoError(b, err)
 		return got
 	}
-	assert.Equal(b, store.Booked{Now: b.at(0)}, owes(time.Minute), "nobody has a clock")
+	assert.Equal(b, alarm.Booked{Now: b.at(0)}, owes(time.Minute), "nobody has a clock")
 	assert.Equal(b, time.Hour, b.sets("p", time.Hour))
 	b.confirm("p", time.Hour)
-	assert.Equal(b, store.Booked{Now: b.at(0), Next: b.at(time.Hour), Owed: b.at(time.Minute), Fleet: true}, owes(time.Minute))
-	assert.Equal(b, store.Booked{Now: b.at(0), Next: b.at(time.Hour), By: b.at(time.Hour), Owed: b.at(time.Minute), Fleet: true}, owes(2*time.Hour), "there is one")
+	assert.Equal(b, alarm.Booked{Now: b.at(0), Next: b.at(time.Hour), Owed: b.at(time.Minute), Fleet: true}, owes(time.Minute))
+	assert.Equal(b, alarm.Booked{Now: b.at(0), Next: b.at(time.Hour), By: b.at(time.Hour), Owed: b.at(time.Minute), Fleet: true}, owes(2*time.Hour), "there is one")
 	assert.Equal(b, b.at(time.Hour), owes(time.Hour).By)
 	assert.Equal(b, time.Minute, b.sets("p", 0), "whoever comes next sets it")
-	b.clock.Advance(store.FleetFor)
-	assert.False(b, owes(2*store.FleetFor).Fleet)
+	b.clock.Advance(alarm.FleetFor)
+	assert.False(b, owes(2*alarm.FleetFor).Fleet)
 }
 
 // Alarms that are wanted ever earlier make one call that gathers them.
@@ -154,21 +154,21 @@ func testGathered(_ *testing.T, bb *bench) {
 	b := testsBooking(bb)
 	assert.Equal(b, time.Hour, b.sets("p", time.Hour))
 	b.confirm("p", time.Hour)
-	b.clock.Advance(store.GatherFor - time.Millisecond)
-	assert.Equal(b, 2*store.GatherFor, b.sets("p", 30*time.Minute))
-	b.confirm("p", 2*store.GatherFor)
+	b.clock.Advance(alarm.GatherFor - time.Millisecond)
+	assert.Equal(b, 2*alarm.GatherFor, b.sets("p", 30*time.Minute))
+	b.confirm("p", 2*alarm.GatherFor)
 	for i := range 58 {
-		assert.Zero(b, b.sets("p", time.Duration(58-i)*time.Second+2*store.GatherFor))
+		assert.Zero(b, b.sets("p", time.Duration(58-i)*time.Second+2*alarm.GatherFor))
 	}
 	assert.Equal(b, 8*time.Second, b.sets("p", 8*time.Second), "what is due sooner is called for")
 	b.confirm("p", 8*time.Second)
-	b.clock.Advance(time.Hour + store.GatherFor)
+	b.clock.Advance(time.Hour + alarm.GatherFor)
 	// The earliest are remembered.
-	for i := range store.MostBookings + 1 {
+	for i := range alarm.Most + 1 {
 		at := 9*time.Hour - time.Duration(i)*6*time.Second
 		assert.Equal(b, at, b.sets("p", at))
 		b.confirm("p", at)
-		b.clock.Advance(store.GatherFor)
+		b.clock.Advance(alarm.GatherFor)
 	}
 	b.clock.Advance(9*time.Hour - 6*time.Second - b.clock.Now().Sub(b.begun))
 	assert.Zero(b, b.next())

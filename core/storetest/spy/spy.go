@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 )
 
@@ -244,12 +245,12 @@ func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
 }
 
 // Book calls the store's.
-func (s *Store) Book(ctx context.Context, b store.Booking) (store.Booked, error) {
-	return through(ctx, s, "Book", func() (store.Booked, error) { return s.Store.Book(ctx, b) })
+func (s *Store) Book(ctx context.Context, b alarm.Booking) (alarm.Booked, error) {
+	return through(ctx, s, "Book", func() (alarm.Booked, error) { return s.Store.Book(ctx, b) })
 }
 
 // Confirm calls the store's.
-func (s *Store) Confirm(ctx context.Context, b store.Booking) error {
+func (s *Store) Confirm(ctx context.Context, b alarm.Booking) error {
 	_, err := through(ctx, s, "Confirm", func() (struct{}, error) { return struct{}{}, s.Store.Confirm(ctx, b) })
 	return err
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/internal/dulyfile"
@@ -19,7 +19,7 @@ const mostUnbooked = time.Minute
 
 // checkAlarm compares the booked alarm with the next due time. It reports nothing where no alarm is used.
 func checkAlarm(ctx context.Context, s *core.Scheduler, st *storage.Store, c *dulyfile.File) []finding {
-	booked, err := st.Book(ctx, store.Booking{}) // which only asks
+	booked, err := st.Book(ctx, alarm.Booking{}) // which only asks
 	if err != nil {
 		return []finding{found("alarm", checkFailed, "cannot be read: "+err.Error(), "check Redis, then try again")}
 	}

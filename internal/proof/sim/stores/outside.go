@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -150,11 +151,11 @@ func (o *outside) Stats(context.Context) (store.Stats, error) {
 	return on(o, func() (store.Stats, error) { return o.store.Stats(o.ctx) })
 }
 
-func (o *outside) Book(_ context.Context, b store.Booking) (store.Booked, error) {
-	return on(o, func() (store.Booked, error) { return o.store.Book(o.ctx, b) })
+func (o *outside) Book(_ context.Context, b alarm.Booking) (alarm.Booked, error) {
+	return on(o, func() (alarm.Booked, error) { return o.store.Book(o.ctx, b) })
 }
 
-func (o *outside) Confirm(_ context.Context, b store.Booking) error {
+func (o *outside) Confirm(_ context.Context, b alarm.Booking) error {
 	_, err := on(o, func() (struct{}, error) { return struct{}{}, o.store.Confirm(o.ctx, b) })
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 )
 
 // free is a context for the store: the driver decides the fate of a call.
@@ -323,13 +324,13 @@ func (b *bus) Limits(ctx context.Context) ([]store.LimitUse, error) {
 }
 
 // Book books an alarm.
-func (b *bus) Book(ctx context.Context, booking store.Booking) (store.Booked, error) {
+func (b *bus) Book(ctx context.Context, booking alarm.Booking) (alarm.Booked, error) {
 	w := b.p.w
-	return through(ctx, b, "Book", func() string { return "" }, func(st store.Store) (store.Booked, error) { return st.Book(w.free(), booking) })
+	return through(ctx, b, "Book", func() string { return "" }, func(st store.Store) (alarm.Booked, error) { return st.Book(w.free(), booking) })
 }
 
 // Confirm notes that an alarm is set.
-func (b *bus) Confirm(ctx context.Context, booking store.Booking) error {
+func (b *bus) Confirm(ctx context.Context, booking alarm.Booking) error {
 	w := b.p.w
 	_, err := through(ctx, b, "Confirm", func() string { return "" }, func(st store.Store) (struct{}, error) {
 		return struct{}{}, st.Confirm(w.free(), booking)

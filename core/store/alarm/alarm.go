@@ -1,26 +1,11 @@
-package store
-
-// The wake-ups that are booked outside.
+// Package alarm is what a store remembers of the alarms that external clocks ring for hosts without a process of their own.
+package alarm
 
 import (
-	"context"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
-
-// Bookings is what a store remembers of the alarms of hosts without a process of their own: which ones an external clock has confirmed, and which ones
-// are owed, as it has not. It is for the whole store together, so that a hundred processes book one alarm, and the next caller settles the debt of a
-// process that died.
-type Bookings interface {
-	// Book owes an alarm, unless a confirmed one serves it, or another process is setting such a one; see [Booked]. The caller may get
-	// to set another one that is owed, whose process had its time and has not confirmed it. Without At nothing new is owed, and without For either nothing is
-	// changed. The same booking again gets the same answer.
-	Book(ctx context.Context, b Booking) (Booked, error)
-
-	// Confirm notes that the external clock is going to ring at a time, which was set with the tag of a booking: that tag owes nothing more until then.
-	Confirm(ctx context.Context, b Booking) error
-}
 
 // Booking is an alarm that is wanted.
 type Booking struct {
@@ -47,8 +32,8 @@ type Booked struct {
 }
 
 const (
-	// MostBookings is how many alarms are remembered, of those that are confirmed and of those that are owed: the earliest.
-	MostBookings = 100
+	// Most is how many alarms are remembered, of those that are confirmed and of those that are owed: the earliest.
+	Most = 100
 	// FleetFor is how long after the last booking a store still counts as one whose hosts are called by alarms.
 	FleetFor = 30 * 24 * time.Hour
 	// SureAfter is how early an alarm may ring that is right: it is given in whole seconds, of another clock.
