@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/internal/bounding"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
@@ -229,10 +229,10 @@ func (c Config) validate() error {
 		wrong, _ := errors.AsType[*schedule.ParseError](err)
 		return &ConfigError{Field: "Zone", Value: c.Zone, Reason: wrong.Reason}
 	}
-	if err := bound.ValidLimits(c.Limits); err != nil {
+	if err := bounding.ValidLimits(c.Limits); err != nil {
 		return err
 	}
-	if err := bound.ValidBudgets(c.Budgets, len(c.Limits), c.Zone); err != nil {
+	if err := bounding.ValidBudgets(c.Budgets, len(c.Limits), c.Zone); err != nil {
 		return err
 	}
 	for i, binding := range c.Bindings {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
-	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/internal/bounding"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
 	"github.com/seed-6f6f2c11/duly/core/model"
@@ -191,24 +191,24 @@ func NextIn(d time.Duration) error {
 
 // ParseAmount returns the amount of a number that a user wrote, which must be positive and not too large.
 func ParseAmount(n float64) (store.Amount, error) {
-	return bound.ParseAmount(n)
+	return bounding.ParseAmount(n)
 }
 
 // ParseRate reads the notation of [Limit].RateText: a number of starts, a slash, and a duration as Go writes it. SetLimits checks how many starts
 // are allowed at most. The error is an *[InvalidError] about the rate.
 func ParseRate(text string) (rate int, per time.Duration, err error) {
-	return bound.ParseRate(text)
+	return bounding.ParseRate(text)
 }
 
 // ReadBudget reads a budget from JSON, in the form that the file has. Fails with an *[InvalidError].
 func ReadBudget(data []byte) (Budget, error) {
-	return bound.ReadBudget(data)
+	return bounding.ReadBudget(data)
 }
 
 // ReadLimit reads a limit from JSON, in the form that the file has. A burst of zero means none, an omitted one the default of
 // [Scheduler.SetLimits]. Whether the limit makes sense is checked when it is set. Fails with an *[InvalidError].
 func ReadLimit(data []byte) (Limit, error) {
-	return bound.ReadLimit(data)
+	return bounding.ReadLimit(data)
 }
 
 // RetryAfter repeats the run, for the reason err, not before t: as an HTTP 429 with Retry-After asks for. It is uncharged,

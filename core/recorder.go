@@ -15,7 +15,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/internal/bounding"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
@@ -252,7 +252,7 @@ func (t *RunInfo) Use(used Usage) error {
 		sum = make(Usage, len(used))
 	}
 	for unit, amount := range used {
-		if err := bound.ValidUnit("used", unit); err != nil {
+		if err := bounding.ValidUnit("used", unit); err != nil {
 			return err
 		}
 		if unit == store.UnitRuns {
@@ -264,8 +264,8 @@ func (t *RunInfo) Use(used Usage) error {
 			return check.Invalid("used", "must be between 0 and %s of %s, not %v", store.MostAmount, unit, amount)
 		}
 	}
-	if len(sum) > bound.MaxUnits {
-		return check.Invalid("used", "has %d units: the limit is %d", len(sum), bound.MaxUnits)
+	if len(sum) > bounding.MaxUnits {
+		return check.Invalid("used", "has %d units: the limit is %d", len(sum), bounding.MaxUnits)
 	}
 	r.used = sum
 	if t.run == nil && t.made.news != nil {

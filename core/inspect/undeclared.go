@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/internal/bounding"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
@@ -49,7 +49,7 @@ func (s *View) limitsApart(ctx context.Context, limits []store.Limit) (missing, 
 	}
 	want, have := map[store.LimitTarget]store.Limit{}, map[store.LimitTarget]store.Limit{}
 	for i := range limits {
-		l, err := bound.Whole(limits[i])
+		l, err := bounding.Whole(limits[i])
 		if err != nil {
 			return nil, nil, err
 		}
@@ -69,7 +69,7 @@ func (s *View) budgetsApart(ctx context.Context, budgets []store.Budget) (missin
 	}
 	want, have := map[store.BudgetTarget]store.Budget{}, map[store.BudgetTarget]store.Budget{}
 	for i := range budgets {
-		b, err := bound.WholeBudget(budgets[i], s.base.Config.Zone, s.base.StoreNow().Time())
+		b, err := bounding.WholeBudget(budgets[i], s.base.Config.Zone, s.base.StoreNow().Time())
 		if err != nil {
 			return nil, nil, err
 		}

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/internal/bounding"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -71,21 +71,21 @@ func (p *Profile) fields() map[string]func(value []byte) error {
 		"revision": func(value []byte) error { return MustBe(value, &p.Revision, "a whole number") },
 		"limits": func(value []byte) error {
 			return eachOf("limits", value, func(one []byte) error {
-				l, err := bound.ReadLimit(one)
+				l, err := bounding.ReadLimit(one)
 				p.Limits = append(p.Limits, l)
 				return err
 			})
 		},
 		"budgets": func(value []byte) error {
 			return eachOf("budgets", value, func(one []byte) error {
-				b, err := bound.ReadBudget(one)
+				b, err := bounding.ReadBudget(one)
 				p.Budgets = append(p.Budgets, b)
 				return err
 			})
 		},
 		"quota_used": func([]byte) error { return nil }, // so that a profile can be sent as it was read
 		"quota": func(value []byte) (err error) {
-			if p.Quota, err = bound.ReadQuota(value); err != nil {
+			if p.Quota, err = bounding.ReadQuota(value); err != nil {
 				return check.Within("quota", err)
 			}
 			return nil

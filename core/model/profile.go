@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/internal/bounding"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -24,7 +24,7 @@ func (p *Profile) checkBounds() error {
 		l, field := &p.Limits[i], fmt.Sprintf("limits[%d]", i)
 		err := p.own(&l.About)
 		if err == nil {
-			*l, err = bound.Whole(*l)
+			*l, err = bounding.Whole(*l)
 		}
 		if err != nil {
 			return check.Within(field, err)
@@ -38,7 +38,7 @@ func (p *Profile) checkBounds() error {
 		err := p.own(&b.About.LimitTarget)
 		if err == nil {
 			b.About.Agent = p.Agent // only the whole agent can be paused
-			*b, err = bound.WholeBudget(*b, p.Zone, time.Unix(0, 0))
+			*b, err = bounding.WholeBudget(*b, p.Zone, time.Unix(0, 0))
 			b.About.Agent, b.Clock, b.Note = "", nil, nil
 		}
 		if err != nil {
@@ -118,7 +118,7 @@ func (p *Profile) Check() error {
 	if err := p.checkBounds(); err != nil {
 		return err
 	}
-	if err := bound.CheckQuota(&p.Quota); err != nil {
+	if err := bounding.CheckQuota(&p.Quota); err != nil {
 		return check.Within("quota", err)
 	}
 	if p.Tenant != "" {

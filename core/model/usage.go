@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/internal/bounding"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -18,7 +18,7 @@ type Usage map[string]float64
 // validate refuses a usage that is not valid as KindConfig.Expect.
 func (u Usage) validate() *store.ConfigError {
 	for unit, amount := range u {
-		if wrong, ok := errors.AsType[*store.InvalidError](bound.ValidUnit("Expect", unit)); ok {
+		if wrong, ok := errors.AsType[*store.InvalidError](bounding.ValidUnit("Expect", unit)); ok {
 			return &store.ConfigError{Field: wrong.Field, Value: unit, Reason: wrong.Reason}
 		}
 		// The comparison is false for NaN.
@@ -26,8 +26,8 @@ func (u Usage) validate() *store.ConfigError {
 			return check.Misconfigured("Expect", amount, "must be between 0 and %s of %s, and not of runs, not %v", store.MostAmount, unit, amount)
 		}
 	}
-	if len(u) > bound.MaxUnits {
-		return check.Misconfigured("Expect", len(u), "must have at most %d units, not %d", bound.MaxUnits, len(u))
+	if len(u) > bounding.MaxUnits {
+		return check.Misconfigured("Expect", len(u), "must have at most %d units, not %d", bounding.MaxUnits, len(u))
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/internal/bounding"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
 
@@ -16,9 +16,9 @@ import (
 func (s *Desk) SetBudgets(ctx context.Context, budgets ...store.Budget) error {
 	changes := make([]store.BudgetChange, len(budgets))
 	for i := range budgets {
-		b, err := bound.WholeBudget(budgets[i], s.base.Config.Zone, s.base.StoreNow().Time())
+		b, err := bounding.WholeBudget(budgets[i], s.base.Config.Zone, s.base.StoreNow().Time())
 		if err == nil {
-			err = bound.OfNoAgent(b.About.LimitTarget)
+			err = bounding.OfNoAgent(b.About.LimitTarget)
 		}
 		if err != nil {
 			return err
@@ -34,7 +34,7 @@ func (s *Desk) SetBudgets(ctx context.Context, budgets ...store.Budget) error {
 
 // LiftBudget lifts a budget. Fails with ErrNotFound if there is none with exactly this target.
 func (s *Desk) LiftBudget(ctx context.Context, about store.BudgetTarget) error {
-	if err := cmp.Or(bound.CheckBudgetTarget(about), bound.OfNoAgent(about.LimitTarget)); err != nil {
+	if err := cmp.Or(bounding.CheckBudgetTarget(about), bounding.OfNoAgent(about.LimitTarget)); err != nil {
 		return err
 	}
 	return lifted(s.base.Store.Budget(ctx, []store.BudgetChange{{Budget: store.Budget{About: about}, Lift: true}}))

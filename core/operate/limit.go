@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/internal/bounding"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
@@ -18,9 +18,9 @@ import (
 func (s *Desk) SetLimits(ctx context.Context, limits ...store.Limit) error {
 	changes := make([]store.LimitChange, len(limits))
 	for i := range limits {
-		l, err := bound.Whole(limits[i])
+		l, err := bounding.Whole(limits[i])
 		if err == nil {
-			err = bound.OfNoAgent(l.About)
+			err = bounding.OfNoAgent(l.About)
 		}
 		if err != nil {
 			return err
@@ -36,7 +36,7 @@ func (s *Desk) SetLimits(ctx context.Context, limits ...store.Limit) error {
 
 // LiftLimit lifts a limit. Fails with ErrNotFound if there is none with exactly this target.
 func (s *Desk) LiftLimit(ctx context.Context, about store.LimitTarget) error {
-	if err := cmp.Or(bound.CheckLimitTarget(about), bound.OfNoAgent(about)); err != nil {
+	if err := cmp.Or(bounding.CheckLimitTarget(about), bounding.OfNoAgent(about)); err != nil {
 		return err
 	}
 	return lifted(s.base.Store.Limit(ctx, []store.LimitChange{{Limit: store.Limit{About: about}, Lift: true}}))

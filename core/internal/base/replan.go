@@ -7,7 +7,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/internal/bounding"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/decide"
 	"github.com/seed-6f6f2c11/duly/core/internal/plan"
@@ -22,8 +22,8 @@ func (s *Base) ProfileChange(agent string, was []byte, next *record.Profile) sto
 	c := store.ProfileChange{Agent: agent, Was: was}
 	if next != nil {
 		c.Now = next.Encode()
-		c.Limits, c.Budgets = bound.Bounded(agent, next, s.StoreNow().Time())
-		c.Quota, c.Tenant = bound.QuotaIn(next), next.Tenant
+		c.Limits, c.Budgets = bounding.Bounded(agent, next, s.StoreNow().Time())
+		c.Quota, c.Tenant = bounding.QuotaIn(next), next.Tenant
 	}
 	return c
 }

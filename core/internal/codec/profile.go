@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/internal/bounding"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -19,14 +19,14 @@ import (
 func ProfileBounds(r *record.Profile, p *model.Profile) {
 	var limits, budgets []string
 	for i := range p.Limits {
-		limits = append(limits, bound.EncodeBound(&p.Limits[i]))
+		limits = append(limits, bounding.EncodeBound(&p.Limits[i]))
 	}
 	for i := range p.Budgets {
-		budgets = append(budgets, bound.EncodeBound(&p.Budgets[i]))
+		budgets = append(budgets, bounding.EncodeBound(&p.Budgets[i]))
 	}
 	r.Limits, r.Budgets = limits, budgets
 	if !p.Quota.IsZero() {
-		r.Quota = bound.EncodeBound(&p.Quota)
+		r.Quota = bounding.EncodeBound(&p.Quota)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/seed-6f6f2c11/duly/core/internal/bound"
+	"github.com/seed-6f6f2c11/duly/core/internal/bounding"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
@@ -54,7 +54,7 @@ func (k *ProfileCache) Of(data []byte, zone string) *Profile {
 			h.zone = h.Stored.Zone
 		}
 		h.quiet, _ = schedule.ParseQuiet(h.hours(), h.zone) // it was accepted when it was set
-		h.quota = bound.QuotaIn(&h.Stored)
+		h.quota = bounding.QuotaIn(&h.Stored)
 		h.mark = h.quota.Mark()
 	}
 	if k.all == nil || len(k.all) >= mostProfiles {
@@ -112,12 +112,12 @@ func (h *Profile) Model(agent string) model.Profile {
 		}
 		p.Labels[name] = value
 	}
-	p.Limits = bound.LimitsIn(&h.Stored)
+	p.Limits = bounding.LimitsIn(&h.Stored)
 	if h.quota != nil {
 		p.Quota = *h.quota
 	}
 	for _, text := range h.Stored.Budgets {
-		if b, err := bound.ReadBudget([]byte(text)); err == nil {
+		if b, err := bounding.ReadBudget([]byte(text)); err == nil {
 			p.Budgets = append(p.Budgets, b)
 		}
 	}

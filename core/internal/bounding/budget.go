@@ -1,4 +1,4 @@
-package bound
+package bounding
 
 // Budgets: their checks, amounts and units.
 

@@ -1,4 +1,4 @@
-package bound
+package bounding
 
 // Limits, budgets and quotas as JSON: the one strict reader for HTTP, profiles and the command line.
 

@@ -1,5 +1,5 @@
-// Package bound checks and completes limits and budgets, and reads them from JSON and from profiles.
-package bound
+// Package bounding checks and completes limits and budgets, and reads them from JSON and from profiles.
+package bounding
 
 // Limits: their checks, and those of a profile.
 

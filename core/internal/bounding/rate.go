@@ -1,4 +1,4 @@
-package bound
+package bounding
 
 // The rate of a limit as people write it: in files, flags and JSON.
 
