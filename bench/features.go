@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // feature is one that can be switched on: in the configuration of the process, or in the store.
@@ -53,7 +53,7 @@ func features() []feature {
 		{name: "a limit of runs, each agent", set: limited(core.Limit{About: each, Concurrency: much})},
 		{name: "a rate, everything", set: limited(core.Limit{Rate: much, Per: 1e9, Burst: much})},
 		{name: "an adaptive limit, each key", set: limited(core.Limit{About: key, Adaptive: true, Concurrency: much})},
-		{name: "a budget of runs, everything", set: budgeted(core.BudgetTarget{Unit: store.UnitRuns, Per: core.PerDay})},
+		{name: "a budget of runs, everything", set: budgeted(core.BudgetTarget{Unit: bound.UnitRuns, Per: core.PerDay})},
 		{
 			name: "a budget of tokens, each agent", set: budgeted(core.BudgetTarget{LimitTarget: each, Unit: "tokens", Per: core.PerDay}),
 			used: core.Usage{"tokens": 1},

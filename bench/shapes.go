@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // shape is a course of calls to count.
@@ -22,7 +22,7 @@ type shape struct {
 	idle     bool
 	body     int                                                   // bytes of a payload; 0: usualBody
 	bound    func(ctx context.Context, st *redisstore.Store) error // sets a limit or a budget that nothing reaches
-	used     []store.Used                                          // what each run says that it has used
+	used     []bound.Used                                          // what each run says that it has used
 }
 
 // usualBody is how many bytes a payload has where a shape says nothing else.
@@ -62,26 +62,26 @@ func shapes(quick bool) []shape {
 
 // bounded are lives under limits and budgets that nothing reaches.
 func bounded() []shape {
-	limit := func(l store.Limit) func(context.Context, *redisstore.Store) error {
+	limit := func(l bound.Limit) func(context.Context, *redisstore.Store) error {
 		return func(ctx context.Context, st *redisstore.Store) error {
-			_, err := st.Limit(ctx, []store.LimitChange{{Limit: l}})
+			_, err := st.Limit(ctx, []bound.LimitChange{{Limit: l}})
 			return err
 		}
 	}
-	budget := func(about store.BudgetTarget) func(context.Context, *redisstore.Store) error {
+	budget := func(about bound.BudgetTarget) func(context.Context, *redisstore.Store) error {
 		return func(ctx context.Context, st *redisstore.Store) error {
-			_, err := st.Budget(ctx, []store.BudgetChange{{Budget: store.Budget{About: about, Amount: much * store.AmountOne, Then: store.ThenHold, Zone: "UTC", Clock: store.Clock{{}}}}})
+			_, err := st.Budget(ctx, []bound.BudgetChange{{Budget: bound.Budget{About: about, Amount: much * bound.AmountOne, Then: bound.ThenHold, Zone: "UTC", Clock: bound.Clock{{}}}}})
 			return err
 		}
 	}
-	each := store.LimitTarget{Each: store.EachAgent}
+	each := bound.LimitTarget{Each: bound.EachAgent}
 	return []shape{
-		{name: "limit-runs", bound: limit(store.Limit{About: each, Concurrency: much})},
-		{name: "limit-rate", bound: limit(store.Limit{Rate: much, Per: time.Second, Burst: much})},
-		{name: "budget-runs", bound: budget(store.BudgetTarget{Unit: store.UnitRuns, Per: store.PerDay})},
+		{name: "limit-runs", bound: limit(bound.Limit{About: each, Concurrency: much})},
+		{name: "limit-rate", bound: limit(bound.Limit{Rate: much, Per: time.Second, Burst: much})},
+		{name: "budget-runs", bound: budget(bound.BudgetTarget{Unit: bound.UnitRuns, Per: bound.PerDay})},
 		{
-			name: "budget-tokens", bound: budget(store.BudgetTarget{LimitTarget: each, Unit: "tokens", Per: store.PerDay}),
-			used: []store.Used{{Unit: "tokens", Amount: store.AmountOne}},
+			name: "budget-tokens", bound: budget(bound.BudgetTarget{LimitTarget: each, Unit: "tokens", Per: bound.PerDay}),
+			used: []bound.Used{{Unit: "tokens", Amount: bound.AmountOne}},
 		},
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // cloud is where processes live only while they are called: by a clock outside, which is an alarm of all of them, and rarely by a
@@ -205,7 +206,7 @@ func TestCommandsBookAlarms(t *testing.T) {
 	}
 }
 
-var aBudget = core.Budget{About: core.BudgetTarget{LimitTarget: core.LimitTarget{Kind: "k"}, Unit: store.UnitRuns, Per: core.PerDay}, Amount: 10 * store.AmountOne, Then: core.ThenHold}
+var aBudget = core.Budget{About: core.BudgetTarget{LimitTarget: core.LimitTarget{Kind: "k"}, Unit: bound.UnitRuns, Per: core.PerDay}, Amount: 10 * bound.AmountOne, Then: core.ThenHold}
 
 // A pause that ends by itself has somebody come then.
 func TestTheEndOfAPauseIsBooked(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // A profile bounds its agent, in its zone, and no other; without it there are no bounds.
@@ -25,7 +26,7 @@ func TestAProfileBoundsItsAgent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newSpender(t, memstore.New(memstore.Config{Partitions: 4}), 60)
-		tokens := core.Budget{About: core.BudgetTarget{Unit: "tokens", Per: store.PerDay}, Amount: 100 * store.AmountOne}
+		tokens := core.Budget{About: core.BudgetTarget{Unit: "tokens", Per: bound.PerDay}, Amount: 100 * bound.AmountOne}
 		p, err := w.SetProfile(t.Context(), core.Profile{Agent: "a", Zone: "Asia/Tokyo", Budgets: []core.Budget{tokens}, Limits: []core.Limit{{Concurrency: 1}}})
 		require.NoError(t, err)
 		require.Len(t, p.Budgets, 1)
@@ -45,7 +46,7 @@ func TestAProfileBoundsItsAgent(t *testing.T) {
 		require.Len(t, crossed, 1)
 		assert.Equal(t, "a", crossed[0].Agent)
 
-		tokens.Then = store.ThenPause
+		tokens.Then = bound.ThenPause
 		_, err = w.SetProfile(t.Context(), core.Profile{Agent: "b", Budgets: []core.Budget{tokens}, Limits: []core.Limit{{About: core.LimitTarget{Kind: "k"}, Rate: 1, Per: time.Hour, Burst: -1}}})
 		require.NoError(t, err)
 		for i := range 3 {
@@ -138,7 +139,7 @@ func TestBoundsOfProfilesThatMakeNoSense(t *testing.T) {
 	}
 	err := w.SetLimits(t.Context(), core.Limit{About: core.LimitTarget{Agent: "a"}, Concurrency: 1})
 	assert.ErrorContains(t, err, "is set with its profile")
-	err = w.SetBudgets(t.Context(), core.Budget{About: core.BudgetTarget{LimitTarget: core.LimitTarget{Agent: "a"}, Unit: "usd", Per: store.PerDay}, Amount: 1})
+	err = w.SetBudgets(t.Context(), core.Budget{About: core.BudgetTarget{LimitTarget: core.LimitTarget{Agent: "a"}, Unit: "usd", Per: bound.PerDay}, Amount: 1})
 	assert.ErrorContains(t, err, "is set with its profile")
 }
 

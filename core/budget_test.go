@@ -15,7 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // spender is a scheduler whose runs use tokens, and what it has told.
@@ -109,7 +109,7 @@ func TestADaysBudgetEndsAtLocalMidnight(t *testing.T) {
 		use, err := w.BudgetOn(t.Context(), tokensOfAgents)
 		require.NoError(t, err)
 		assert.Equal(t, core.AmountOf(600), use.Used)
-		assert.Equal(t, []store.BudgetShare{{Of: "a", Used: core.AmountOf(600)}}, use.Shares)
+		assert.Equal(t, []bound.BudgetShare{{Of: "a", Used: core.AmountOf(600)}}, use.Shares)
 		task, err := w.Task(t.Context(), "a", "t")
 		require.NoError(t, err)
 		assert.Equal(t, core.Usage{"tokens": 600}, task.Runs[len(task.Runs)-1].Used)
@@ -125,7 +125,7 @@ func TestRacingProcessesKeepABudget(t *testing.T) {
 		for range 8 {
 			all = append(all, newSpender(t, st, 10))
 		}
-		runs := core.BudgetTarget{Unit: store.UnitRuns, Per: core.PerHour}
+		runs := core.BudgetTarget{Unit: bound.UnitRuns, Per: core.PerHour}
 		require.NoError(t, all[0].SetBudgets(t.Context(), core.Budget{About: runs, Amount: core.AmountOf(77)}))
 		for i := range 200 {
 			_, err := all[0].Submit(t.Context(), core.NewTask{Agent: string(rune('a' + i%26)), Kind: "k"})
@@ -271,7 +271,7 @@ func TestWhatARunHasUsedCountsHoweverItsTaskEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorldOn(t, memstore.New(memstore.Config{}), core.Config{})
 				require.NoError(t, w.s.SetBudgets(w.Context(), core.Budget{
-					About: core.BudgetTarget{Unit: "tokens", Per: core.PerDay}, Amount: 100 * store.AmountOne, Then: core.ThenNotify,
+					About: core.BudgetTarget{Unit: "tokens", Per: core.PerDay}, Amount: 100 * bound.AmountOne, Then: core.ThenNotify,
 				}))
 				core.Handle(w.s, "k", func(_ context.Context, t *core.Task[note]) error {
 					require.NoError(w, change(w))
@@ -281,7 +281,7 @@ func TestWhatARunHasUsedCountsHoweverItsTaskEnds(t *testing.T) {
 				w.run()
 				used, err := w.s.Budgets(w.Context())
 				require.NoError(t, err)
-				assert.Equal(t, 7*store.AmountOne, used[0].Used)
+				assert.Equal(t, 7*bound.AmountOne, used[0].Used)
 			})
 		})
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 )
 
@@ -260,11 +261,11 @@ func (c Config) validateKinds() error {
 }
 
 // expected is what runs of all kinds are expected to use.
-func (c Config) expected() (all []store.Expected) {
+func (c Config) expected() (all []bound.Expected) {
 	for _, kind := range slices.Sorted(maps.Keys(c.Kinds)) {
 		own := c.Kinds[kind].Or(c.Default)
 		for _, unit := range slices.Sorted(maps.Keys(own.Expect)) {
-			all = append(all, store.Expected{Kind: kind, Used: store.Used{Unit: unit, Amount: store.AmountOf(own.Expect[unit])}})
+			all = append(all, bound.Expected{Kind: kind, Used: bound.Used{Unit: unit, Amount: bound.AmountOf(own.Expect[unit])}})
 		}
 	}
 	return all

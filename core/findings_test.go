@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // Each bound decides on its own side.
@@ -43,7 +44,7 @@ func TestWhatIsWrong(t *testing.T) {
 	assert.True(t, st.TrimmedLately())
 	assert.Equal(t, inspect.SeverityWarning, st.History().Severity)
 
-	limits := []store.LimitUse{{Waiting: 1}, {Waiting: 1, Running: 1}, {}, {Limit: core.Limit{Rate: 1}, Waiting: 1}}
+	limits := []bound.LimitUse{{Waiting: 1}, {Waiting: 1, Running: 1}, {}, {Limit: core.Limit{Rate: 1}, Waiting: 1}}
 	assert.Len(t, inspect.Idle(limits), 1)
 	assert.True(t, h.Busy(), "nobody has a slot")
 	h.Processes = []model.Process{{Name: "a", Slots: 1, InUse: 1, Abandoned: 2}, {Name: "b", Slots: 1}}

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // What is due and cannot start is listed over all agents, each task with what holds it; what waits for its time, or for a process alone, is not.
@@ -21,7 +21,7 @@ func TestHeldTasksOfAllAgents(t *testing.T) {
 	t.Parallel()
 	s, err := core.New(memstore.New(memstore.Config{}), core.Config{
 		Limits:  []core.Limit{{About: core.LimitTarget{Kind: "limited"}, Rate: 1, Per: time.Hour, Burst: -1}},
-		Budgets: []core.Budget{{About: core.BudgetTarget{LimitTarget: core.LimitTarget{Kind: "spent"}, Unit: store.UnitRuns, Per: store.PerDay}, Amount: store.AmountOne}},
+		Budgets: []core.Budget{{About: core.BudgetTarget{LimitTarget: core.LimitTarget{Kind: "spent"}, Unit: bound.UnitRuns, Per: bound.PerDay}, Amount: bound.AmountOne}},
 	})
 	require.NoError(t, err)
 	for _, kind := range []string{"limited", "spent", "paused", "free"} {
@@ -44,7 +44,7 @@ func TestHeldTasksOfAllAgents(t *testing.T) {
 	require.NoError(t, err)
 
 	about := map[string]string{
-		"limited": `limit on kind "limited"`, "spent": `budget of runs ` + store.PerDay.Text() + ` of kind "spent"`, "paused": "kind paused", "unknown": "kind unknown",
+		"limited": `limit on kind "limited"`, "spent": `budget of runs ` + bound.PerDay.Text() + ` of kind "spent"`, "paused": "kind paused", "unknown": "kind unknown",
 	}
 	list := func(l core.List) map[string]model.BecauseCode {
 		held := map[string]model.BecauseCode{}

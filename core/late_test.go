@@ -18,6 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/internal/race"
 )
 
@@ -78,7 +79,7 @@ func TestASilentFailureIsTold(t *testing.T) {
 		},
 		"its budget is used up": {
 			change: func(w *world) {
-				require.NoError(w, w.s.SetBudgets(w.Context(), core.Budget{About: store.BudgetTarget{LimitTarget: store.LimitTarget{Kind: "k"}, Unit: store.UnitRuns, Per: store.PerDay}, Amount: store.AmountOne}))
+				require.NoError(w, w.s.SetBudgets(w.Context(), core.Budget{About: bound.BudgetTarget{LimitTarget: bound.LimitTarget{Kind: "k"}, Unit: bound.UnitRuns, Per: bound.PerDay}, Amount: bound.AmountOne}))
 			},
 			because: model.BecauseBudget,
 		},

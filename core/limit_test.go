@@ -15,7 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
@@ -78,7 +78,7 @@ func TestExplainSaysWhenTheRateAllowsTheNext(t *testing.T) {
 // Limits that make no sense are refused before any store call, by the field that is wrong.
 func TestLimitsAreChecked(t *testing.T) {
 	t.Parallel()
-	many := make([]core.Limit, store.MostLimits+1)
+	many := make([]core.Limit, bound.MostLimits+1)
 	for field, limits := range map[string][]core.Limit{
 		"Limits[0].concurrency": {{}},
 		"Limits[0].rate":        {{Concurrency: 1, Burst: 1}},
@@ -103,7 +103,7 @@ func TestLimitsAreChecked(t *testing.T) {
 // What a limit shows can be set again, and says the same: also a burst of none.
 func TestARateIsReadAsItIsWritten(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]store.Limit{
+	for text, want := range map[string]bound.Limit{
 		"60/1m": {Rate: 60, Per: time.Minute}, "1/250ms": {Rate: 1, Per: 250 * time.Millisecond}, "5/1h30m": {Rate: 5, Per: 90 * time.Minute},
 		"2/24h": {Rate: 2, Per: 24 * time.Hour}, "7/1m10s": {Rate: 7, Per: 70 * time.Second}, "": {},
 	} {
@@ -113,8 +113,8 @@ func TestARateIsReadAsItIsWritten(t *testing.T) {
 		}
 		rate, per, err := core.ParseRate(text)
 		require.NoError(t, err)
-		assert.Equal(t, want, store.Limit{Rate: rate, Per: per})
-		shown, err := json.Marshal(store.LimitUse{Limit: want})
+		assert.Equal(t, want, bound.Limit{Rate: rate, Per: per})
+		shown, err := json.Marshal(bound.LimitUse{Limit: want})
 		require.NoError(t, err)
 		assert.JSONEq(t, `{"rate":"`+text+`","burst":0,"running":0,"waiting":0}`, string(shown))
 	}

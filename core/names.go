@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // What callers submit, set, send and get in answer.
@@ -190,7 +191,7 @@ func NextIn(d time.Duration) error {
 }
 
 // ParseAmount returns the amount of a number that a user wrote, which must be positive and not too large.
-func ParseAmount(n float64) (store.Amount, error) {
+func ParseAmount(n float64) (bound.Amount, error) {
 	return bounding.ParseAmount(n)
 }
 
@@ -255,13 +256,13 @@ type (
 	// or, with nothing set, all.
 	Target = store.Target
 	// Limit bounds how many tasks of a sort run at once, or start within a time, over all processes.
-	Limit = store.Limit
+	Limit = bound.Limit
 	// LimitTarget says which tasks a limit is about, and which of them it counts together.
-	LimitTarget = store.LimitTarget
+	LimitTarget = bound.LimitTarget
 	// Budget bounds what the runs of some tasks use within an hour, a day or a month.
-	Budget = store.Budget
+	Budget = bound.Budget
 	// BudgetTarget says which runs a budget is about, which of them it counts together, and what it counts.
-	BudgetTarget = store.BudgetTarget
+	BudgetTarget = bound.BudgetTarget
 	// InvalidError says which field of the input is wrong, and why.
 	InvalidError = store.InvalidError
 	// ConfigError says which field of a configuration makes no sense, and why.
@@ -288,8 +289,8 @@ const (
 
 // What a limit counts separately.
 const (
-	EachAgent = store.EachAgent
-	EachKey   = store.EachKey
+	EachAgent = bound.EachAgent
+	EachKey   = bound.EachKey
 )
 
 // Errors of stores that users meet.
@@ -301,14 +302,14 @@ var (
 
 // The periods of budgets, and how the tasks of one that is used up are treated.
 const (
-	PerHour  = store.PerHour
-	PerDay   = store.PerDay
-	PerMonth = store.PerMonth
+	PerHour  = bound.PerHour
+	PerDay   = bound.PerDay
+	PerMonth = bound.PerMonth
 
-	ThenHold   = store.ThenHold
-	ThenPause  = store.ThenPause
-	ThenNotify = store.ThenNotify
+	ThenHold   = bound.ThenHold
+	ThenPause  = bound.ThenPause
+	ThenNotify = bound.ThenNotify
 )
 
 // AmountOf is the amount of a number, to the nearest millionth.
-func AmountOf(n float64) store.Amount { return store.AmountOf(n) }
+func AmountOf(n float64) bound.Amount { return bound.AmountOf(n) }

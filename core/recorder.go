@@ -21,6 +21,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/outcome"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
 )
@@ -255,13 +256,13 @@ func (t *RunInfo) Use(used Usage) error {
 		if err := bounding.ValidUnit("used", unit); err != nil {
 			return err
 		}
-		if unit == store.UnitRuns {
+		if unit == bound.UnitRuns {
 			return check.Invalid("used", "has the unit runs, which are counted by themselves")
 		}
 		sum[unit] += amount
 		// The comparison is false for NaN.
-		if !(amount >= 0 && sum[unit] <= float64(store.MostAmount/store.AmountOne)) {
-			return check.Invalid("used", "must be between 0 and %s of %s, not %v", store.MostAmount, unit, amount)
+		if !(amount >= 0 && sum[unit] <= float64(bound.MostAmount/bound.AmountOne)) {
+			return check.Invalid("used", "must be between 0 and %s of %s, not %v", bound.MostAmount, unit, amount)
 		}
 	}
 	if len(sum) > bounding.MaxUnits {

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // tokensOfAll is a budget of all tokens together.
@@ -25,7 +25,7 @@ var tokensOfAll = core.BudgetTarget{Unit: "tokens", Per: core.PerDay}
 
 // spendAll has four processes of 12 slots run 60 tasks of so many tokens each under a budget of 200, and returns what was used, and the longest wait for
 // the first run to begin beside another.
-func spendAll(t *testing.T, config core.Config, use func(n int64) float64) store.Amount {
+func spendAll(t *testing.T, config core.Config, use func(n int64) float64) bound.Amount {
 	t.Helper()
 	st := memstore.New(memstore.Config{})
 	config.Concurrency = 12

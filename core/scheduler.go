@@ -31,6 +31,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
@@ -78,7 +79,7 @@ type Scheduler struct {
 	middleware middleware
 	atOnce     hosts
 	placer     placing.Placer
-	expected   []store.Expected // the expected use of runs whose use is not known yet
+	expected   []bound.Expected // the expected use of runs whose use is not known yet
 }
 
 // New makes a scheduler on a store. It fails if a field of config makes no sense, naming it.

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -36,8 +37,8 @@ type agentPage struct {
 
 // share is what an agent has used of a budget that counts each agent by itself.
 type share struct {
-	Budget  store.BudgetUse
-	Used    store.Amount
+	Budget  bound.BudgetUse
+	Used    bound.Amount
 	Percent int
 }
 
@@ -165,7 +166,7 @@ func (c *console) shares(v *visit, agent string) ([]share, error) {
 	var out []share
 	for i := range all {
 		b := all[i]
-		if b.About.Each != store.EachAgent {
+		if b.About.Each != bound.EachAgent {
 			continue
 		}
 		one := share{Budget: b}

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // editField is a field of a task in a form, with its current value.
@@ -116,8 +117,8 @@ func (c *console) setBudget(v *visit) (*page, error) {
 	}
 	form, ctx := v.r.PostForm, v.r.Context()
 	about := core.BudgetTarget{
-		LimitTarget: core.LimitTarget{Kind: form.Get("kind"), Key: form.Get("key"), Each: store.Each(form.Get("each"))},
-		Unit:        form.Get("unit"), Per: store.Period(form.Get("per")),
+		LimitTarget: core.LimitTarget{Kind: form.Get("kind"), Key: form.Get("key"), Each: bound.Each(form.Get("each"))},
+		Unit:        form.Get("unit"), Per: bound.Period(form.Get("per")),
 	}
 	if form.Get("lift") != "" {
 		if err := c.scheduler.LiftBudget(ctx, about); err != nil {
@@ -133,7 +134,7 @@ func (c *console) setBudget(v *visit) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.scheduler.SetBudgets(ctx, core.Budget{About: about, Amount: amount, Then: store.Then(form.Get("then"))}); err != nil {
+	if err := c.scheduler.SetBudgets(ctx, core.Budget{About: about, Amount: amount, Then: bound.Then(form.Get("then"))}); err != nil {
 		return nil, err
 	}
 	return &page{to: Path + "/kinds?said=budgeted"}, nil

@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // kindsPage is the page of kinds, limits and budgets.
@@ -23,7 +23,7 @@ type kindsPage struct {
 
 // limitRow is a limit, and how much of it is used.
 type limitRow struct {
-	store.LimitUse
+	bound.LimitUse
 
 	Bound string
 	About string
@@ -31,7 +31,7 @@ type limitRow struct {
 
 // budgetRow is a budget, and how much of it is used.
 type budgetRow struct {
-	store.BudgetUse
+	bound.BudgetUse
 
 	Text    string
 	Percent int
@@ -65,7 +65,7 @@ func (c *console) kinds(v *visit) (*page, error) {
 }
 
 // budgetRowOf is a budget, and how much of it is used: of one that counts each by itself, by the one that has used most.
-func budgetRowOf(b store.BudgetUse) budgetRow {
+func budgetRowOf(b bound.BudgetUse) budgetRow {
 	row := budgetRow{BudgetUse: b, Text: b.Amount.String() + " " + b.About.String(), Percent: int(100 * b.Share()), State: badge{"good", "in force"}}
 	if b.UsedUp > 0 {
 		row.State = badge{"bad", "used up"}
@@ -87,7 +87,7 @@ func drawDay(v *visit, kinds []kindRow) error {
 }
 
 // boundOf is what a limit allows, in words.
-func boundOf(l *store.LimitUse) string {
+func boundOf(l *bound.LimitUse) string {
 	var parts []string
 	if l.Concurrency > 0 {
 		parts = append(parts, counted(l.Concurrency, "run")+" at once")
@@ -115,7 +115,7 @@ func (c *console) setLimit(v *visit) (*page, error) {
 		return nil, err
 	}
 	form := v.r.PostForm
-	about := core.LimitTarget{Kind: form.Get("kind"), Key: form.Get("key"), Each: store.Each(form.Get("each"))}
+	about := core.LimitTarget{Kind: form.Get("kind"), Key: form.Get("key"), Each: bound.Each(form.Get("each"))}
 	ctx := v.r.Context()
 	if form.Get("lift") != "" {
 		if err := c.scheduler.LiftLimit(ctx, about); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // Limits and budgets over all processes: an operator's calls, for callers that may touch all agents.
@@ -26,17 +26,17 @@ func (a *api) budgets(r *http.Request, _ operation.Empty) (operation.Budgets, er
 }
 
 // setLimit sets one limit as a whole, and answers with its new state. Sent again it changes nothing.
-func (a *api) setLimit(r *http.Request, l core.Limit) (store.LimitUse, error) {
+func (a *api) setLimit(r *http.Request, l core.Limit) (bound.LimitUse, error) {
 	if err := a.scheduler.SetLimits(r.Context(), l); err != nil {
-		return store.LimitUse{}, err
+		return bound.LimitUse{}, err
 	}
 	return a.scheduler.LimitOn(r.Context(), l.About)
 }
 
 // setBudget does the same for a budget.
-func (a *api) setBudget(r *http.Request, b core.Budget) (store.BudgetUse, error) {
+func (a *api) setBudget(r *http.Request, b core.Budget) (bound.BudgetUse, error) {
 	if err := a.scheduler.SetBudgets(r.Context(), b); err != nil {
-		return store.BudgetUse{}, err
+		return bound.BudgetUse{}, err
 	}
 	return a.scheduler.BudgetOn(r.Context(), b.About)
 }

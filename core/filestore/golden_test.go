@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/filestore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
@@ -94,7 +95,7 @@ func fill(t *testing.T, s *filestore.Store) {
 	later.Due.After, later.Group = time.Hour, "group"
 	_, err = s.Submit(t.Context(), []store.Submission{later})
 	require.NoError(t, err)
-	_, err = s.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Kind: "k", Each: store.EachAgent}, Concurrency: 9}}})
+	_, err = s.Limit(t.Context(), []bound.LimitChange{{Limit: bound.Limit{About: bound.LimitTarget{Kind: "k", Each: bound.EachAgent}, Concurrency: 9}}})
 	require.NoError(t, err)
 	_, err = s.Profile(t.Context(), []store.ProfileChange{{Agent: "ada", Now: []byte("profile")}})
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
@@ -70,12 +71,12 @@ func (s *Store) Profiles(ctx context.Context, page store.PageOf) (store.ProfileP
 }
 
 // Limits are the limits in force; see [store.Bounds].
-func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
+func (s *Store) Limits(ctx context.Context) ([]bound.LimitUse, error) {
 	return ask(ctx, s, "read", (*memstore.Store).Limits)
 }
 
 // Budgets are the budgets in force; see [store.Bounds].
-func (s *Store) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
+func (s *Store) Budgets(ctx context.Context) ([]bound.BudgetUse, error) {
 	return ask(ctx, s, "read", (*memstore.Store).Budgets)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // nothing is the answer of a verb that has none.
@@ -166,12 +167,12 @@ func (s *Store) Forget(ctx context.Context, r store.Remains) (string, error) {
 }
 
 // Limit sets and lifts limits; see [store.Bounds].
-func (s *Store) Limit(ctx context.Context, changes []store.LimitChange) ([]store.Effect, error) {
+func (s *Store) Limit(ctx context.Context, changes []bound.LimitChange) ([]store.Effect, error) {
 	return change(ctx, s, limits, changes)
 }
 
 // Budget sets and lifts budgets; see [store.Bounds].
-func (s *Store) Budget(ctx context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
+func (s *Store) Budget(ctx context.Context, changes []bound.BudgetChange) ([]store.Effect, error) {
 	return change(ctx, s, budgets, changes)
 }
 

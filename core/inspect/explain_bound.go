@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -17,11 +18,11 @@ func (e *Explanation) budget(t *store.Stored) {
 	b := t.Line.Budget
 	of := b.About.LimitTarget.String()
 	switch b.About.Each {
-	case store.EachAgent:
+	case bound.EachAgent:
 		of = fmt.Sprintf("agent %q", t.Line.Of)
-	case store.EachKey:
+	case bound.EachKey:
 		of = fmt.Sprintf("limit key %q", t.Line.Of)
-	case store.EachTask:
+	case bound.EachTask:
 		of = "this task"
 	}
 	if kind := b.About.Kind; kind != "" && b.About.Each != "" {
@@ -47,7 +48,7 @@ func (e *Explanation) budget(t *store.Stored) {
 
 // adapts says why an adaptive limit lets a task wait.
 func (e *Explanation) adapts(t *store.Stored) {
-	l, learned := &t.Line.Limit, store.Learned{Runs: 1}
+	l, learned := &t.Line.Limit, bound.Learned{Runs: 1}
 	if len(l.Learned) > 0 {
 		learned = l.Learned[0]
 	}

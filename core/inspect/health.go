@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // Health is what can be known without reading tasks: it costs the same however many there are.
@@ -17,8 +17,8 @@ type Health struct {
 	Stats     Stats
 	Kinds     KindList
 	Processes []model.Process
-	Limits    []store.LimitUse
-	Budgets   []store.BudgetUse
+	Limits    []bound.LimitUse
+	Budgets   []bound.BudgetUse
 	Late      Lateness
 	Hour      Window // what ran in the last hour
 	Windows   bool   // whether that is counted
@@ -119,8 +119,8 @@ func (h *Health) Failing() []KindWindow {
 
 // Idle are the limits without a rate that have tasks in line, and no run. One with a rate may wait for its next start. Between the end of a run
 // and the next claim a limit is in this state for a moment.
-func Idle(limits []store.LimitUse) []store.LimitUse {
-	var out []store.LimitUse
+func Idle(limits []bound.LimitUse) []bound.LimitUse {
+	var out []bound.LimitUse
 	for _, l := range limits {
 		if l.Rate == 0 && l.Waiting > 0 && l.Running == 0 {
 			out = append(out, l)
@@ -130,8 +130,8 @@ func Idle(limits []store.LimitUse) []store.LimitUse {
 }
 
 // UsedUp are the budgets that hold tasks back.
-func UsedUp(budgets []store.BudgetUse) []store.BudgetUse {
-	var out []store.BudgetUse
+func UsedUp(budgets []bound.BudgetUse) []bound.BudgetUse {
+	var out []bound.BudgetUse
 	for i := range budgets {
 		if budgets[i].UsedUp > 0 {
 			out = append(out, budgets[i])

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/wire"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // kindListJSON are all kinds; pauses_cut is left out unless it is true.
@@ -41,7 +42,7 @@ type kindJSON struct {
 	Running   int64            `json:"running"`
 	Slots     *slotsJSON       `json:"slots"`
 	Pause     *model.PauseInfo `json:"pause"`
-	Limits    []store.LimitUse `json:"limits"`
+	Limits    []bound.LimitUse `json:"limits"`
 	Settings  settingsJSON     `json:"settings"`
 }
 
@@ -82,7 +83,7 @@ func (k KindInfo) MarshalJSON() ([]byte, error) {
 		w.Slots = (*slotsJSON)(&k.Slots)
 	}
 	if w.Limits == nil {
-		w.Limits = []store.LimitUse{}
+		w.Limits = []bound.LimitUse{}
 	}
 	return json.Marshal(w)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // KindInfo is what is known about a kind: what this process has for it, and what the store counts for all processes.
@@ -26,7 +27,7 @@ type KindInfo struct {
 	Processes int
 	Counters  store.KindCounters // of the whole store
 	Pause     *model.PauseInfo   // of the kind itself; nil if it is not paused
-	Limits    []store.LimitUse   // about the kind itself
+	Limits    []bound.LimitUse   // about the kind itself
 }
 
 // KindList are all kinds, by name.

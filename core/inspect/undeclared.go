@@ -12,12 +12,12 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // Undeclared returns which of the given limits, budgets and profiles the store lacks or has with other values, and the limits and budgets that only
 // the store has: one line for each, which names it. It changes nothing.
-func (s *View) Undeclared(ctx context.Context, limits []store.Limit, budgets []store.Budget, profiles []model.Profile) (missing, more []string, err error) {
+func (s *View) Undeclared(ctx context.Context, limits []bound.Limit, budgets []bound.Budget, profiles []model.Profile) (missing, more []string, err error) {
 	m1, o1, err1 := s.limitsApart(ctx, limits)
 	m2, o2, err2 := s.budgetsApart(ctx, budgets)
 	m3, err3 := s.profilesApart(ctx, profiles)
@@ -42,12 +42,12 @@ func apart[K comparable, V any](sort string, want, have map[K]V, same func(a, b 
 	return missing, more
 }
 
-func (s *View) limitsApart(ctx context.Context, limits []store.Limit) (missing, more []string, err error) {
+func (s *View) limitsApart(ctx context.Context, limits []bound.Limit) (missing, more []string, err error) {
 	all, err := s.base.Store.Limits(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	want, have := map[store.LimitTarget]store.Limit{}, map[store.LimitTarget]store.Limit{}
+	want, have := map[bound.LimitTarget]bound.Limit{}, map[bound.LimitTarget]bound.Limit{}
 	for i := range limits {
 		l, err := bounding.Whole(limits[i])
 		if err != nil {
@@ -58,16 +58,16 @@ func (s *View) limitsApart(ctx context.Context, limits []store.Limit) (missing, 
 	for i := range all {
 		have[all[i].About] = all[i].Limit
 	}
-	missing, more = apart("limit", want, have, func(a, b store.Limit) bool { return a == b }, store.LimitTarget.String)
+	missing, more = apart("limit", want, have, func(a, b bound.Limit) bool { return a == b }, bound.LimitTarget.String)
 	return missing, more, nil
 }
 
-func (s *View) budgetsApart(ctx context.Context, budgets []store.Budget) (missing, more []string, err error) {
+func (s *View) budgetsApart(ctx context.Context, budgets []bound.Budget) (missing, more []string, err error) {
 	all, err := s.base.Store.Budgets(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	want, have := map[store.BudgetTarget]store.Budget{}, map[store.BudgetTarget]store.Budget{}
+	want, have := map[bound.BudgetTarget]bound.Budget{}, map[bound.BudgetTarget]bound.Budget{}
 	for i := range budgets {
 		b, err := bounding.WholeBudget(budgets[i], s.base.Config.Zone, s.base.StoreNow().Time())
 		if err != nil {
@@ -78,8 +78,8 @@ func (s *View) budgetsApart(ctx context.Context, budgets []store.Budget) (missin
 	for i := range all {
 		have[all[i].About] = all[i].Budget
 	}
-	same := func(a, b store.Budget) bool { return a.Amount == b.Amount && a.Then == b.Then && a.Zone == b.Zone } // the rules of a zone are renewed by each start
-	missing, more = apart("budget", want, have, same, store.BudgetTarget.String)
+	same := func(a, b bound.Budget) bool { return a.Amount == b.Amount && a.Then == b.Then && a.Zone == b.Zone } // the rules of a zone are renewed by each start
+	missing, more = apart("budget", want, have, same, bound.BudgetTarget.String)
 	return missing, more, nil
 }
 

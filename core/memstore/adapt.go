@@ -5,7 +5,7 @@ package memstore
 import (
 	"math"
 
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -106,8 +106,8 @@ func (k *knowledge) serve(u *used, now moment.Millis) {
 }
 
 // learned is the knowledge in the form that callers read.
-func (k *knowledge) learned(of string) store.Learned {
-	l := store.LearnedOf(k.allow, k.gap, k.till, k.probe != 0)
+func (k *knowledge) learned(of string) bound.Learned {
+	l := bound.LearnedOf(k.allow, k.gap, k.till, k.probe != 0)
 	l.Of = of
 	return l
 }

@@ -8,28 +8,29 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // budgetName orders and names budgets as the fields of Redis are.
-func budgetName(t store.BudgetTarget) string {
-	per := map[store.Period]string{store.PerHour: "h", store.PerDay: "d", store.PerMonth: "m"}[t.Per]
+func budgetName(t bound.BudgetTarget) string {
+	per := map[bound.Period]string{bound.PerHour: "h", bound.PerDay: "d", bound.PerMonth: "m"}[t.Per]
 	return limitName(t.LimitTarget) + "$" + t.Unit + "$" + per
 }
 
 // Budget sets and lifts budgets; see [store.Bounds].
-func (s *Store) Budget(ctx context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
-	bounds := make([]bound, len(changes))
+func (s *Store) Budget(ctx context.Context, changes []bound.BudgetChange) ([]store.Effect, error) {
+	bounds := make([]setting, len(changes))
 	for i := range changes {
 		b := changes[i].Budget
 		b.Clock, b.Note = slices.Clone(b.Clock), slices.Clone(b.Note)
-		bounds[i] = bound{rule{name: budgetName(b.About), budget: &b}, changes[i].Lift}
+		bounds[i] = setting{rule{name: budgetName(b.About), budget: &b}, changes[i].Lift}
 	}
 	return s.bound(ctx, bounds)
 }
 
 // spentAt is how much has been spent in the period of a time.
-func (b *bucket) spentAt(now moment.Millis) store.Amount {
+func (b *bucket) spentAt(now moment.Millis) bound.Amount {
 	if b.ends <= now {
 		return 0
 	}
@@ -40,7 +41,7 @@ func (b *bucket) spentAt(now moment.Millis) store.Amount {
 const mostSpent = 9e18
 
 // spend charges a bucket of a budget, and returns it if it is used up by this. A task that has ended is not paused.
-func (p *partition) spend(b *bucket, amount store.Amount, t *task, now moment.Millis) []store.Crossing {
+func (p *partition) spend(b *bucket, amount bound.Amount, t *task, now moment.Millis) []bound.Crossing {
 	budget, before := b.rule.budget, b.spentAt(now)
 	if b.ends <= now {
 		// guard: budget-period
@@ -52,24 +53,24 @@ func (p *partition) spend(b *bucket, amount store.Amount, t *task, now moment.Mi
 	if before >= budget.Amount || before+amount < budget.Amount {
 		return nil
 	}
-	if s := pausedBy(budget, b.of, t); budget.Then == store.ThenPause && (budget.About.Each != store.EachTask || p.task(t.Agent, t.ID) == t) {
+	if s := pausedBy(budget, b.of, t); budget.Then == bound.ThenPause && (budget.About.Each != bound.EachTask || p.task(t.Agent, t.ID) == t) {
 		p.holdNow(s, budget.Note, now)
 	}
-	c := store.Crossing{About: budget.About, Of: b.of, Ends: b.ends}
-	if budget.About.Each == store.EachTask {
+	c := bound.Crossing{About: budget.About, Of: b.of, Ends: b.ends}
+	if budget.About.Each == bound.EachTask {
 		c.Of, c.Task = t.Agent, t.ID
 	}
-	return []store.Crossing{c}
+	return []bound.Crossing{c}
 }
 
 // pausedBy is the scope that a budget pauses once it is used up.
-func pausedBy(b *store.Budget, of string, t *task) scope {
+func pausedBy(b *bound.Budget, of string, t *task) scope {
 	switch about := &b.About; {
-	case about.Each == store.EachAgent, about.Agent != "":
+	case about.Each == bound.EachAgent, about.Agent != "":
 		return scope{kind: 'a', name: of}
-	case about.Each == store.EachTask:
+	case about.Each == bound.EachTask:
 		return scope{kind: 't', name: t.Agent, id: t.ID}
-	case about.Each == store.EachKey:
+	case about.Each == bound.EachKey:
 		return scope{kind: 's', name: of}
 	case about.Key != "":
 		return scope{kind: 's', name: about.Key}
@@ -89,15 +90,15 @@ func (p *partition) holdNow(s scope, note []byte, now moment.Millis) {
 
 // chargeUsed charges what a run that goes on has used so far, but for what it was charged before. It reports whether a budget that the run counts in is
 // used up.
-func chargeUsed(p *partition, t *task, spent []store.Used, now moment.Millis) (crossed []store.Crossing, over bool) {
+func chargeUsed(p *partition, t *task, spent []bound.Used, now moment.Millis) (crossed []bound.Crossing, over bool) {
 	before := maps.Clone(t.charged)
 	for _, b := range t.uses {
 		p.refresh(b)
 		budget := b.rule.budget
-		if budget == nil || budget.About.Unit == store.UnitRuns {
+		if budget == nil || budget.About.Unit == bound.UnitRuns {
 			continue
 		}
-		at := slices.IndexFunc(spent, func(x store.Used) bool { return x.Unit == budget.About.Unit })
+		at := slices.IndexFunc(spent, func(x bound.Used) bool { return x.Unit == budget.About.Unit })
 		if at < 0 {
 			continue
 		}
@@ -105,9 +106,9 @@ func chargeUsed(p *partition, t *task, spent []store.Used, now moment.Millis) (c
 		more := max(spent[at].Amount-before[budget.About.Unit], 0)
 		crossed = append(crossed, p.spend(b, more, t, now)...)
 		t.unreserve(b, more)
-		over = over || budget.Then != store.ThenNotify && b.spentAt(now) >= budget.Amount
+		over = over || budget.Then != bound.ThenNotify && b.spentAt(now) >= budget.Amount
 		if t.charged == nil {
-			t.charged = map[string]store.Amount{}
+			t.charged = map[string]bound.Amount{}
 		}
 		t.charged[budget.About.Unit] = max(spent[at].Amount, before[budget.About.Unit])
 	}
@@ -115,7 +116,7 @@ func chargeUsed(p *partition, t *task, spent []store.Used, now moment.Millis) (c
 }
 
 // afterRun charges the use of a run, and notes how it was answered.
-func (p *partition) afterRun(had []used, t *task, r *store.Settlement, now moment.Millis) (crossed []store.Crossing) {
+func (p *partition) afterRun(had []used, t *task, r *store.Settlement, now moment.Millis) (crossed []bound.Crossing) {
 	spent, charged := r.Spent, t.charged
 	t.charged = nil
 	if spent == nil {
@@ -129,8 +130,8 @@ func (p *partition) afterRun(had []used, t *task, r *store.Settlement, now momen
 		u := &had[i]
 		p.refresh(u.bucket)
 		switch budget := u.rule.budget; {
-		case budget != nil && budget.About.Unit != store.UnitRuns:
-			at := slices.IndexFunc(spent.Used, func(x store.Used) bool { return x.Unit == budget.About.Unit })
+		case budget != nil && budget.About.Unit != bound.UnitRuns:
+			at := slices.IndexFunc(spent.Used, func(x bound.Used) bool { return x.Unit == budget.About.Unit })
 			if at >= 0 {
 				// guard: budget-spent
 				crossed = append(crossed, p.spend(u.bucket, max(spent.Used[at].Amount-charged[budget.About.Unit], 0), t, now)...)
@@ -149,7 +150,7 @@ func (p *partition) afterRun(had []used, t *task, r *store.Settlement, now momen
 
 // budgetLine is the line behind a budget.
 func (b *bucket) budgetLine(now moment.Millis) store.Line {
-	use := &store.BudgetUse{Budget: store.Budget{About: b.about}, Waiting: int64(b.line.tasks), Reserved: b.reserved + store.Amount(b.untried)}
+	use := &bound.BudgetUse{Budget: bound.Budget{About: b.about}, Waiting: int64(b.line.tasks), Reserved: b.reserved + bound.Amount(b.untried)}
 	if b.rule.budget != nil {
 		use.Budget = *b.rule.budget
 	}
@@ -161,28 +162,28 @@ func (b *bucket) budgetLine(now moment.Millis) store.Line {
 }
 
 // Budgets are the budgets in force; see [store.Bounds].
-func (s *Store) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
+func (s *Store) Budgets(ctx context.Context) ([]bound.BudgetUse, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &store.Error{Verb: "read", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	var out []store.BudgetUse
+	var out []bound.BudgetUse
 	for _, r := range s.parts[0].limits {
 		b := r.budget
 		if b == nil {
 			continue
 		}
-		use := store.BudgetUse{Budget: *b, Ends: b.Clock.End(b.About.Per, now)}
+		use := bound.BudgetUse{Budget: *b, Ends: b.Clock.End(b.About.Per, now)}
 		for bucket := range s.bucketsOf(r.name) {
 			use.Waiting += int64(bucket.line.tasks)
 			if bucket.ends > now {
-				use.Add(store.BudgetShare{Of: bucket.of, Used: bucket.spent})
+				use.Add(bound.BudgetShare{Of: bucket.of, Used: bucket.spent})
 			}
 		}
 		out = append(out, use)
 	}
-	store.SortBudgets(out)
+	bound.SortBudgets(out)
 	return out, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -95,7 +96,7 @@ type claiming struct {
 	queued   moment.Millis // when the first task of level 1 is due, and is not now, of agents that have several and were looked at; zero if there is none
 	taken    []*task
 	lined    map[*task]bool   // the taken tasks that had to wait for a limit
-	crossed  []store.Crossing // budgets that are used up by the taken tasks
+	crossed  []bound.Crossing // budgets that are used up by the taken tasks
 	from     *bucket          // that lets the task go which is looked at
 	fromLine load             // large tasks of lines that were looked at
 	turns    []*lane          // those whose turn it is, where the claim has to choose; nil where it has not

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -22,12 +23,12 @@ const (
 // rule is a limit, or a budget.
 type rule struct {
 	name   string
-	limit  store.Limit
-	budget *store.Budget
+	limit  bound.Limit
+	budget *bound.Budget
 }
 
 // about returns which tasks a rule is about.
-func (r *rule) about() *store.LimitTarget {
+func (r *rule) about() *bound.LimitTarget {
 	if r.budget != nil {
 		return &r.budget.About.LimitTarget
 	}
@@ -46,16 +47,16 @@ func (r *rule) same(o *rule) bool {
 // bucket is one count of a rule. It is known while something counts in it or waits for it, or while its rate is not over.
 type bucket struct {
 	name  string
-	about store.BudgetTarget // with a Unit if it is that of a budget
+	about bound.BudgetTarget // with a Unit if it is that of a budget
 	of    string             // the agent, key or task that it counts; empty if it counts all together
 	rule  rule               // one that allows everything if it was lifted
 	runs  int
 	empty float64 // ms: when it would be empty if each start took Per / Starts
-	spent store.Amount
+	spent bound.Amount
 	ends  moment.Millis // of the period in which that was spent
 	// reserved is the amount kept for the runs under way of a budget that runs report to, and untried how many of them are the first of their
 	// kind, whose use is not known.
-	reserved store.Amount
+	reserved bound.Amount
 	untried  int
 	knows    *knowledge // of an adaptive limit that has been used
 	line     line
@@ -63,8 +64,8 @@ type bucket struct {
 }
 
 // limitName orders and names limits as the fields of Redis are.
-func limitName(t store.LimitTarget) string {
-	each := map[store.Each]string{"": "", store.EachAgent: "a", store.EachKey: "k", store.EachTask: "t"}[t.Each]
+func limitName(t bound.LimitTarget) string {
+	each := map[bound.Each]string{"": "", bound.EachAgent: "a", bound.EachKey: "k", bound.EachTask: "t"}[t.Each]
 	if t.Agent != "" {
 		each = "o"
 	}
@@ -89,12 +90,12 @@ func (b *bucket) startAt(now moment.Millis) float64 {
 	switch gap := b.gap(); {
 	case b.rule.budget != nil:
 		// guard: budget-hold
-		if b.rule.budget.Then != store.ThenNotify && b.spentAt(now) >= b.rule.budget.Amount {
+		if b.rule.budget.Then != bound.ThenNotify && b.spentAt(now) >= b.rule.budget.Amount {
 			return float64(b.ends)
 		}
 		return 0
 	case b.learned() != nil && gap > 0:
-		return max(float64(b.knows.till), b.empty-float64(store.MadeUp))
+		return max(float64(b.knows.till), b.empty-float64(bound.MadeUp))
 	case b.learned() != nil:
 		return float64(b.knows.till)
 	case gap == 0:
@@ -117,10 +118,10 @@ func (b *bucket) full() bool {
 func (b *bucket) vacant(now moment.Millis) bool { return !b.full() && b.startAt(now) <= float64(now) }
 
 // applies reports whether a task counts in a limit.
-func applies(l *store.LimitTarget, t *task) bool {
+func applies(l *bound.LimitTarget, t *task) bool {
 	prefix, open := strings.CutSuffix(l.Key, "*")
 	keyed := l.Key == "" || l.Key == t.Key || open && t.Key != "" && strings.HasPrefix(t.Key, prefix)
-	return (l.Kind == "" || l.Kind == t.Kind) && keyed && (l.Each != store.EachKey || t.Key != "")
+	return (l.Kind == "" || l.Kind == t.Kind) && keyed && (l.Each != bound.EachKey || t.Key != "")
 }
 
 // bucketsOf are the buckets that a task counts in, in the order of their limits' names: those of all agents, then those of its own.
@@ -132,14 +133,14 @@ func (p *partition) bucketsOf(t *task) []*bucket {
 		if !applies(r.about(), t) {
 			continue
 		}
-		of := map[store.Each]string{store.EachAgent: t.Agent, store.EachKey: t.Key, store.EachTask: t.Agent + ":" + t.ID}[r.about().Each]
+		of := map[bound.Each]string{bound.EachAgent: t.Agent, bound.EachKey: t.Key, bound.EachTask: t.Agent + ":" + t.ID}[r.about().Each]
 		if r.about().Agent != "" {
 			of = t.Agent
 		}
 		name := r.name + "|" + of
 		b := p.buckets[name]
 		if b == nil {
-			b = &bucket{name: name, about: store.BudgetTarget{LimitTarget: *r.about()}, of: of}
+			b = &bucket{name: name, about: bound.BudgetTarget{LimitTarget: *r.about()}, of: of}
 			if r.budget != nil {
 				b.about = r.budget.About
 			}
@@ -152,7 +153,7 @@ func (p *partition) bucketsOf(t *task) []*bucket {
 }
 
 // charge counts a task that is taken, and returns the budgets that are used up by that.
-func (p *partition) charge(t *task, expect []store.Expected, now moment.Millis) (crossed []store.Crossing) {
+func (p *partition) charge(t *task, expect []bound.Expected, now moment.Millis) (crossed []bound.Crossing) {
 	t.uses, t.kept = p.bucketsOf(t), nil
 	for _, b := range t.uses {
 		// guard: limit-counts
@@ -166,8 +167,8 @@ func (p *partition) charge(t *task, expect []store.Expected, now moment.Millis) 
 			b.empty = math.Round((max(b.empty, float64(now))+gap)*1000) / 1000
 		}
 		// guard: budget-starts
-		if c := b.rule.budget; c != nil && c.About.Unit == store.UnitRuns {
-			crossed = append(crossed, p.spend(b, store.AmountOne, t, now)...)
+		if c := b.rule.budget; c != nil && c.About.Unit == bound.UnitRuns {
+			crossed = append(crossed, p.spend(b, bound.AmountOne, t, now)...)
 		}
 	}
 	return crossed
@@ -253,27 +254,27 @@ func (p *partition) setBounds(c *store.ProfileChange, now moment.Millis) {
 }
 
 // Limit sets and lifts limits; see [store.Bounds].
-func (s *Store) Limit(ctx context.Context, changes []store.LimitChange) ([]store.Effect, error) {
-	bounds := make([]bound, len(changes))
+func (s *Store) Limit(ctx context.Context, changes []bound.LimitChange) ([]store.Effect, error) {
+	bounds := make([]setting, len(changes))
 	for i, c := range changes {
-		bounds[i] = bound{rule{name: limitName(c.About), limit: c.Limit}, c.Lift}
+		bounds[i] = setting{rule{name: limitName(c.About), limit: c.Limit}, c.Lift}
 	}
 	return s.bound(ctx, bounds)
 }
 
-// bound sets a rule, or lifts it.
-type bound struct {
+// setting sets a rule, or lifts it.
+type setting struct {
 	rule
 	lift bool
 }
 
 // bound sets and lifts limits and budgets.
-func (s *Store) bound(ctx context.Context, changes []bound) ([]store.Effect, error) {
-	if len(s.parts) > 1 && slices.ContainsFunc(changes, func(c bound) bool { return !c.lift && !c.about().OfOneAgent() }) {
+func (s *Store) bound(ctx context.Context, changes []setting) ([]store.Effect, error) {
+	if len(s.parts) > 1 && slices.ContainsFunc(changes, func(c setting) bool { return !c.lift && !c.about().OfOneAgent() }) {
 		return nil, &store.ConfigError{Field: "Partitions", Reason: "must be 1, as is usual in memory, for limits and budgets over agents"}
 	}
 	var full error
-	out, err := operate(ctx, s, changes, func(c *bound, now moment.Millis) store.Effect {
+	out, err := operate(ctx, s, changes, func(c *setting, now moment.Millis) store.Effect {
 		e := store.Effect{}
 		for _, p := range s.parts {
 			changed, ok := p.setBound(c, now)
@@ -293,7 +294,7 @@ func (s *Store) bound(ctx context.Context, changes []bound) ([]store.Effect, err
 }
 
 // setBound changes one rule, and lets claims look at the lines behind it. It reports whether there was room for it too.
-func (p *partition) setBound(c *bound, now moment.Millis) (changed, ok bool) {
+func (p *partition) setBound(c *setting, now moment.Millis) (changed, ok bool) {
 	at := slices.IndexFunc(p.limits, func(r rule) bool { return r.name == c.name })
 	switch {
 	case c.lift && at < 0, !c.lift && at >= 0 && p.limits[at].same(&c.rule):
@@ -302,7 +303,7 @@ func (p *partition) setBound(c *bound, now moment.Millis) (changed, ok bool) {
 		p.limits = slices.Delete(p.limits, at, at+1)
 	case at >= 0:
 		p.limits[at] = c.rule
-	case len(p.limits) >= store.MostLimits:
+	case len(p.limits) >= bound.MostLimits:
 		return false, false
 	default:
 		p.limits = append(p.limits, c.rule)
@@ -332,18 +333,18 @@ func (s *Store) bucketsOf(rule string) iter.Seq[*bucket] {
 }
 
 // Limits are the limits in force; see [store.Bounds].
-func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
+func (s *Store) Limits(ctx context.Context) ([]bound.LimitUse, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &store.Error{Verb: "read", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []store.LimitUse
+	var out []bound.LimitUse
 	for _, r := range s.parts[0].limits {
 		if r.budget != nil {
 			continue
 		}
-		use := store.LimitUse{Limit: r.limit}
+		use := bound.LimitUse{Limit: r.limit}
 		for b := range s.bucketsOf(r.name) {
 			use.Running, use.Waiting = use.Running+int64(b.runs), use.Waiting+int64(b.line.tasks)
 			if use.Adaptive && b.knows != nil {
@@ -352,6 +353,6 @@ func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
 		}
 		out = append(out, use)
 	}
-	store.SortLimits(out)
+	bound.SortLimits(out)
 	return out, nil
 }

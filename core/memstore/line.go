@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -227,10 +228,10 @@ func (p *partition) lineOf(t *task, now moment.Millis) store.Line {
 	if b.about.Unit != "" {
 		return b.budgetLine(now)
 	}
-	line := store.Line{Limit: store.LimitUse{Limit: b.rule.limit, Running: int64(b.runs), Waiting: int64(b.line.tasks)}, Of: b.of}
+	line := store.Line{Limit: bound.LimitUse{Limit: b.rule.limit, Running: int64(b.runs), Waiting: int64(b.line.tasks)}, Of: b.of}
 	line.Limit.About = b.about.LimitTarget
 	if k := b.learned(); k != nil {
-		line.Limit.Learned = []store.Learned{k.learned("")}
+		line.Limit.Learned = []bound.Learned{k.learned("")}
 		line.StartAt = k.till
 	}
 	if b.gap() > 0 && b.empty > float64(now) {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -45,7 +46,7 @@ type partition struct {
 	// profiles are those of agents, which need not have tasks.
 	profiles map[string][]byte
 	bounds   map[string][]rule        // limits and budgets of profiles, by agent
-	usual    map[useOf][]store.Amount // the use of the last runs of a kind, oldest first
+	usual    map[useOf][]bound.Amount // the use of the last runs of a kind, oldest first
 	roots    roots
 	quotas   quotas
 	tenants  tenants
@@ -64,7 +65,7 @@ func newPartition(s *Store, index int) *partition {
 	return &partition{
 		store: s, index: index, agents: map[string]*agent{}, parked: map[string]*parking{}, holds: map[scope]hold{}, kinds: map[string]*store.KindStats{},
 		claims: map[store.Fence]*claim{}, nonces: map[string]store.Fence{}, groups: map[[2]string]*group{},
-		finished: map[string]*history{}, serial: map[string]*claim{}, gone: map[[2]string]finished{}, buckets: map[string]*bucket{}, profiles: map[string][]byte{}, bounds: map[string][]rule{}, usual: map[useOf][]store.Amount{},
+		finished: map[string]*history{}, serial: map[string]*claim{}, gone: map[[2]string]finished{}, buckets: map[string]*bucket{}, profiles: map[string][]byte{}, bounds: map[string][]rule{}, usual: map[useOf][]bound.Amount{},
 		roots: roots{counts: map[[2]string]map[int64]int{}}, signals: signals{waiting: map[[2]string]map[string]*task{}, early: map[[2]string]early{}}, suspects: map[[2]string]*task{},
 		agenda: newQueue(byVisit), leases: newQueue(byEnd),
 	}
@@ -119,7 +120,7 @@ type task struct {
 	order   *order                  // what happens to it when its run ends
 	uses    []*bucket               // that its run counts in
 	kept    []kept                  // for its run, by budgets
-	charged map[string]store.Amount // for its run while that goes on, by unit; nil for nothing
+	charged map[string]bound.Amount // for its run while that goes on, by unit; nil for nothing
 	lined   *bucket                 // that it waits for
 	lifted  bool                    // it has no place for as long as the call lasts that replaces it
 	turn    moment.Millis           // its place there, as of when it came

@@ -5,7 +5,7 @@ package memstore
 import (
 	"slices"
 
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -16,18 +16,18 @@ type useOf struct{ kind, unit string }
 type kept struct {
 	*bucket
 
-	amount  store.Amount
+	amount  bound.Amount
 	untried bool // nothing is known of its kind
 }
 
 // reserves reports whether a budget reserves anything for its runs: their use is known when they end, and it holds the others back.
 func (b *bucket) reserves() bool {
-	return b.rule.budget != nil && b.rule.budget.About.Unit != store.UnitRuns
+	return b.rule.budget != nil && b.rule.budget.About.Unit != bound.UnitRuns
 }
 
 // usually is the most that nine in ten of the last runs of a kind have used of a unit, and the most that one of them has; otherwise the use that
 // the caller expects; false if nothing is known.
-func (p *partition) usually(kind, unit string, expect []store.Expected) (usual, most store.Amount, known bool) {
+func (p *partition) usually(kind, unit string, expect []bound.Expected) (usual, most bound.Amount, known bool) {
 	if last := slices.Sorted(slices.Values(p.usual[useOf{kind, unit}])); len(last) > 0 {
 		return last[(len(last)*9+9)/10-1], last[len(last)-1], true
 	}
@@ -41,8 +41,8 @@ func (p *partition) usually(kind, unit string, expect []store.Expected) (usual, 
 
 // tight reports whether a budget has no room for a run of a kind beside those under way: the most that each of these may use, and the usual use of
 // this one, have to fit. Of the first runs of their kinds, whose use is not known, one at a time. A run that is alone fits.
-func (p *partition) tight(b *bucket, kind string, expect []store.Expected, now moment.Millis) bool {
-	if !b.reserves() || b.rule.budget.Then == store.ThenNotify || b.reserved+store.Amount(b.untried) == 0 {
+func (p *partition) tight(b *bucket, kind string, expect []bound.Expected, now moment.Millis) bool {
+	if !b.reserves() || b.rule.budget.Then == bound.ThenNotify || b.reserved+bound.Amount(b.untried) == 0 {
 		return false
 	}
 	usual, _, known := p.usually(kind, b.rule.budget.About.Unit, expect)
@@ -53,7 +53,7 @@ func (p *partition) tight(b *bucket, kind string, expect []store.Expected, now m
 }
 
 // reserve keeps that for a run.
-func (p *partition) reserve(b *bucket, t *task, expect []store.Expected) {
+func (p *partition) reserve(b *bucket, t *task, expect []bound.Expected) {
 	if !b.reserves() {
 		return
 	}
@@ -71,7 +71,7 @@ func (p *partition) reserve(b *bucket, t *task, expect []store.Expected) {
 }
 
 // unreserve gives back what a bucket has kept for the run, up to what it was charged.
-func (t *task) unreserve(b *bucket, amount store.Amount) {
+func (t *task) unreserve(b *bucket, amount bound.Amount) {
 	for i := range t.kept {
 		if k := &t.kept[i]; k.bucket == b && !k.untried {
 			less := min(k.amount, amount)
@@ -82,19 +82,19 @@ func (t *task) unreserve(b *bucket, amount store.Amount) {
 }
 
 // noteUses keeps the use of a run, once for each unit that a budget bounds, for the runs to come.
-func (p *partition) noteUses(had []used, kind string, spent []store.Used) {
+func (p *partition) noteUses(had []used, kind string, spent []bound.Used) {
 	var noted []string
 	for i := range had {
 		unit := had[i].about.Unit
-		if unit == "" || unit == store.UnitRuns || slices.Contains(noted, unit) {
+		if unit == "" || unit == bound.UnitRuns || slices.Contains(noted, unit) {
 			continue
 		}
 		noted = append(noted, unit)
-		amount := store.Amount(0)
-		if at := slices.IndexFunc(spent, func(x store.Used) bool { return x.Unit == unit }); at >= 0 {
+		amount := bound.Amount(0)
+		if at := slices.IndexFunc(spent, func(x bound.Used) bool { return x.Unit == unit }); at >= 0 {
 			amount = spent[at].Amount
 		}
 		all := append(p.usual[useOf{kind, unit}], amount)
-		p.usual[useOf{kind, unit}] = all[max(0, len(all)-store.UsualOf):]
+		p.usual[useOf{kind, unit}] = all[max(0, len(all)-bound.UsualOf):]
 	}
 }

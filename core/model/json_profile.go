@@ -9,6 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/bounding"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // profileJSON is a profile with the fields that it has.
@@ -18,8 +19,8 @@ type profileJSON struct {
 	Quiet    []QuietHours      `json:"quiet,omitempty"`
 	Urgent   bool              `json:"urgent,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	Limits   []store.Limit     `json:"limits,omitempty"`
-	Budgets  []store.Budget    `json:"budgets,omitempty"`
+	Limits   []bound.Limit     `json:"limits,omitempty"`
+	Budgets  []bound.Budget    `json:"budgets,omitempty"`
 	Quota    store.Quota       `json:"quota,omitzero"`
 	Tenant   string            `json:"tenant,omitempty"`
 	Used     *store.QuotaUse   `json:"quota_used,omitempty"`

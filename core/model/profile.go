@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // checkBounds refuses limits and budgets that are invalid for one agent, and completes the others.
@@ -18,7 +19,7 @@ func (p *Profile) checkBounds() error {
 	if n := len(p.Limits) + len(p.Budgets); n > store.MostBounds {
 		return check.Invalid("limits", "and budgets of a profile must be at most %d, not %d", store.MostBounds, n)
 	}
-	p.Limits, p.Budgets = append([]store.Limit(nil), p.Limits...), append([]store.Budget(nil), p.Budgets...)
+	p.Limits, p.Budgets = append([]bound.Limit(nil), p.Limits...), append([]bound.Budget(nil), p.Budgets...)
 	seen := map[string]bool{}
 	for i := range p.Limits {
 		l, field := &p.Limits[i], fmt.Sprintf("limits[%d]", i)
@@ -61,7 +62,7 @@ func once(seen map[string]bool, field, about string) error {
 }
 
 // own takes the agent out of a target of a profile, as the profile implies it; another agent is refused.
-func (p *Profile) own(t *store.LimitTarget) error {
+func (p *Profile) own(t *bound.LimitTarget) error {
 	if t.Each != "" {
 		return check.Invalid("each", "does not belong to a profile, which is of one agent: leave it out")
 	}
@@ -88,8 +89,8 @@ type Profile struct {
 	Labels map[string]string // the platform's own, at most 32
 	// Limits and Budgets bound the tasks of this agent, besides those of the store: by kind and key, together [store.MostBounds] at most, and each without
 	// Each. Only callers that may act for all agents can change them; a profile set by another caller keeps the existing ones.
-	Limits  []store.Limit
-	Budgets []store.Budget
+	Limits  []bound.Limit
+	Budgets []bound.Budget
 	// Quota bounds what callers of this agent, and runs, may store for it. Only callers that may act for all agents can change it.
 	Quota store.Quota
 	// Tenant is whose agent it is: while more is due than there is room for, each tenant gets an equal share of the claims, however many agents it has.

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/bounding"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // Usage is what a run has used, by units: tokens, money, or anything else that a budget bounds. An amount counts to the millionth.
@@ -22,8 +23,8 @@ func (u Usage) validate() *store.ConfigError {
 			return &store.ConfigError{Field: wrong.Field, Value: unit, Reason: wrong.Reason}
 		}
 		// The comparison is false for NaN.
-		if unit == store.UnitRuns || !(amount >= 0 && amount <= float64(store.MostAmount/store.AmountOne)) {
-			return check.Misconfigured("Expect", amount, "must be between 0 and %s of %s, and not of runs, not %v", store.MostAmount, unit, amount)
+		if unit == bound.UnitRuns || !(amount >= 0 && amount <= float64(bound.MostAmount/bound.AmountOne)) {
+			return check.Misconfigured("Expect", amount, "must be between 0 and %s of %s, and not of runs, not %v", bound.MostAmount, unit, amount)
 		}
 	}
 	if len(u) > bounding.MaxUnits {
@@ -33,14 +34,14 @@ func (u Usage) validate() *store.ConfigError {
 }
 
 // Amounts are what was used, in the order of the units.
-func (u Usage) Amounts() []store.Used {
+func (u Usage) Amounts() []bound.Used {
 	if len(u) == 0 { // nearly all runs
 		return nil
 	}
-	out := make([]store.Used, 0, len(u))
+	out := make([]bound.Used, 0, len(u))
 	for _, unit := range slices.Sorted(maps.Keys(u)) {
-		if a := store.AmountOf(u[unit]); a > 0 {
-			out = append(out, store.Used{Unit: unit, Amount: a})
+		if a := bound.AmountOf(u[unit]); a > 0 {
+			out = append(out, bound.Used{Unit: unit, Amount: a})
 		}
 	}
 	return out

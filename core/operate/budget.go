@@ -7,14 +7,14 @@ import (
 	"context"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/bounding"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // SetBudgets sets budgets for all processes of the store, replacing previous ones: they apply from the next claim on. An empty Then
 // means ThenHold, and an empty Zone that of the configuration, or UTC. Config.Budgets are set when a process first pulls. Fails with
-// an *[store.InvalidError] for an invalid budget, and if there would be more than [store.MostLimits] limits and budgets.
-func (s *Desk) SetBudgets(ctx context.Context, budgets ...store.Budget) error {
-	changes := make([]store.BudgetChange, len(budgets))
+// an *[store.InvalidError] for an invalid budget, and if there would be more than [bound.MostLimits] limits and budgets.
+func (s *Desk) SetBudgets(ctx context.Context, budgets ...bound.Budget) error {
+	changes := make([]bound.BudgetChange, len(budgets))
 	for i := range budgets {
 		b, err := bounding.WholeBudget(budgets[i], s.base.Config.Zone, s.base.StoreNow().Time())
 		if err == nil {
@@ -23,7 +23,7 @@ func (s *Desk) SetBudgets(ctx context.Context, budgets ...store.Budget) error {
 		if err != nil {
 			return err
 		}
-		changes[i] = store.BudgetChange{Budget: b}
+		changes[i] = bound.BudgetChange{Budget: b}
 	}
 	if len(changes) == 0 {
 		return nil
@@ -33,20 +33,20 @@ func (s *Desk) SetBudgets(ctx context.Context, budgets ...store.Budget) error {
 }
 
 // LiftBudget lifts a budget. Fails with ErrNotFound if there is none with exactly this target.
-func (s *Desk) LiftBudget(ctx context.Context, about store.BudgetTarget) error {
+func (s *Desk) LiftBudget(ctx context.Context, about bound.BudgetTarget) error {
 	if err := cmp.Or(bounding.CheckBudgetTarget(about), bounding.OfNoAgent(about.LimitTarget)); err != nil {
 		return err
 	}
-	return lifted(s.base.Store.Budget(ctx, []store.BudgetChange{{Budget: store.Budget{About: about}, Lift: true}}))
+	return lifted(s.base.Store.Budget(ctx, []bound.BudgetChange{{Budget: bound.Budget{About: about}, Lift: true}}))
 }
 
 // Budgets are the budgets in force, and how much of each is used.
-func (s *Desk) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
+func (s *Desk) Budgets(ctx context.Context) ([]bound.BudgetUse, error) {
 	return s.base.Store.Budgets(ctx)
 }
 
 // BudgetOn is the budget with exactly this target, and how much of it is used. Fails with ErrNotFound if there is none.
-func (s *Desk) BudgetOn(ctx context.Context, about store.BudgetTarget) (store.BudgetUse, error) {
+func (s *Desk) BudgetOn(ctx context.Context, about bound.BudgetTarget) (bound.BudgetUse, error) {
 	all, err := s.Budgets(ctx)
-	return one(all, err, func(b *store.BudgetUse) bool { return b.About == about })
+	return one(all, err, func(b *bound.BudgetUse) bool { return b.About == about })
 }

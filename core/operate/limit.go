@@ -9,14 +9,15 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/bounding"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // SetLimits sets limits for all processes of the store, replacing previous ones: they apply from the next claim on, and runs under way
 // continue. A Burst of zero becomes the starts of a tenth of a second, one at least; a negative one becomes none. Config.Limits are set
 // when a process first pulls. Fails with an *[store.InvalidError] for an invalid limit, and if there would be more than
-// [store.MostLimits].
-func (s *Desk) SetLimits(ctx context.Context, limits ...store.Limit) error {
-	changes := make([]store.LimitChange, len(limits))
+// [bound.MostLimits].
+func (s *Desk) SetLimits(ctx context.Context, limits ...bound.Limit) error {
+	changes := make([]bound.LimitChange, len(limits))
 	for i := range limits {
 		l, err := bounding.Whole(limits[i])
 		if err == nil {
@@ -25,7 +26,7 @@ func (s *Desk) SetLimits(ctx context.Context, limits ...store.Limit) error {
 		if err != nil {
 			return err
 		}
-		changes[i] = store.LimitChange{Limit: l}
+		changes[i] = bound.LimitChange{Limit: l}
 	}
 	if len(changes) == 0 {
 		return nil
@@ -35,11 +36,11 @@ func (s *Desk) SetLimits(ctx context.Context, limits ...store.Limit) error {
 }
 
 // LiftLimit lifts a limit. Fails with ErrNotFound if there is none with exactly this target.
-func (s *Desk) LiftLimit(ctx context.Context, about store.LimitTarget) error {
+func (s *Desk) LiftLimit(ctx context.Context, about bound.LimitTarget) error {
 	if err := cmp.Or(bounding.CheckLimitTarget(about), bounding.OfNoAgent(about)); err != nil {
 		return err
 	}
-	return lifted(s.base.Store.Limit(ctx, []store.LimitChange{{Limit: store.Limit{About: about}, Lift: true}}))
+	return lifted(s.base.Store.Limit(ctx, []bound.LimitChange{{Limit: bound.Limit{About: about}, Lift: true}}))
 }
 
 // lifted is ErrNotFound if nothing was lifted.
@@ -51,12 +52,12 @@ func lifted(effects []store.Effect, err error) error {
 }
 
 // Limits are the limits in force, and how much of each is used.
-func (s *Desk) Limits(ctx context.Context) ([]store.LimitUse, error) { return s.base.Store.Limits(ctx) }
+func (s *Desk) Limits(ctx context.Context) ([]bound.LimitUse, error) { return s.base.Store.Limits(ctx) }
 
 // LimitOn is the limit with exactly this target, and how much of it is used. Fails with ErrNotFound if there is none.
-func (s *Desk) LimitOn(ctx context.Context, about store.LimitTarget) (store.LimitUse, error) {
+func (s *Desk) LimitOn(ctx context.Context, about bound.LimitTarget) (bound.LimitUse, error) {
 	all, err := s.Limits(ctx)
-	return one(all, err, func(l *store.LimitUse) bool { return l.About == about })
+	return one(all, err, func(l *bound.LimitUse) bool { return l.About == about })
 }
 
 // one is the element that is meant. Fails with ErrNotFound if there is none.

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -105,7 +106,7 @@ func noticeArg(r *store.ClaimRequest) string {
 }
 
 // expected is the expected use of runs, as span.take reads it.
-func expected(all []store.Expected) string {
+func expected(all []bound.Expected) string {
 	var b strings.Builder
 	for _, e := range all {
 		fmt.Fprintf(&b, "=%s\t%s\t%d\n", e.Kind, e.Unit, e.Amount)

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -60,7 +61,7 @@ func TestAFullRedisKeepsGuardsAndEnds(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, store.EffectDone, effects[0].Code)
 
-	_, err = st.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Kind: "k", Each: store.EachAgent}, Concurrency: 9}}})
+	_, err = st.Limit(t.Context(), []bound.LimitChange{{Limit: bound.Limit{About: bound.LimitTarget{Kind: "k", Each: bound.EachAgent}, Concurrency: 9}}})
 	require.NoError(t, err)
 	_, err = st.Profile(t.Context(), []store.ProfileChange{{Agent: "a", Now: []byte("profile")}})
 	require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -22,9 +23,9 @@ func TestRepartitionRefusesLimits(t *testing.T) {
 	st := open(t, config)
 	_, err := st.Submit(t.Context(), []store.Submission{sub("a", "1"), sub("b", "1")})
 	require.NoError(t, err)
-	about := store.LimitTarget{Kind: "k"}
+	about := bound.LimitTarget{Kind: "k"}
 	set := func(lift bool) {
-		_, err := st.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: about, Concurrency: 1}, Lift: lift}})
+		_, err := st.Limit(t.Context(), []bound.LimitChange{{Limit: bound.Limit{About: about, Concurrency: 1}, Lift: lift}})
 		require.NoError(t, err)
 	}
 	refused := func(why string) {
@@ -46,7 +47,7 @@ func TestALongLineCostsOthersNothing(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	st := open(t, redisstore.Config{URL: srv.URL})
-	_, err := st.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Key: "slow"}, Concurrency: 1}}})
+	_, err := st.Limit(t.Context(), []bound.LimitChange{{Limit: bound.Limit{About: bound.LimitTarget{Key: "slow"}, Concurrency: 1}}})
 	require.NoError(t, err)
 	commands := func(waiting int) int {
 		for from := 0; from < waiting; from += 500 {

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
@@ -216,18 +217,18 @@ var lostAnswers = []struct {
 		assert.True(l, held[0].Held)
 	}},
 	{"charge", "what a run has used", func(l *losing, times int) {
-		about := store.BudgetTarget{LimitTarget: store.LimitTarget{Each: store.EachAgent}, Unit: "tokens", Per: store.PerDay}
-		l.effect(l.st.Budget(l.Context(), []store.BudgetChange{{Budget: store.Budget{About: about, Amount: store.AmountOf(100), Zone: "UTC", Clock: store.Clock{{}}, Then: store.ThenHold}}}))
+		about := bound.BudgetTarget{LimitTarget: bound.LimitTarget{Each: bound.EachAgent}, Unit: "tokens", Per: bound.PerDay}
+		l.effect(l.st.Budget(l.Context(), []bound.BudgetChange{{Budget: bound.Budget{About: about, Amount: bound.AmountOf(100), Zone: "UTC", Clock: bound.Clock{{}}, Then: bound.ThenHold}}}))
 		l.submit(l.st, sub("a", "1"))
 		c := l.claim(l.st, "n")
 		l.loses("charge", times, nil)
-		progress := []store.Progress{{Run: c.Tasks[0].Run, State: []byte("s"), Used: []store.Used{{Unit: "tokens", Amount: store.AmountOf(4)}}}}
+		progress := []store.Progress{{Run: c.Tasks[0].Run, State: []byte("s"), Used: []bound.Used{{Unit: "tokens", Amount: bound.AmountOf(4)}}}}
 		held, err := l.st.Extend(l.Context(), []store.Extension{{Fence: c.Fence, Lease: time.Minute, Progress: progress}})
 		require.NoError(l, err)
 		require.NoError(l, held[0].Err)
 		all, err := l.st.Budgets(l.Context())
 		require.NoError(l, err)
-		assert.Equal(l, store.AmountOf(4), all[0].Used, "it is charged once")
+		assert.Equal(l, bound.AmountOf(4), all[0].Used, "it is charged once")
 	}},
 	{"back", "a run that its process takes back", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))
@@ -329,15 +330,15 @@ var lostAnswers = []struct {
 		l.submit(l.st, sub("a", "1"))
 		l.claim(l.other, "other")
 		for _, lift := range []bool{false, true} {
-			c := store.LimitChange{Limit: store.Limit{About: store.LimitTarget{Kind: "k"}, Concurrency: 1}, Lift: lift}
+			c := bound.LimitChange{Limit: bound.Limit{About: bound.LimitTarget{Kind: "k"}, Concurrency: 1}, Lift: lift}
 			l.loses("limit", times, nil)
-			assert.Equal(l, store.EffectDone, l.effect(l.st.Limit(l.Context(), []store.LimitChange{c})).Code)
-			assert.Equal(l, store.EffectNone, l.effect(l.st.Limit(l.Context(), []store.LimitChange{c})).Code, "another one")
+			assert.Equal(l, store.EffectDone, l.effect(l.st.Limit(l.Context(), []bound.LimitChange{c})).Code)
+			assert.Equal(l, store.EffectNone, l.effect(l.st.Limit(l.Context(), []bound.LimitChange{c})).Code, "another one")
 		}
 	}},
 	{"permit", "of a limit that spans partitions", func(l *losing, times int) {
-		set := store.LimitChange{Limit: store.Limit{About: store.LimitTarget{Kind: "k"}, Concurrency: 1}}
-		assert.Equal(l, store.EffectDone, l.effect(l.st.Limit(l.Context(), []store.LimitChange{set})).Code)
+		set := bound.LimitChange{Limit: bound.Limit{About: bound.LimitTarget{Kind: "k"}, Concurrency: 1}}
+		assert.Equal(l, store.EffectDone, l.effect(l.st.Limit(l.Context(), []bound.LimitChange{set})).Code)
 		l.submit(l.st, sub("a", "1"))
 		l.submit(l.st, sub("a", "2"))
 		claim := func(nonce string) store.Claim {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
@@ -148,13 +149,13 @@ func TestALimitWithRoomLeavesClaimsPlain(t *testing.T) {
 	for name, set := range map[string]func(st *redisstore.Store, kind string) error{
 		"limit": func(st *redisstore.Store, of string) error {
 			kind, key, _ := strings.Cut(of, "|")
-			_, err := st.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Kind: kind, Key: key}, Concurrency: 1}}})
+			_, err := st.Limit(t.Context(), []bound.LimitChange{{Limit: bound.Limit{About: bound.LimitTarget{Kind: kind, Key: key}, Concurrency: 1}}})
 			return err
 		},
 		"budget": func(st *redisstore.Store, of string) error {
 			kind, key, _ := strings.Cut(of, "|")
-			about := store.BudgetTarget{LimitTarget: store.LimitTarget{Kind: kind, Key: key}, Unit: "runs", Per: store.PerHour}
-			_, err := st.Budget(t.Context(), []store.BudgetChange{{Budget: store.Budget{About: about, Amount: 2_000_000, Then: store.ThenHold, Zone: "UTC", Clock: store.Clock{{}}}}})
+			about := bound.BudgetTarget{LimitTarget: bound.LimitTarget{Kind: kind, Key: key}, Unit: "runs", Per: bound.PerHour}
+			_, err := st.Budget(t.Context(), []bound.BudgetChange{{Budget: bound.Budget{About: about, Amount: 2_000_000, Then: bound.ThenHold, Zone: "UTC", Clock: bound.Clock{{}}}}})
 			return err
 		},
 	} {
@@ -197,7 +198,7 @@ func TestBoundsOfOthersLeaveClaimsPlain(t *testing.T) {
 		sees := newSpy()
 		st.AddHook(sees)
 		plainLife(t, st)
-		_, err := st.Profile(t.Context(), []store.ProfileChange{{Agent: agent, Now: []byte("p"), Limits: []store.Limit{{About: store.LimitTarget{Agent: agent}, Concurrency: 1}}}})
+		_, err := st.Profile(t.Context(), []store.ProfileChange{{Agent: agent, Now: []byte("p"), Limits: []bound.Limit{{About: bound.LimitTarget{Agent: agent}, Concurrency: 1}}}})
 		require.NoError(t, err)
 		for i := range 4 { // what a new limit lets go is looked for once
 			claim(t, st, fmt.Sprint("n0", i), 10)
@@ -301,11 +302,11 @@ func TestManyLimitsOfManyAgents(t *testing.T) {
 	const key, agents = "abcdefghijklmnopqrstuvwxyz0123", 100
 	srv := redistest.Start(t)
 	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1})
-	var changes []store.LimitChange
+	var changes []bound.LimitChange
 	for i := range key {
 		for _, of := range []string{"", "k"} {
-			about := store.LimitTarget{Kind: of, Key: key[:i+1] + "*", Each: store.EachAgent}
-			changes = append(changes, store.LimitChange{Limit: store.Limit{About: about, Concurrency: 2}})
+			about := bound.LimitTarget{Kind: of, Key: key[:i+1] + "*", Each: bound.EachAgent}
+			changes = append(changes, bound.LimitChange{Limit: bound.Limit{About: about, Concurrency: 2}})
 		}
 	}
 	_, err := st.Limit(t.Context(), changes)
@@ -315,9 +316,9 @@ func TestManyLimitsOfManyAgents(t *testing.T) {
 		agent := fmt.Sprint("agent", i)
 		tasks = append(tasks, sub(agent, "1"))
 		tasks[i].Key = key
-		var own []store.Limit
+		var own []bound.Limit
 		for i := range key {
-			own = append(own, store.Limit{About: store.LimitTarget{Agent: agent, Key: key[:i+1] + "*"}, Concurrency: 2})
+			own = append(own, bound.Limit{About: bound.LimitTarget{Agent: agent, Key: key[:i+1] + "*"}, Concurrency: 2})
 		}
 		_, err := st.Profile(t.Context(), []store.ProfileChange{{Agent: agent, Now: []byte("p"), Limits: own}})
 		require.NoError(t, err)
@@ -355,9 +356,9 @@ func TestWhatIsNotTakenAheadIsNotCounted(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1})
-	_, err := st.Limit(t.Context(), []store.LimitChange{
-		{Limit: store.Limit{About: store.LimitTarget{Kind: "k"}, Concurrency: 9}},
-		{Limit: store.Limit{About: store.LimitTarget{Kind: "later"}, Concurrency: 9}},
+	_, err := st.Limit(t.Context(), []bound.LimitChange{
+		{Limit: bound.Limit{About: bound.LimitTarget{Kind: "k"}, Concurrency: 9}},
+		{Limit: bound.Limit{About: bound.LimitTarget{Kind: "later"}, Concurrency: 9}},
 	})
 	require.NoError(t, err)
 	for i := range 4 { // what a new limit lets go is looked for once
@@ -382,8 +383,8 @@ func TestABudgetOfATaskWithAnyID(t *testing.T) {
 	for _, id := range []string{"a|b", "a$b", "a$tokens$d|x", "|", "$", "a|$tokens$d"} {
 		srv := redistest.Start(t)
 		st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1})
-		about := store.BudgetTarget{LimitTarget: store.LimitTarget{Each: store.EachTask}, Unit: "tokens", Per: store.PerDay}
-		_, err := st.Budget(t.Context(), []store.BudgetChange{{Budget: store.Budget{About: about, Amount: 9 * store.AmountOne, Then: store.ThenHold, Zone: "UTC", Clock: store.Clock{{}}}}})
+		about := bound.BudgetTarget{LimitTarget: bound.LimitTarget{Each: bound.EachTask}, Unit: "tokens", Per: bound.PerDay}
+		_, err := st.Budget(t.Context(), []bound.BudgetChange{{Budget: bound.Budget{About: about, Amount: 9 * bound.AmountOne, Then: bound.ThenHold, Zone: "UTC", Clock: bound.Clock{{}}}}})
 		require.NoError(t, err)
 		for round, want := range []int{1, 1, 0} { // 5 of 9, then as much again
 			if round == 0 {
@@ -394,7 +395,7 @@ func TestABudgetOfATaskWithAnyID(t *testing.T) {
 			require.Len(t, c.Tasks, want, "%q, round %d", id, round)
 			for _, task := range c.Tasks {
 				settled, err := st.Settle(t.Context(), []store.Settlement{{
-					Run: task.Run, Kind: "k", Verb: store.VerbAgain, State: []byte("s"), Spent: &store.Spent{Used: []store.Used{{Unit: "tokens", Amount: 5 * store.AmountOne}}},
+					Run: task.Run, Kind: "k", Verb: store.VerbAgain, State: []byte("s"), Spent: &store.Spent{Used: []bound.Used{{Unit: "tokens", Amount: 5 * bound.AmountOne}}},
 				}})
 				require.NoError(t, err, "%q", id)
 				require.NoError(t, settled[0].Err)

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/core/storetest/equal"
@@ -475,12 +476,12 @@ func TestRepartitionOfRandomStores(t *testing.T) {
 // unlimited lifts all limits of a store, takes those that wait for one out of their lines, and deletes those that wait for signals.
 func unlimited(t *testing.T, c *redis.Client, st *redisstore.Store, agents []string) {
 	t.Helper()
-	for _, l := range done1[[]store.LimitUse](t)(st.Limits(t.Context())) {
-		_, err := st.Limit(t.Context(), []store.LimitChange{{Limit: l.Limit, Lift: true}})
+	for _, l := range done1[[]bound.LimitUse](t)(st.Limits(t.Context())) {
+		_, err := st.Limit(t.Context(), []bound.LimitChange{{Limit: l.Limit, Lift: true}})
 		require.NoError(t, err)
 	}
-	for _, b := range done1[[]store.BudgetUse](t)(st.Budgets(t.Context())) {
-		_, err := st.Budget(t.Context(), []store.BudgetChange{{Budget: b.Budget, Lift: true}})
+	for _, b := range done1[[]bound.BudgetUse](t)(st.Budgets(t.Context())) {
+		_, err := st.Budget(t.Context(), []bound.BudgetChange{{Budget: b.Budget, Lift: true}})
 		require.NoError(t, err)
 	}
 	for _, tag := range redisstore.Tags(st.Partitions()) { // tasks that wait for signals are not moved
@@ -562,12 +563,12 @@ func TestRepartitionKeepsBudgetsOfProfiles(t *testing.T) {
 	config := redisstore.Config{URL: redistest.Start(t).URL, Partitions: 2}
 	st := open(t, config)
 	config.Partitions = 0
-	of := store.LimitTarget{Agent: "agent0"}
+	of := bound.LimitTarget{Agent: "agent0"}
 	_, err := st.Profile(t.Context(), []store.ProfileChange{{
-		Agent: "agent0", Now: []byte("p"), Limits: []store.Limit{{About: of, Concurrency: 5}},
-		Budgets: []store.Budget{{
-			About:  store.BudgetTarget{LimitTarget: of, Unit: store.UnitRuns, Per: store.PerMonth},
-			Amount: store.AmountOne, Then: store.ThenHold, Zone: "UTC", Clock: store.Clock{{}},
+		Agent: "agent0", Now: []byte("p"), Limits: []bound.Limit{{About: of, Concurrency: 5}},
+		Budgets: []bound.Budget{{
+			About:  bound.BudgetTarget{LimitTarget: of, Unit: bound.UnitRuns, Per: bound.PerMonth},
+			Amount: bound.AmountOne, Then: bound.ThenHold, Zone: "UTC", Clock: bound.Clock{{}},
 		}},
 	}})
 	require.NoError(t, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/luapack"
@@ -404,7 +405,7 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	for i, c := range claimed {
 		held, err := st.Extend(ctx, []store.Extension{{
 			Partition: c.Partition, Fence: c.Fence, Lease: time.Minute,
-			Progress: []store.Progress{{Run: c.Run, State: []byte("s"), Used: []store.Used{{Unit: "tokens", Amount: 1}}}},
+			Progress: []store.Progress{{Run: c.Run, State: []byte("s"), Used: []bound.Used{{Unit: "tokens", Amount: 1}}}},
 		}})
 		require.NoError(t, err)
 		require.True(t, held[0].Held)
@@ -458,10 +459,10 @@ func operatedOn(t *testing.T, st *redisstore.Store) {
 		{Target: one, Until: moment.When{After: time.Minute}}, {Target: others, Until: moment.When{After: time.Minute}},
 	}))
 	done(st.Hold(t.Context(), []store.Hold{{Target: others, Prolong: true}}))
-	_, err = st.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Kind: "other"}}, Lift: true}})
+	_, err = st.Limit(t.Context(), []bound.LimitChange{{Limit: bound.Limit{About: bound.LimitTarget{Kind: "other"}}, Lift: true}})
 	require.NoError(t, err)
-	spans := store.LimitChange{Limit: store.Limit{About: store.LimitTarget{Key: "spans"}, Concurrency: 1}}
-	done(st.Limit(t.Context(), []store.LimitChange{spans}))
+	spans := bound.LimitChange{Limit: bound.Limit{About: bound.LimitTarget{Key: "spans"}, Concurrency: 1}}
+	done(st.Limit(t.Context(), []bound.LimitChange{spans}))
 	waits := sub("e", "1")
 	waits.Key = "spans"
 	_, err = st.Submit(t.Context(), []store.Submission{waits})
@@ -474,7 +475,7 @@ func operatedOn(t *testing.T, st *redisstore.Store) {
 	require.Len(t, c[0].Tasks, 1)
 	settle(t, st, store.VerbComplete, c[0].Tasks...)
 	spans.Lift = true
-	done(st.Limit(t.Context(), []store.LimitChange{spans}))
+	done(st.Limit(t.Context(), []bound.LimitChange{spans}))
 	done(st.RunNow(t.Context(), []store.RunNow{{Agent: "a", ID: "touched"}}))
 	done(st.Unhold(t.Context(), []store.Target{one, others}))
 	done(st.Delete(t.Context(), []store.Deletion{{Agent: "a", ID: "touched"}}))

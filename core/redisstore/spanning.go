@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -31,7 +32,7 @@ type spanning struct {
 	reports []report // that the homes do not know yet
 	later   []int    // requests that are to ask first
 	opened  []int    // partitions in which others wait that may have permits now
-	crossed []store.Crossing
+	crossed []bound.Crossing
 }
 
 // answered looks at the answers to the first calls of a turn. A claim that found only tasks that wait for permits is made again with them.
@@ -228,14 +229,14 @@ func (s *Store) spread(ctx context.Context, t *spanning, settled []store.Settled
 }
 
 // pauseAll pauses the scope of a budget that is used up, if it is to be paused: its home has done so in its own partition only.
-func (s *Store) pauseAll(ctx context.Context, c *store.Crossing) {
+func (s *Store) pauseAll(ctx context.Context, c *bound.Crossing) {
 	name := bounds.BudgetName(c.About)
 	text, err := s.db.Client.Do(ctx, "HGET", s.db.Parts[0].Key("limits"), name).Text()
-	var b store.Budget
+	var b bound.Budget
 	if err == nil {
 		b, err = bounds.ParseBudget(name, text)
 	}
-	if err == nil && b.Then == store.ThenPause {
+	if err == nil && b.Then == bound.ThenPause {
 		target := store.Target{Kind: c.About.Kind}
 		if key := cmp.Or(c.Of, c.About.Key); key != "" {
 			target = store.Target{Key: key}

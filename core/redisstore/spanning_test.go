@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/race"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
@@ -208,7 +209,7 @@ func TestALimitSpansPartitions(t *testing.T) { //nolint:tparallel // each by its
 				config.Prefix = fmt.Sprintf("try%d:", try)
 				f = newFleet(t, config)
 				st = open(t, f.config)
-				_, err := st.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Kind: "k"}, Concurrency: limit}}})
+				_, err := st.Limit(t.Context(), []bound.LimitChange{{Limit: bound.Limit{About: bound.LimitTarget{Kind: "k"}, Concurrency: limit}}})
 				require.NoError(t, err)
 				all = f.submit(18, 5, "")
 				took = f.run(8, all, takes, "k")
@@ -236,8 +237,8 @@ func TestARateSpansPartitions(t *testing.T) {
 	f := newFleet(t, redisstore.Config{URL: redistest.Start(t).URL})
 	const rate, per, burst, all = 50, time.Second, 10, 200
 	st := open(t, f.config)
-	set := store.Limit{About: store.LimitTarget{Key: "p*", Each: store.EachKey}, Rate: rate, Per: per, Burst: burst}
-	_, err := st.Limit(t.Context(), []store.LimitChange{{Limit: set}})
+	set := bound.Limit{About: bound.LimitTarget{Key: "p*", Each: bound.EachKey}, Rate: rate, Per: per, Burst: burst}
+	_, err := st.Limit(t.Context(), []bound.LimitChange{{Limit: set}})
 	require.NoError(t, err)
 	f.submit(all/2, 2, "provider")
 	took := f.run(6, all, time.Millisecond, "k")
@@ -265,9 +266,9 @@ func TestABudgetOverPartitionsIsExact(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, redisstore.Config{URL: redistest.Start(t).URL})
 	st := open(t, f.config)
-	about := store.BudgetTarget{LimitTarget: store.LimitTarget{Kind: "k"}, Unit: "tokens", Per: store.PerDay}
-	_, err := st.Budget(t.Context(), []store.BudgetChange{{Budget: store.Budget{
-		About: about, Amount: 20 * store.AmountOne, Then: store.ThenHold, Zone: "UTC", Clock: store.Clock{{}},
+	about := bound.BudgetTarget{LimitTarget: bound.LimitTarget{Kind: "k"}, Unit: "tokens", Per: bound.PerDay}
+	_, err := st.Budget(t.Context(), []bound.BudgetChange{{Budget: bound.Budget{
+		About: about, Amount: 20 * bound.AmountOne, Then: bound.ThenHold, Zone: "UTC", Clock: bound.Clock{{}},
 	}}})
 	require.NoError(t, err)
 	f.submit(60, 1, "")
@@ -281,7 +282,7 @@ func TestABudgetOverPartitionsIsExact(t *testing.T) {
 		}
 		for _, task := range tasks {
 			run := store.Settlement{Run: task.Run, Kind: task.Kind, Verb: store.VerbComplete, Record: []byte("r")}
-			run.Spent = &store.Spent{Used: []store.Used{{Unit: "tokens", Amount: 2 * store.AmountOne}}}
+			run.Spent = &store.Spent{Used: []bound.Used{{Unit: "tokens", Amount: 2 * bound.AmountOne}}}
 			_, err := st.Settle(t.Context(), []store.Settlement{run})
 			require.NoError(t, err)
 		}
@@ -292,7 +293,7 @@ func TestABudgetOverPartitionsIsExact(t *testing.T) {
 	}
 	use, err := st.Budgets(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, 20*store.AmountOne, use[0].Used)
+	assert.Equal(t, 20*bound.AmountOne, use[0].Used)
 	assert.Equal(t, 10, started)
 	assert.Greater(t, most, 4, "side by side, once it is known what they use")
 }
@@ -301,18 +302,18 @@ func TestABudgetOverPartitionsIsExact(t *testing.T) {
 func TestABudgetSpansPartitions(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	for unit, want := range map[string]int{store.UnitRuns: 10, "tokens": 10} {
+	for unit, want := range map[string]int{bound.UnitRuns: 10, "tokens": 10} {
 		t.Run(unit, func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, redisstore.Config{URL: srv.URL, Prefix: unit + ":"})
 			st := open(t, f.config)
-			about := store.BudgetTarget{LimitTarget: store.LimitTarget{Kind: "k"}, Unit: unit, Per: store.PerMonth}
-			_, err := st.Budget(t.Context(), []store.BudgetChange{{Budget: store.Budget{
-				About: about, Amount: 10 * store.AmountOne, Then: store.ThenHold, Zone: "UTC", Clock: store.Clock{{}},
+			about := bound.BudgetTarget{LimitTarget: bound.LimitTarget{Kind: "k"}, Unit: unit, Per: bound.PerMonth}
+			_, err := st.Budget(t.Context(), []bound.BudgetChange{{Budget: bound.Budget{
+				About: about, Amount: 10 * bound.AmountOne, Then: bound.ThenHold, Zone: "UTC", Clock: bound.Clock{{}},
 			}}})
 			require.NoError(t, err)
 			f.submit(30, 1, "")
-			var crossed []store.Crossing
+			var crossed []bound.Crossing
 			started := 0
 			for round := range 60 {
 				claims, err := st.Claim(t.Context(), []store.ClaimRequest{f.request(round%spanParts, 1, "k")})
@@ -321,7 +322,7 @@ func TestABudgetSpansPartitions(t *testing.T) {
 				started += len(claims[0].Tasks)
 				for _, task := range claims[0].Tasks {
 					run := store.Settlement{Run: task.Run, Kind: task.Kind, Verb: store.VerbComplete, Record: []byte("r")}
-					run.Spent = &store.Spent{Used: []store.Used{{Unit: "tokens", Amount: store.AmountOne}}}
+					run.Spent = &store.Spent{Used: []bound.Used{{Unit: "tokens", Amount: bound.AmountOne}}}
 					settled, err := st.Settle(t.Context(), []store.Settlement{run})
 					require.NoError(t, err)
 					if settled[0].Crossed != nil {
@@ -333,14 +334,14 @@ func TestABudgetSpansPartitions(t *testing.T) {
 			assert.Len(t, crossed, 1, "it is told once that it is used up")
 			use, err := st.Budgets(t.Context())
 			require.NoError(t, err)
-			assert.Equal(t, 10*store.AmountOne, use[0].Used)
+			assert.Equal(t, 10*bound.AmountOne, use[0].Used)
 			assert.Equal(t, int64(20), use[0].Waiting)
 			found, err := st.List(t.Context(), store.List{Agent: "agent29", Limit: 1})
 			require.NoError(t, err)
 			get, err := st.Get(t.Context(), store.Get{Agent: "agent29", IDs: []string{found.Tasks[0].ID}, Explain: true})
 			require.NoError(t, err)
 			if line := get.Tasks[0].Line; assert.NotNil(t, line.Budget) {
-				assert.Equal(t, 10*store.AmountOne, line.Budget.Used, "whoever asks is told what all have used")
+				assert.Equal(t, 10*bound.AmountOne, line.Budget.Used, "whoever asks is told what all have used")
 			}
 		})
 	}
@@ -355,16 +356,16 @@ func TestRacingProcessesUseABudgetUp(t *testing.T) {
 		f := newFleet(t, redisstore.Config{URL: srv.URL, Prefix: fmt.Sprintf("race%d:", round)})
 		f.wide = round%2 == 1
 		st := open(t, f.config)
-		about := store.BudgetTarget{LimitTarget: store.LimitTarget{Kind: "k"}, Unit: store.UnitRuns, Per: store.PerMonth}
-		_, err := st.Budget(t.Context(), []store.BudgetChange{{Budget: store.Budget{
-			About: about, Amount: amount * store.AmountOne, Then: store.ThenHold, Zone: "UTC", Clock: store.Clock{{}},
+		about := bound.BudgetTarget{LimitTarget: bound.LimitTarget{Kind: "k"}, Unit: bound.UnitRuns, Per: bound.PerMonth}
+		_, err := st.Budget(t.Context(), []bound.BudgetChange{{Budget: bound.Budget{
+			About: about, Amount: amount * bound.AmountOne, Then: bound.ThenHold, Zone: "UTC", Clock: bound.Clock{{}},
 		}}})
 		require.NoError(t, err)
 		f.submit(60, 1, "")
 		f.run(6, amount, 0, "k")
 		use, err := st.Budgets(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, amount*store.AmountOne, use[0].Used)
+		assert.Equal(t, amount*bound.AmountOne, use[0].Used)
 	}
 }
 
@@ -374,8 +375,8 @@ func TestAnAdaptiveLimitSpansPartitions(t *testing.T) {
 	f := newFleet(t, redisstore.Config{URL: redistest.Start(t).URL})
 	f.bears, f.holds = 4, 200*time.Millisecond
 	st := open(t, f.config)
-	about := store.LimitTarget{Kind: "k"}
-	_, err := st.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: about, Adaptive: true, Concurrency: 20}}})
+	about := bound.LimitTarget{Kind: "k"}
+	_, err := st.Limit(t.Context(), []bound.LimitChange{{Limit: bound.Limit{About: about, Adaptive: true, Concurrency: 20}}})
 	require.NoError(t, err)
 	all := f.submit(30, 10, "")
 	f.run(6, all, 10*time.Millisecond, "k")
@@ -394,7 +395,7 @@ func TestTheDeadGiveTheirPermitsBack(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, redisstore.Config{URL: redistest.Start(t).URL})
 	st := open(t, f.config)
-	_, err := st.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Kind: "k"}, Concurrency: 2}}})
+	_, err := st.Limit(t.Context(), []bound.LimitChange{{Limit: bound.Limit{About: bound.LimitTarget{Kind: "k"}, Concurrency: 2}}})
 	require.NoError(t, err)
 	all := f.submit(20, 1, "")
 	dead := 0
@@ -448,7 +449,7 @@ func TestPermitsThatNobodyReportedAreAskedFor(t *testing.T) {
 	f := newFleet(t, redisstore.Config{URL: redistest.Start(t).URL})
 	st, silent := open(t, f.config), &muted{spy: newSpy()}
 	st.AddHook(silent)
-	_, err := st.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Kind: "k"}, Concurrency: 2}}})
+	_, err := st.Limit(t.Context(), []bound.LimitChange{{Limit: bound.Limit{About: bound.LimitTarget{Kind: "k"}, Concurrency: 2}}})
 	require.NoError(t, err)
 	f.submit(1, 2, "")
 	partition := store.PartitionOf("agent0", spanParts)
@@ -511,7 +512,7 @@ func TestAPermitIsGivenOnce(t *testing.T) {
 	f := newFleet(t, redisstore.Config{URL: redistest.Start(t).URL})
 	st, twice, other := open(t, f.config), &again{spy: newSpy()}, open(t, f.config)
 	st.AddHook(twice)
-	_, err := st.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Kind: "k"}, Concurrency: 2 * spanParts}}})
+	_, err := st.Limit(t.Context(), []bound.LimitChange{{Limit: bound.Limit{About: bound.LimitTarget{Kind: "k"}, Concurrency: 2 * spanParts}}})
 	require.NoError(t, err)
 	f.submit(20*spanParts, 1, "")
 	take := func(s *redisstore.Store, partition, limit int) int {

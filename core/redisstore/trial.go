@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -148,7 +149,7 @@ func (s trial) operate(ctx context.Context) error {
 	_, err5 := s.Delete(ctx, []store.Deletion{{Agent: "a", ID: "4"}})
 	_, err6 := s.Get(ctx, store.Get{Agent: "a", IDs: []string{"1", "2", "3"}, Explain: true})
 	_, err7 := s.Agents(ctx, store.PageOf{Limit: 1})
-	_, err8 := s.Limit(ctx, []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Kind: "probe"}}, Lift: true}})
+	_, err8 := s.Limit(ctx, []bound.LimitChange{{Limit: bound.Limit{About: bound.LimitTarget{Kind: "probe"}}, Lift: true}})
 	if err := cmp.Or(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ package store
 import (
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -57,8 +58,8 @@ type ClaimRequest struct {
 	// the store has forgotten its last writes and its clock is behind, as after a failover.
 	Fence Fence
 	Tell  bool // return which tasks it parks
-	// Expect is the expected use of runs whose use is not known yet: see [Budget].
-	Expect []Expected
+	// Expect is the expected use of runs whose use is not known yet: see [bound.Budget].
+	Expect []bound.Expected
 	// Stamp, if it is set, names definitions that have to be stored before the caller starts anything: see [Bounds]. A partition without
 	// that stamp leases nothing to it, and reports that.
 	Stamp string
@@ -118,7 +119,7 @@ type Claim struct {
 	From    map[string]int
 	Fence   Fence // of all tasks of this claim; zero if there are none
 	Tasks   []Claimed
-	Crossed []Crossing // budgets of starts that are used up by this claim
+	Crossed []bound.Crossing // budgets of starts that are used up by this claim
 	// Submitted is the outcome for the New of the request; nil if it had none, or failed.
 	Submitted *Submitted
 	// Unstamped reports that nothing was leased as the partition lacks the Stamp of the request: the store has lost those definitions. A claim

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -14,8 +15,8 @@ type ProfileChange struct {
 	Now   []byte // empty to delete it
 	// Limits and Budgets are further bounds of its tasks, About the Agent and none Each; the profile defines them, so that
 	// others are only ever set with another profile.
-	Limits  []Limit
-	Budgets []Budget
+	Limits  []bound.Limit
+	Budgets []bound.Budget
 	// Quota bounds what is stored for the agent from now on; nil for nothing. What exists stays.
 	Quota *Quota
 	// Tenant is whose agent it is; empty for none. While more is due than claims may take, each tenant gets an equal share of them.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -107,10 +108,10 @@ type Stored struct {
 
 // Line is where a task waits that a limit or a budget holds back.
 type Line struct {
-	Limit   LimitUse      // of the agent or the key of the task alone where each counts by itself; Waiting is zero if it is in no line
-	Budget  *BudgetUse    // in place of Limit: of the agent, key or task alone
-	Of      string        // the agent, the key, or the task as agent:id, where each counts by itself
-	StartAt moment.Millis // when there is room for another start; zero: when a run ends
+	Limit   bound.LimitUse   // of the agent or the key of the task alone where each counts by itself; Waiting is zero if it is in no line
+	Budget  *bound.BudgetUse // in place of Limit: of the agent, key or task alone
+	Of      string           // the agent, the key, or the task as agent:id, where each counts by itself
+	StartAt moment.Millis    // when there is room for another start; zero: when a run ends
 }
 
 // Held is a hold that keeps a task from being claimed.

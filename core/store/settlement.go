@@ -5,6 +5,7 @@ package store
 import (
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -69,7 +70,7 @@ type RunStat struct {
 
 // Spent is the use of a run, for the budgets that it counts in, and how it was answered: adaptive limits learn from that.
 type Spent struct {
-	Used []Used
+	Used []bound.Used
 	Busy time.Duration // how long the called service asked it to stay away
 	Idle bool          // it has called no service; one that is released teaches nothing either
 }
@@ -92,7 +93,7 @@ type Settled struct {
 	// Freed reports that a claim is worth it now: tasks wait in line for the run's share of a limit, or its agent, which has one run at
 	// a time, has another that is due.
 	Freed   bool
-	Crossed *Crossed // budgets that are used up by this run; nil for none, as for nearly all
+	Crossed *bound.Crossed // budgets that are used up by this run; nil for none, as for nearly all
 	// Opened are partitions in which a claim is worth it now: tasks wait there in line for the share that the run, or another one of the same
 	// call, had of a limit that spans partitions.
 	Opened []int
@@ -127,7 +128,7 @@ type Extended struct {
 	Holder  string
 	Back    []Run // runs of Extension.Back that are leased again: each with its new fence and index
 	// Crossed are budgets that are used up by what was charged; nil for none.
-	Crossed *Crossed
+	Crossed *bound.Crossed
 	Err     error // a *Error: its partition could not answer, so whether it is held is unknown
 }
 
@@ -148,5 +149,5 @@ type Progress struct {
 	Number int64
 	// Used is what the run has used so far, for the budgets that it counts in: what was not charged before is charged now, and not again when the
 	// run ends. What a budget counts over several partitions is charged then.
-	Used []Used
+	Used []bound.Used
 }

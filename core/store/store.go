@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -165,21 +166,21 @@ type Tenants interface {
 	Profiles(ctx context.Context, page PageOf) (ProfilePage, error)
 }
 
-// Bounds limit which tasks may run at all, over all processes. A store has at most [MostLimits] of both sorts together.
+// Bounds limit which tasks may run at all, over all processes. A store has at most [bound.MostLimits] of both sorts together.
 type Bounds interface {
 	// Limit sets and lifts limits. Tasks that one lets go are claimed from the next claim on; runs under way stay. EffectNone reports that
 	// a limit was so already.
-	Limit(ctx context.Context, changes []LimitChange) ([]Effect, error)
+	Limit(ctx context.Context, changes []bound.LimitChange) ([]Effect, error)
 
 	// Limits are the limits in force, ordered by kind, key and Each, and how much of each is used.
-	Limits(ctx context.Context) ([]LimitUse, error)
+	Limits(ctx context.Context) ([]bound.LimitUse, error)
 
 	// Budget sets and lifts budgets, from the next claim on. What was used in the current period counts in a budget that is set
 	// again; runs before its first setting do not count. EffectNone reports that a budget was so already.
-	Budget(ctx context.Context, changes []BudgetChange) ([]Effect, error)
+	Budget(ctx context.Context, changes []bound.BudgetChange) ([]Effect, error)
 
 	// Budgets are the budgets in force, ordered by their targets, and how much of each is used.
-	Budgets(ctx context.Context) ([]BudgetUse, error)
+	Budgets(ctx context.Context) ([]bound.BudgetUse, error)
 
 	// Stamp notes in every partition that the definitions which a stamp names are stored: limits, budgets, and everything else that a process
 	// needs to have stored before it starts anything. The last [MostStamps] are known; a store that loses the definitions loses the stamp. A

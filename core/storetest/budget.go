@@ -11,19 +11,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // budget sets a budget by the clock of UTC.
-func (b *desk) budget(about store.BudgetTarget, amount float64, then store.Then) store.BudgetUse {
+func (b *desk) budget(about bound.BudgetTarget, amount float64, then bound.Then) bound.BudgetUse {
 	b.Helper()
-	set := store.Budget{About: about, Amount: store.AmountOf(amount), Zone: "UTC", Clock: store.Clock{{}}, Then: then, Note: []byte("a|b")}
-	assert.Equal(b, store.EffectDone, b.effect(b.store.Budget(b.Context(), []store.BudgetChange{{Budget: set}})).Code)
-	assert.Equal(b, store.EffectNone, b.effect(b.store.Budget(b.Context(), []store.BudgetChange{{Budget: set}})).Code, "it is so already")
+	set := bound.Budget{About: about, Amount: bound.AmountOf(amount), Zone: "UTC", Clock: bound.Clock{{}}, Then: then, Note: []byte("a|b")}
+	assert.Equal(b, store.EffectDone, b.effect(b.store.Budget(b.Context(), []bound.BudgetChange{{Budget: set}})).Code)
+	assert.Equal(b, store.EffectNone, b.effect(b.store.Budget(b.Context(), []bound.BudgetChange{{Budget: set}})).Code, "it is so already")
 	return b.used()[0]
 }
 
-func (b *sight) used() []store.BudgetUse {
+func (b *sight) used() []bound.BudgetUse {
 	b.Helper()
 	all, err := b.store.Budgets(b.Context())
 	require.NoError(b, err)
@@ -34,29 +35,29 @@ func (b *sight) used() []store.BudgetUse {
 // lifted.
 func testBudgetRuns(t *testing.T, b *bench) {
 	b.with(Options{})
-	about := store.BudgetTarget{LimitTarget: store.LimitTarget{Kind: "k"}, Unit: store.UnitRuns, Per: store.PerHour}
-	set := b.budget(about, 2, store.ThenHold)
+	about := bound.BudgetTarget{LimitTarget: bound.LimitTarget{Kind: "k"}, Unit: bound.UnitRuns, Per: bound.PerHour}
+	set := b.budget(about, 2, bound.ThenHold)
 	for i := range 5 {
 		b.submit(task(fmt.Sprint("a", i), "1"))
 	}
 	first := b.claim(10)
 	assert.Equal(t, []string{"a0/1", "a1/1"}, names(first))
-	assert.Equal(t, []store.Crossing{{About: about, Ends: set.Ends}}, first.Crossed)
+	assert.Equal(t, []bound.Crossing{{About: about, Ends: set.Ends}}, first.Crossed)
 	waits := b.one("a2", "1")
 	require.NotNil(t, waits.Line.Budget)
 	assert.Equal(t, [2]moment.Millis{set.Ends, set.Ends}, [2]moment.Millis{waits.Line.StartAt, waits.Line.Budget.Ends})
-	assert.Equal(t, store.AmountOf(2), waits.Line.Budget.Used)
+	assert.Equal(t, bound.AmountOf(2), waits.Line.Budget.Used)
 	for _, run := range first.Tasks {
 		b.settle(complete(run))
 	}
 	b.quiet(set.Ends, "a run that ends makes no room")
 	use := b.used()[0]
-	assert.Equal(t, [3]int64{int64(store.AmountOf(2)), 1, 3}, [3]int64{int64(use.Used), int64(use.UsedUp), use.Waiting})
+	assert.Equal(t, [3]int64{int64(bound.AmountOf(2)), 1, 3}, [3]int64{int64(use.Used), int64(use.UsedUp), use.Waiting})
 
 	b.clock.Advance(set.Ends.Sub(b.now()))
 	assert.LessOrEqual(t, b.look(), b.now(), "another hour has begun")
 	b.take("a2/1", "a3/1")
-	assert.Equal(t, store.EffectDone, b.effect(b.store.Budget(t.Context(), []store.BudgetChange{{Budget: set.Budget, Lift: true}})).Code)
+	assert.Equal(t, store.EffectDone, b.effect(b.store.Budget(t.Context(), []bound.BudgetChange{{Budget: set.Budget, Lift: true}})).Code)
 	b.take("a4/1")
 	assert.Empty(t, b.used())
 }
@@ -65,14 +66,14 @@ func testBudgetRuns(t *testing.T, b *bench) {
 // named once that is used up.
 func testBudgetCharged(t *testing.T, b *bench) {
 	b.with(Options{})
-	about := store.BudgetTarget{LimitTarget: store.LimitTarget{Each: store.EachAgent}, Unit: "tokens", Per: store.PerDay}
-	set := b.budget(about, 10, store.ThenHold)
+	about := bound.BudgetTarget{LimitTarget: bound.LimitTarget{Each: bound.EachAgent}, Unit: "tokens", Per: bound.PerDay}
+	set := b.budget(about, 10, bound.ThenHold)
 	b.submit(task("a", "1"), task("a", "2"), task("b", "1"))
 	c := b.claim(1)
 	charge := func(amount, want float64) store.Extended {
 		t.Helper()
-		e := b.extend(c.Fence, store.Progress{Run: c.Tasks[0].Run, State: []byte("s"), Used: []store.Used{{Unit: "tokens", Amount: store.AmountOf(amount)}, {Unit: "usd", Amount: 1}}})
-		assert.Equal(t, store.AmountOf(want), b.used()[0].Used)
+		e := b.extend(c.Fence, store.Progress{Run: c.Tasks[0].Run, State: []byte("s"), Used: []bound.Used{{Unit: "tokens", Amount: bound.AmountOf(amount)}, {Unit: "usd", Amount: 1}}})
+		assert.Equal(t, bound.AmountOf(want), b.used()[0].Used)
 		return e
 	}
 	assert.Equal(t, store.Extended{Held: true}, charge(4, 4))
@@ -81,14 +82,14 @@ func testBudgetCharged(t *testing.T, b *bench) {
 	over := charge(11, 11)
 	assert.Equal(t, []store.Ended{{Index: 0, Spent: true}}, over.Ended)
 	require.NotNil(t, over.Crossed)
-	assert.Equal(t, []store.Crossing{{About: about, Of: "a", Ends: set.Ends}}, over.Crossed.Budgets)
+	assert.Equal(t, []bound.Crossing{{About: about, Of: "a", Ends: set.Ends}}, over.Crossed.Budgets)
 	over = charge(12, 12)
 	assert.Equal(t, []store.Ended{{Index: 0, Spent: true}}, over.Ended)
 	assert.Nil(t, over.Crossed, "it is used up once")
 	s := again(c.Tasks[0], time.Hour)
-	s.Spent = &store.Spent{Used: []store.Used{{Unit: "tokens", Amount: store.AmountOf(15)}}}
+	s.Spent = &store.Spent{Used: []bound.Used{{Unit: "tokens", Amount: bound.AmountOf(15)}}}
 	b.settle(s)
-	assert.Equal(t, store.AmountOf(15), b.used()[0].Used, "the rest is charged at its end")
+	assert.Equal(t, bound.AmountOf(15), b.used()[0].Used, "the rest is charged at its end")
 	b.take("b/1")
 	// A process that dies has used what it was charged, and the next run begins from nothing.
 	b.clock.Advance(lease)
@@ -105,8 +106,8 @@ func testBudgetCharged(t *testing.T, b *bench) {
 // beyond the period.
 func testBudgetUsed(t *testing.T, b *bench) {
 	b.with(Options{})
-	about := store.BudgetTarget{LimitTarget: store.LimitTarget{Each: store.EachAgent}, Unit: "tokens", Per: store.PerDay}
-	set := b.budget(about, 10, store.ThenPause)
+	about := bound.BudgetTarget{LimitTarget: bound.LimitTarget{Each: bound.EachAgent}, Unit: "tokens", Per: bound.PerDay}
+	set := b.budget(about, 10, bound.ThenPause)
 	for i := range 4 {
 		for _, agent := range []string{"a", "b"} {
 			b.submit(task(agent, fmt.Sprint(i)))
@@ -116,7 +117,7 @@ func testBudgetUsed(t *testing.T, b *bench) {
 	c := b.expecting(4, 1)
 	spend := func(run store.Claimed, tokens float64) store.Settlement {
 		s := complete(run)
-		s.Spent = &store.Spent{Used: []store.Used{{Unit: "tokens", Amount: store.AmountOf(tokens)}, {Unit: "usd", Amount: 1}}}
+		s.Spent = &store.Spent{Used: []bound.Used{{Unit: "tokens", Amount: bound.AmountOf(tokens)}, {Unit: "usd", Amount: 1}}}
 		return s
 	}
 	of := map[string][]store.Claimed{}
@@ -129,9 +130,9 @@ func testBudgetUsed(t *testing.T, b *bench) {
 	require.NoError(t, err)
 	assert.Nil(t, settled[0].Crossed)
 	require.NotNil(t, settled[1].Crossed)
-	assert.Equal(t, []store.Crossing{{About: about, Of: "a", Ends: set.Ends}}, settled[1].Crossed.Budgets)
+	assert.Equal(t, []bound.Crossing{{About: about, Of: "a", Ends: set.Ends}}, settled[1].Crossed.Budgets)
 	use := b.used()[0]
-	assert.Equal(t, []store.BudgetShare{{Of: "a", Used: store.AmountOf(10.25)}, {Of: "b", Used: store.AmountOf(1)}}, use.Shares)
+	assert.Equal(t, []bound.BudgetShare{{Of: "a", Used: bound.AmountOf(10.25)}, {Of: "b", Used: bound.AmountOf(1)}}, use.Shares)
 	for _, run := range b.claim(10).Tasks {
 		assert.Equal(t, "b", run.Agent)
 	}
@@ -152,7 +153,7 @@ func testBudgetUsed(t *testing.T, b *bench) {
 // asks first.
 func testAdaptive(t *testing.T, b *bench) {
 	b.with(Options{})
-	_, err := b.store.Limit(t.Context(), []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Key: "p*", Each: store.EachKey}, Adaptive: true, Concurrency: 3}}})
+	_, err := b.store.Limit(t.Context(), []bound.LimitChange{{Limit: bound.Limit{About: bound.LimitTarget{Key: "p*", Each: bound.EachKey}, Adaptive: true, Concurrency: 3}}})
 	require.NoError(t, err)
 	for i := range 12 {
 		b.submit(keyedTask(fmt.Sprint("a", i), "1", "p"))

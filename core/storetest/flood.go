@@ -65,7 +65,7 @@ func testQuotaFlood(t *testing.T, b *bench) {
 	f.goOn(q.Live)
 	for round := range 3 {
 		for i := range 200 {
-			_, err := b.store.Submit(t.Context(), []store.Submission{bound(q, task("flood", fmt.Sprintf("refused %d", i)))})
+			_, err := b.store.Submit(t.Context(), []store.Submission{boundBy(q, task("flood", fmt.Sprintf("refused %d", i)))})
 			require.ErrorAs(t, err, new(*store.LimitError))
 		}
 		b.clock.Advance(time.Millisecond)

@@ -12,23 +12,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
 
 // limit sets a limit.
-func (b *desk) limit(about store.LimitTarget, runs int, rate ...any) store.EffectCode {
+func (b *desk) limit(about bound.LimitTarget, runs int, rate ...any) store.EffectCode {
 	b.Helper()
-	l := store.Limit{About: about, Concurrency: runs}
+	l := bound.Limit{About: about, Concurrency: runs}
 	if len(rate) > 0 {
 		l.Rate, l.Per, l.Burst = rate[0].(int), rate[1].(time.Duration), rate[2].(int)
 	}
-	return b.effect(b.store.Limit(b.Context(), []store.LimitChange{{Limit: l}})).Code
+	return b.effect(b.store.Limit(b.Context(), []bound.LimitChange{{Limit: l}})).Code
 }
 
-func (b *desk) lift(about store.LimitTarget) store.EffectCode {
+func (b *desk) lift(about bound.LimitTarget) store.EffectCode {
 	b.Helper()
-	return b.effect(b.store.Limit(b.Context(), []store.LimitChange{{Limit: store.Limit{About: about}, Lift: true}})).Code
+	return b.effect(b.store.Limit(b.Context(), []bound.LimitChange{{Limit: bound.Limit{About: about}, Lift: true}})).Code
 }
 
 // keyedTask is a task of an agent with a limit key.
@@ -41,7 +42,7 @@ func keyedTask(agent, id, key string) store.Submission {
 // testLimitRuns lets so many run at once, and the next one when one of them ends, in whatever way.
 func testLimitRuns(t *testing.T, b *bench) {
 	b.with(Options{})
-	about := store.LimitTarget{Kind: "k"}
+	about := bound.LimitTarget{Kind: "k"}
 	assert.Equal(t, store.EffectDone, b.limit(about, 2))
 	assert.Equal(t, store.EffectNone, b.limit(about, 2), "it is so already")
 	for i := range 6 {
@@ -51,7 +52,7 @@ func testLimitRuns(t *testing.T, b *bench) {
 	b.quiet(b.now().Add(lease), "nothing is due until a lease ends")
 	use, err := b.store.Limits(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, []store.LimitUse{{Limit: store.Limit{About: about, Concurrency: 2}, Running: 2, Waiting: 4}}, use)
+	assert.Equal(t, []bound.LimitUse{{Limit: bound.Limit{About: about, Concurrency: 2}, Running: 2, Waiting: 4}}, use)
 	assert.Equal(t, [2]int64{4, 0}, [2]int64{b.stats().Waiting, b.stats().Parked + b.stats().Held}, "who waits in line is not paused")
 	waits := b.one("a2", "1")
 	assert.Equal(t, store.StatusWaiting, waits.Status)
@@ -74,15 +75,15 @@ func testLimitRuns(t *testing.T, b *bench) {
 // testLimitEach bounds each agent, each agent of a kind, each key, and all keys that begin so.
 func testLimitEach(t *testing.T, b *bench) {
 	for name, c := range map[string]struct {
-		about store.LimitTarget
+		about bound.LimitTarget
 		want  []string
 	}{
-		"each agent":           {store.LimitTarget{Each: store.EachAgent}, []string{"a/1", "b/1", "c/1"}},
-		"each agent of a kind": {store.LimitTarget{Kind: "k", Each: store.EachAgent}, []string{"a/1", "a/3", "b/1", "c/1"}},
-		"a key":                {store.LimitTarget{Key: "p:x"}, []string{"a/1", "a/3", "b/1", "b/2", "c/1"}},
-		"keys":                 {store.LimitTarget{Key: "p:*"}, []string{"a/1", "a/3", "c/1"}},
-		"each key":             {store.LimitTarget{Key: "*", Each: store.EachKey}, []string{"a/1", "a/3", "b/1", "c/1"}},
-		"everything":           {store.LimitTarget{}, []string{"a/1"}},
+		"each agent":           {bound.LimitTarget{Each: bound.EachAgent}, []string{"a/1", "b/1", "c/1"}},
+		"each agent of a kind": {bound.LimitTarget{Kind: "k", Each: bound.EachAgent}, []string{"a/1", "a/3", "b/1", "c/1"}},
+		"a key":                {bound.LimitTarget{Key: "p:x"}, []string{"a/1", "a/3", "b/1", "b/2", "c/1"}},
+		"keys":                 {bound.LimitTarget{Key: "p:*"}, []string{"a/1", "a/3", "c/1"}},
+		"each key":             {bound.LimitTarget{Key: "*", Each: bound.EachKey}, []string{"a/1", "a/3", "b/1", "c/1"}},
+		"everything":           {bound.LimitTarget{}, []string{"a/1"}},
 	} {
 		b.with(Options{})
 		b.limit(c.about, 1)
@@ -104,7 +105,7 @@ func testLimitEach(t *testing.T, b *bench) {
 func testLimitRate(t *testing.T, b *bench) {
 	b.with(Options{})
 	const starts, burst = 4, 2
-	b.limit(store.LimitTarget{Key: "p"}, 0, starts, time.Second, burst)
+	b.limit(bound.LimitTarget{Key: "p"}, 0, starts, time.Second, burst)
 	for i := range 30 {
 		b.submit(keyedTask("a", fmt.Sprintf("%02d", i), "p"))
 	}
@@ -131,7 +132,7 @@ func testLimitRate(t *testing.T, b *bench) {
 // testLimitTurns lets agents behind one limit go in turn: whoever has many waits no less than the others.
 func testLimitTurns(t *testing.T, b *bench) {
 	b.with(Options{})
-	b.limit(store.LimitTarget{Key: "p"}, 1)
+	b.limit(bound.LimitTarget{Key: "p"}, 1)
 	for i := range 20 {
 		b.submit(keyedTask("flood", fmt.Sprintf("%02d", i), "p"))
 	}
@@ -153,7 +154,7 @@ func testLimitTurns(t *testing.T, b *bench) {
 // testLimitChanges changes and lifts limits while tasks wait: it counts from the next claim on.
 func testLimitChanges(t *testing.T, b *bench) {
 	b.with(Options{})
-	about := store.LimitTarget{Kind: "k"}
+	about := bound.LimitTarget{Kind: "k"}
 	b.limit(about, 1)
 	for i := range 5 {
 		b.submit(task(fmt.Sprint("a", i), "1"))
@@ -175,7 +176,7 @@ func testLimitChanges(t *testing.T, b *bench) {
 // testLimitOperators cancels, deletes, holds, replaces and lists what waits in line.
 func testLimitOperators(t *testing.T, b *bench) {
 	b.with(Options{})
-	b.limit(store.LimitTarget{Key: "p"}, 1)
+	b.limit(bound.LimitTarget{Key: "p"}, 1)
 	for i := range 6 {
 		b.submit(keyedTask("a", fmt.Sprint(i), "p"))
 	}
@@ -202,20 +203,20 @@ func testLimitOperators(t *testing.T, b *bench) {
 // testLimitsAreBounded refuses one more than each claim can read, and changes one of them.
 func testLimitsAreBounded(t *testing.T, b *bench) {
 	b.with(Options{})
-	for i := range store.MostLimits {
-		b.limit(store.LimitTarget{Kind: fmt.Sprint("k", i)}, 1)
+	for i := range bound.MostLimits {
+		b.limit(bound.LimitTarget{Kind: fmt.Sprint("k", i)}, 1)
 	}
-	l := store.LimitChange{Limit: store.Limit{About: store.LimitTarget{Kind: "k"}, Concurrency: 1}}
-	_, err := b.store.Limit(t.Context(), []store.LimitChange{l})
+	l := bound.LimitChange{Limit: bound.Limit{About: bound.LimitTarget{Kind: "k"}, Concurrency: 1}}
+	_, err := b.store.Limit(t.Context(), []bound.LimitChange{l})
 	_, refused := errors.AsType[*store.InvalidError](err)
 	assert.True(t, refused, "%v", err)
-	assert.Equal(t, store.EffectDone, b.limit(store.LimitTarget{Kind: "k7"}, 2), "one that exists may change")
+	assert.Equal(t, store.EffectDone, b.limit(bound.LimitTarget{Kind: "k7"}, 2), "one that exists may change")
 }
 
 // testLimitsOfPartitions are those of agents, each of whom is in one.
 func testLimitsOfPartitions(t *testing.T, b *bench) {
 	b.with(Options{Partitions: 4})
-	b.limit(store.LimitTarget{Each: store.EachAgent}, 2)
+	b.limit(bound.LimitTarget{Each: bound.EachAgent}, 2)
 	const agents = 12
 	for i := range agents {
 		for k := range 3 {
@@ -238,7 +239,7 @@ func testLimitsOfPartitions(t *testing.T, b *bench) {
 // testLimitsOfTheNamed serves those of some agents that are asked for, whoever stands before them.
 func testLimitsOfTheNamed(t *testing.T, b *bench) {
 	b.with(Options{})
-	b.limit(store.LimitTarget{Key: "p"}, 1)
+	b.limit(bound.LimitTarget{Key: "p"}, 1)
 	for i := range 60 {
 		b.submit(keyedTask(fmt.Sprintf("a%02d", i), "1", "p"))
 	}
@@ -255,8 +256,8 @@ func testLimitsOfTheNamed(t *testing.T, b *bench) {
 // has waited in a line has been through those before it.
 func testLinesOfTwoLimits(t *testing.T, b *bench) {
 	b.with(Options{})
-	b.limit(store.LimitTarget{Kind: "k"}, 1)
-	b.limit(store.LimitTarget{Key: "p"}, 1)
+	b.limit(bound.LimitTarget{Kind: "k"}, 1)
+	b.limit(bound.LimitTarget{Key: "p"}, 1)
 	request := func(agents ...string) store.ClaimRequest {
 		r := b.request(10)
 		r.Kinds, r.Agents = []string{"k", "other"}, agents

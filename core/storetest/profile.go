@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
@@ -57,14 +58,14 @@ func testProfile(t *testing.T, b *bench) {
 // testBoundsOfAProfile bounds one agent by what its profile says, whatever bounds all.
 func testBoundsOfAProfile(t *testing.T, b *bench) {
 	b.with(Options{})
-	b.limit(store.LimitTarget{Each: store.EachAgent}, 3)
-	of := store.LimitTarget{Agent: "a:b", Kind: "k"}
-	month := store.BudgetTarget{LimitTarget: store.LimitTarget{Agent: "a:b"}, Unit: store.UnitRuns, Per: store.PerMonth}
+	b.limit(bound.LimitTarget{Each: bound.EachAgent}, 3)
+	of := bound.LimitTarget{Agent: "a:b", Kind: "k"}
+	month := bound.BudgetTarget{LimitTarget: bound.LimitTarget{Agent: "a:b"}, Unit: bound.UnitRuns, Per: bound.PerMonth}
 	change := func(was, now string, runs int) {
 		c := store.ProfileChange{Agent: "a:b", Was: []byte(was), Now: []byte(now)}
 		if runs > 0 {
-			c.Limits = []store.Limit{{About: of, Concurrency: runs}}
-			c.Budgets = []store.Budget{{About: month, Amount: 3 * store.AmountOne, Then: store.ThenHold, Zone: "UTC", Clock: store.Clock{{}}, Note: []byte("1:x\ty\n")}}
+			c.Limits = []bound.Limit{{About: of, Concurrency: runs}}
+			c.Budgets = []bound.Budget{{About: month, Amount: 3 * bound.AmountOne, Then: bound.ThenHold, Zone: "UTC", Clock: bound.Clock{{}}, Note: []byte("1:x\ty\n")}}
 		}
 		require.Equal(t, store.EffectDone, b.effect(b.store.Profile(t.Context(), []store.ProfileChange{c})).Code)
 	}
@@ -74,7 +75,7 @@ func testBoundsOfAProfile(t *testing.T, b *bench) {
 	}
 	first := b.take("a:b/0", "c/0", "c/1", "c/2")
 	line := b.one("a:b", "1").Line
-	assert.Equal(t, store.Line{Of: "a:b", Limit: store.LimitUse{Limit: store.Limit{About: of, Concurrency: 1}, Running: 1, Waiting: 4}}, line)
+	assert.Equal(t, store.Line{Of: "a:b", Limit: bound.LimitUse{Limit: bound.Limit{About: of, Concurrency: 1}, Running: 1, Waiting: 4}}, line)
 	use, err := b.store.Limits(t.Context())
 	require.NoError(t, err)
 	require.Len(t, use, 1, "those of profiles are not among those of all")
@@ -90,8 +91,8 @@ func testBoundsOfAProfile(t *testing.T, b *bench) {
 	held := b.one("a:b", "3").Line
 	require.NotNil(t, held.Budget)
 	assert.Equal(t, month, held.Budget.About)
-	assert.Equal(t, 3*store.AmountOne, held.Budget.Used)
-	assert.Equal(t, 3*store.AmountOne, held.Budget.Amount)
+	assert.Equal(t, 3*bound.AmountOne, held.Budget.Used)
+	assert.Equal(t, 3*bound.AmountOne, held.Budget.Amount)
 
 	change("two", "", 0)
 	b.take("a:b/3", "a:b/4")

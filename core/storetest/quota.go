@@ -23,8 +23,8 @@ func quotaOf(b *bench, agent, was, now string, q *store.Quota, recurring ...stor
 	require.Equal(b, store.EffectDone, b.effect(b.store.Profile(b.Context(), []store.ProfileChange{c})).Code)
 }
 
-// bound is a task of a caller that a quota binds, and that was checked by it.
-func bound(q *store.Quota, t store.Submission) store.Submission {
+// boundBy is a task of a caller that a quota binds, and that was checked by it.
+func boundBy(q *store.Quota, t store.Submission) store.Submission {
 	t.Bound, t.Mark = true, q.Mark()
 	return t
 }
@@ -62,27 +62,27 @@ func testQuotaLive(t *testing.T, b *bench) {
 	q := &store.Quota{Live: 3, Kinds: []string{"k"}}
 	b.submit(task("a:b", "0"))
 	quotaOf(b, "a:b", "", "one", q)
-	b.submit(bound(q, task("a:b", "1")))
-	refusedBy(b, "live", 3, 3, bound(q, task("a:b", "2")), bound(q, task("a:b", "3")))
+	b.submit(boundBy(q, task("a:b", "1")))
+	refusedBy(b, "live", 3, 3, boundBy(q, task("a:b", "2")), boundBy(q, task("a:b", "3")))
 	assert.Empty(t, b.status("a:b", "2"), "nothing of a refused call is stored")
-	b.submit(bound(q, task("a:b", "2")))
-	refusedBy(b, "live", 3, 3, bound(q, task("a:b", "3")))
-	assert.Equal(t, []store.Submitted{{}}, b.submit(bound(q, task("a:b", "1"))), "what exists needs no room")
-	replacing := bound(q, task("a:b", "1"))
+	b.submit(boundBy(q, task("a:b", "2")))
+	refusedBy(b, "live", 3, 3, boundBy(q, task("a:b", "3")))
+	assert.Equal(t, []store.Submitted{{}}, b.submit(boundBy(q, task("a:b", "1"))), "what exists needs no room")
+	replacing := boundBy(q, task("a:b", "1"))
 	replacing.Conflict, replacing.Body, replacing.Version = store.ConflictReplace, []byte("new"), b.one("a:b", "1").Version
 	assert.True(t, b.submit(replacing)[0].Replaced, "nor what replaces a task")
-	_, c := b.start(bound(q, task("a:b", "at once")))
+	_, c := b.start(boundBy(q, task("a:b", "at once")))
 	require.ErrorAs(t, c.Err, new(*store.LimitError))
-	b.submit(bound(q, task("c", "1")), task("a:b", "3"))
+	b.submit(boundBy(q, task("c", "1")), task("a:b", "3"))
 	assert.Equal(t, 4, usedOf(b, "a:b").Live, "a caller for all agents is not bound, but what it stores counts")
 	b.settle(complete(b.claim(1).Tasks[0]))
-	refusedBy(b, "live", 3, 3, bound(q, task("a:b", "4")))
+	refusedBy(b, "live", 3, 3, boundBy(q, task("a:b", "4")))
 	b.settle(complete(b.claim(1).Tasks[0]))
-	b.submit(bound(q, task("a:b", "4")))
+	b.submit(boundBy(q, task("a:b", "4")))
 	quotaOf(b, "a:b", "one", "two", &store.Quota{Live: 1})
-	refusedBy(b, "live", 1, 3, bound(&store.Quota{Live: 1}, task("a:b", "5")))
+	refusedBy(b, "live", 1, 3, boundBy(&store.Quota{Live: 1}, task("a:b", "5")))
 	quotaOf(b, "a:b", "two", "", nil)
-	b.submit(bound(&store.Quota{}, task("a:b", "5")))
+	b.submit(boundBy(&store.Quota{}, task("a:b", "5")))
 }
 
 // testQuotaMark refuses what was checked by another quota than the agent has, or by none.
@@ -94,20 +94,20 @@ func testQuotaMark(t *testing.T, b *bench) {
 		_, err := b.store.Submit(t.Context(), tasks)
 		require.ErrorIs(t, err, store.ErrChanged)
 	}
-	b.submit(bound(q, task("a", "1")))
+	b.submit(boundBy(q, task("a", "1")))
 	quotaOf(b, "a", "", "one", q)
 	unchecked := task("a", "2")
 	unchecked.Bound = true
 	changed(unchecked)
-	changed(bound(q, task("a", "3")), bound(other, task("a", "4")))
-	changed(task("b", "1"), bound(other, task("a", "4")))
+	changed(boundBy(q, task("a", "3")), boundBy(other, task("a", "4")))
+	changed(task("b", "1"), boundBy(other, task("a", "4")))
 	_, c := b.start(unchecked)
 	require.ErrorIs(t, c.Err, store.ErrChanged)
-	b.submit(bound(q, task("a", "2")), task("b", "1"), task("a", "unbound"))
+	b.submit(boundBy(q, task("a", "2")), task("b", "1"), task("a", "unbound"))
 	quotaOf(b, "a", "one", "two", other)
-	changed(bound(q, task("a", "5")))
-	b.submit(bound(other, task("a", "5")))
-	assert.Equal(t, []store.Submitted{{}}, b.submit(bound(q, task("a", "1"))), "what exists is not asked")
+	changed(boundBy(q, task("a", "5")))
+	b.submit(boundBy(other, task("a", "5")))
+	assert.Equal(t, []store.Submitted{{}}, b.submit(boundBy(q, task("a", "1"))), "what exists is not asked")
 }
 
 // testQuotaRecurring counts tasks that recur, through all that begins and ends them.
@@ -126,20 +126,20 @@ func testQuotaRecurring(t *testing.T, b *bench) {
 	require.Equal(t, store.EffectDone, effects[0].Code)
 	quotaOf(b, "a", "", "one", q, old, gone, once)
 	assert.Equal(t, 1, usedOf(b, "a").Recurring, "what has ended or changed meanwhile is not counted")
-	b.submit(bound(q, recurs(task("a", "1"))), bound(q, task("a", "2")))
-	refusedBy(b, "recurring", 3, 3, bound(q, recurs(task("a", "3"))), bound(q, recurs(task("a", "4"))))
-	b.submit(bound(q, recurs(task("a", "3"))))
+	b.submit(boundBy(q, recurs(task("a", "1"))), boundBy(q, task("a", "2")))
+	refusedBy(b, "recurring", 3, 3, boundBy(q, recurs(task("a", "3"))), boundBy(q, recurs(task("a", "4"))))
+	b.submit(boundBy(q, recurs(task("a", "3"))))
 	assert.Equal(t, 3, usedOf(b, "a").Recurring)
 	replace := func(id string, s store.Submission) store.Submission {
 		s.Conflict, s.Body, s.Version = store.ConflictReplace, []byte("new"), b.one("a", id).Version
 		return s
 	}
-	refusedBy(b, "recurring", 3, 3, replace("2", bound(q, recurs(task("a", "2")))))
-	b.submit(replace("3", bound(q, recurs(task("a", "3")))))
+	refusedBy(b, "recurring", 3, 3, replace("2", boundBy(q, recurs(task("a", "2")))))
+	b.submit(replace("3", boundBy(q, recurs(task("a", "3")))))
 	assert.Equal(t, 3, usedOf(b, "a").Recurring)
-	b.submit(replace("3", bound(q, task("a", "3"))))
+	b.submit(replace("3", boundBy(q, task("a", "3"))))
 	assert.Equal(t, 2, usedOf(b, "a").Recurring)
-	b.submit(replace("2", bound(q, recurs(task("a", "2")))))
+	b.submit(replace("2", boundBy(q, recurs(task("a", "2")))))
 	assert.Equal(t, 3, usedOf(b, "a").Recurring)
 
 	b.submit(recurs(task("b", "beside")))
@@ -176,7 +176,7 @@ func testQuotaSubmits(t *testing.T, b *bench) {
 	for range 60 {
 		b.clock.Advance(2500 * time.Millisecond)
 		n++
-		if _, err := b.store.Submit(t.Context(), []store.Submission{bound(q, task("a", fmt.Sprint(n)))}); err == nil {
+		if _, err := b.store.Submit(t.Context(), []store.Submission{boundBy(q, task("a", fmt.Sprint(n)))}); err == nil {
 			stored = append(stored, b.clock.Now())
 		} else {
 			require.ErrorAs(t, err, new(*store.LimitError))
@@ -187,15 +187,15 @@ func testQuotaSubmits(t *testing.T, b *bench) {
 		assert.Greater(t, stored[i].Sub(stored[i-4]), time.Minute, "no minute has more")
 	}
 	b.clock.Advance(time.Hour)
-	b.submit(bound(q, task("a", "x1")), bound(q, task("a", "x2")), bound(q, task("a", "x3")))
-	b.submit(bound(q, task("a", "x1")), task("a", "unbound"))
-	full := refusedBy(b, "submits", 4, 4, bound(q, task("a", "x4")), bound(q, task("a", "x5")))
-	b.submit(bound(q, task("a", "x4")))
+	b.submit(boundBy(q, task("a", "x1")), boundBy(q, task("a", "x2")), boundBy(q, task("a", "x3")))
+	b.submit(boundBy(q, task("a", "x1")), task("a", "unbound"))
+	full := refusedBy(b, "submits", 4, 4, boundBy(q, task("a", "x4")), boundBy(q, task("a", "x5")))
+	b.submit(boundBy(q, task("a", "x4")))
 	assert.Equal(t, 4, usedOf(b, "a").Submits)
 	b.clock.Advance(full.Until.Sub(b.now()) - time.Millisecond)
-	refusedBy(b, "submits", 4, 4, bound(q, task("a", "x5")))
+	refusedBy(b, "submits", 4, 4, boundBy(q, task("a", "x5")))
 	b.clock.Advance(time.Millisecond)
-	b.submit(bound(q, task("a", "x5")))
+	b.submit(boundBy(q, task("a", "x5")))
 	assert.Equal(t, 1, usedOf(b, "a").Submits)
 }
 
@@ -205,7 +205,7 @@ func testQuotaBytes(t *testing.T, b *bench) {
 	q := &store.Quota{Bytes: 64 << 10}
 	quotaOf(b, "a", "", "one", q)
 	large := func(id string, kib int) store.Submission {
-		s := bound(q, task("a", id))
+		s := boundBy(q, task("a", id))
 		s.Body = make([]byte, kib<<10)
 		return s
 	}
@@ -269,7 +269,7 @@ func testQuotaRace(t *testing.T, b *bench) {
 	for side := range 8 {
 		wg.Go(func() {
 			for i := range 20 {
-				tasks := []store.Submission{bound(q, task("a", fmt.Sprintf("%d-%d", side, i)))}
+				tasks := []store.Submission{boundBy(q, task("a", fmt.Sprintf("%d-%d", side, i)))}
 				if i%2 == 0 {
 					tasks[0].Recurs = true
 				}

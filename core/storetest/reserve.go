@@ -10,16 +10,17 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // ofTokens is a budget of all tokens a day.
-var ofTokens = store.BudgetTarget{Unit: "tokens", Per: store.PerDay}
+var ofTokens = bound.BudgetTarget{Unit: "tokens", Per: bound.PerDay}
 
 // uses completes a run that has used tokens.
 func uses(run store.Claimed, tokens float64) store.Settlement {
 	s := complete(run)
 	if tokens > 0 {
-		s.Spent = &store.Spent{Used: []store.Used{{Unit: "tokens", Amount: store.AmountOf(tokens)}}}
+		s.Spent = &store.Spent{Used: []bound.Used{{Unit: "tokens", Amount: bound.AmountOf(tokens)}}}
 	}
 	return s
 }
@@ -29,7 +30,7 @@ func (b *bench) expecting(n int, tokens float64) store.Claim {
 	b.Helper()
 	r := b.request(n)
 	if tokens > 0 {
-		r.Expect = []store.Expected{{Kind: "k", Used: store.Used{Unit: "tokens", Amount: store.AmountOf(tokens)}}, {Kind: "other", Used: store.Used{Unit: "tokens", Amount: 1}}}
+		r.Expect = []bound.Expected{{Kind: "k", Used: bound.Used{Unit: "tokens", Amount: bound.AmountOf(tokens)}}, {Kind: "other", Used: bound.Used{Unit: "tokens", Amount: 1}}}
 	}
 	return b.claimWith(r)
 }
@@ -55,13 +56,13 @@ func (b *bench) drain(expect float64, use func(n int) float64) (ran, most int) {
 func testReserve(t *testing.T, b *bench) {
 	for _, expect := range []float64{0, 10} {
 		b.with(Options{})
-		b.budget(ofTokens, 200, store.ThenHold)
+		b.budget(ofTokens, 200, bound.ThenHold)
 		for i := range 60 {
 			b.submit(task(fmt.Sprint("a", i%30), fmt.Sprint(i)))
 		}
 		ran, most := b.drain(expect, func(int) float64 { return 10 })
 		assert.Equal(t, 20, ran)
-		assert.Equal(t, store.AmountOf(200), b.used()[0].Used)
+		assert.Equal(t, bound.AmountOf(200), b.used()[0].Used)
 		if expect > 0 {
 			assert.Equal(t, 20, most, "all at once")
 		} else {
@@ -74,7 +75,7 @@ func testReserve(t *testing.T, b *bench) {
 // testReserveUnequal exceeds a budget by no more than what one run uses beyond what runs of its kind usually do.
 func testReserveUnequal(t *testing.T, b *bench) {
 	b.with(Options{})
-	b.budget(ofTokens, 1000, store.ThenHold)
+	b.budget(ofTokens, 1000, bound.ThenHold)
 	for i := range 300 {
 		b.submit(task(fmt.Sprint("a", i%30), fmt.Sprint(i)))
 	}
@@ -86,11 +87,11 @@ func testReserveUnequal(t *testing.T, b *bench) {
 	}
 	b.drain(0, use)
 	spent := b.used()[0].Used
-	assert.GreaterOrEqual(t, spent, store.AmountOf(1000), "it is used up")
-	assert.LessOrEqual(t, spent, store.AmountOf(1000+50-12), "by one run's error at most")
+	assert.GreaterOrEqual(t, spent, bound.AmountOf(1000), "it is used up")
+	assert.LessOrEqual(t, spent, bound.AmountOf(1000+50-12), "by one run's error at most")
 
 	b.with(Options{})
-	b.budget(ofTokens, 280, store.ThenHold)
+	b.budget(ofTokens, 280, bound.ThenHold)
 	for i := range 40 {
 		b.submit(task(fmt.Sprint("a", i), "1"))
 	}
@@ -98,21 +99,21 @@ func testReserveUnequal(t *testing.T, b *bench) {
 		b.settle(uses(b.expecting(1, 10).Tasks[0], []float64{10, 50}[i/18]))
 	}
 	assert.Empty(t, names(b.expecting(10, 10)))
-	b.budget(ofTokens, 280+120, store.ThenHold)
+	b.budget(ofTokens, 280+120, bound.ThenHold)
 	assert.Len(t, b.expecting(20, 10).Tasks, 3, "each under way may use 50, and the last one usually uses 10")
 }
 
 // testReserveUnused lets runs that use nothing of a unit pass, and those whose use is smaller than was kept make room as they end.
 func testReserveUnused(t *testing.T, b *bench) {
 	b.with(Options{})
-	b.budget(ofTokens, 20, store.ThenHold)
+	b.budget(ofTokens, 20, bound.ThenHold)
 	for i := range 6 {
 		b.submit(task(fmt.Sprint("a", i), "1"))
 	}
 	c := b.expecting(10, 10)
 	assert.Equal(t, []string{"a0/1", "a1/1"}, names(c))
 	waits := b.one("a2", "1")
-	assert.Equal(t, store.AmountOf(20), waits.Line.Budget.Reserved)
+	assert.Equal(t, bound.AmountOf(20), waits.Line.Budget.Reserved)
 	assert.Empty(t, names(b.expecting(10, 10)))
 	b.quiet(b.now().Add(lease), "nobody is called for a line that waits for a run")
 	b.settle(uses(c.Tasks[0], 4))
@@ -136,7 +137,7 @@ func testReserveUnused(t *testing.T, b *bench) {
 // testReserveEach keeps for each agent by itself, and lets kinds of which something is known start beside the first of another.
 func testReserveEach(t *testing.T, b *bench) {
 	b.with(Options{})
-	b.budget(store.BudgetTarget{LimitTarget: store.LimitTarget{Each: store.EachAgent}, Unit: "tokens", Per: store.PerDay}, 20, store.ThenHold)
+	b.budget(bound.BudgetTarget{LimitTarget: bound.LimitTarget{Each: bound.EachAgent}, Unit: "tokens", Per: bound.PerDay}, 20, bound.ThenHold)
 	for i := range 4 {
 		for _, agent := range []string{"a", "b"} {
 			b.submit(task(agent, fmt.Sprint(i)))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
@@ -41,7 +42,7 @@ func (b *desk) touch(t store.Touch) store.Touched {
 // testTouchInLine puts a debounced run off that waits in line for a limit: it is not due any more, and nothing takes it before its time.
 func testTouchInLine(_ *testing.T, b *bench) {
 	b.with(Options{})
-	_, err := b.store.Limit(b.Context(), []store.LimitChange{{Limit: store.Limit{About: store.LimitTarget{Kind: "k"}, Concurrency: 1}}})
+	_, err := b.store.Limit(b.Context(), []bound.LimitChange{{Limit: bound.Limit{About: bound.LimitTarget{Kind: "k"}, Concurrency: 1}}})
 	require.NoError(b, err)
 	b.touch(debounced("a"))
 	b.touch(debounced("b"))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
@@ -103,7 +104,7 @@ func (f *aboutFlags) add(cmd *cobra.Command, of, with, each string, choice ...st
 
 // target is what is named. Nothing named is never all: a variable that is empty in a script must not bound everything.
 func (f *aboutFlags) target(noun string) (core.LimitTarget, error) {
-	t := core.LimitTarget{Kind: f.kind, Key: f.key, Each: store.Each(f.each)}
+	t := core.LimitTarget{Kind: f.kind, Key: f.key, Each: bound.Each(f.each)}
 	if f.all != (t == core.LimitTarget{}) {
 		return t, exit.Misuse("name it with --kind, --key and --each, or with --all alone", "expected what the %s is about", noun)
 	}
@@ -229,7 +230,7 @@ func quotaLines(p *core.Profile) (lines [][2]string) {
 // boundLines are the limits, the budgets and the quota of a profile, for people.
 func boundLines(p *core.Profile) (lines [][2]string) {
 	for i := range p.Limits {
-		l := store.LimitUse{Limit: p.Limits[i]}
+		l := bound.LimitUse{Limit: p.Limits[i]}
 		l.About.Agent = p.Agent
 		lines = append(lines, [2]string{"limit", fmt.Sprintf("%s: %s", l.About, allows(&l))})
 	}

@@ -9,13 +9,13 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // budgetKind are budgets.
-var budgetKind = &boundKind[core.BudgetTarget, store.BudgetUse]{
+var budgetKind = &boundKind[core.BudgetTarget, bound.BudgetUse]{
 	noun: "budget", of: "budget of", list: command.Scheduler.Budgets, print: printBudgets, lift: command.Scheduler.LiftBudget,
 	lifted: func(t core.BudgetTarget) any { return operation.LiftedBudget{BudgetTarget: t, Deleted: true} },
 }
@@ -39,7 +39,7 @@ type budgetFlags struct {
 
 func (f *budgetFlags) add(cmd *cobra.Command) {
 	f.aboutFlags.add(cmd, "runs", "runs of tasks", "give each agent, each key or each task a budget of its own: agent, key or task",
-		string(core.EachAgent), string(core.EachKey), string(store.EachTask))
+		string(core.EachAgent), string(core.EachKey), string(bound.EachTask))
 	flags := cmd.Flags()
 	flags.StringVar(&f.unit, "unit", "", "what is counted: runs, or what runs report, such as tokens or usd")
 	flags.StringVar(&f.per, "per", "", "hour, day or month")
@@ -48,7 +48,7 @@ func (f *budgetFlags) add(cmd *cobra.Command) {
 
 func (f *budgetFlags) target() (core.BudgetTarget, error) {
 	t, err := f.aboutFlags.target("budget")
-	return core.BudgetTarget{LimitTarget: t, Unit: f.unit, Per: store.Period(f.per)}, err
+	return core.BudgetTarget{LimitTarget: t, Unit: f.unit, Per: bound.Period(f.per)}, err
 }
 
 // budgetArgs are the arguments that name what a budget is about.
@@ -96,7 +96,7 @@ func budgetSetCommand(o *command.Options) *cobra.Command {
 }
 
 // printBudgets ends each line with the command that lifts the budget.
-func printBudgets(w *table.Page, budgets []store.BudgetUse) {
+func printBudgets(w *table.Page, budgets []bound.BudgetUse) {
 	t := table.New(w, "BUDGET", "AMOUNT", "USED", "USED UP", "WAITING", "THEN", "ENDS", "MOST", "TO UNSET")
 	for i := range budgets {
 		b := &budgets[i]

@@ -11,14 +11,14 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/operation"
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // limitKind are limits.
-var limitKind = &boundKind[core.LimitTarget, store.LimitUse]{
+var limitKind = &boundKind[core.LimitTarget, bound.LimitUse]{
 	noun: "limit", of: "limit on", list: command.Scheduler.Limits, print: printLimits, lift: command.Scheduler.LiftLimit,
 	lifted: func(t core.LimitTarget) any { return operation.LiftedLimit{LimitTarget: t, Deleted: true} },
 }
@@ -113,7 +113,7 @@ func allowed(l *core.Limit, rate string, bursts bool) (err error) {
 }
 
 // printLimits ends each line with the command that lifts the limit.
-func printLimits(w *table.Page, limits []store.LimitUse) {
+func printLimits(w *table.Page, limits []bound.LimitUse) {
 	t := table.New(w, "LIMIT ON", "ALLOWS", "RUNNING", "WAITING", "TO UNSET")
 	for i := range limits {
 		l := &limits[i]
@@ -123,7 +123,7 @@ func printLimits(w *table.Page, limits []store.LimitUse) {
 }
 
 // allows is what a limit allows, as its flags say it.
-func allows(l *store.LimitUse) string {
+func allows(l *bound.LimitUse) string {
 	var bounds []string
 	if l.Concurrency > 0 {
 		bounds = append(bounds, strconv.Itoa(l.Concurrency)+" at once")
@@ -141,7 +141,7 @@ func allows(l *store.LimitUse) string {
 }
 
 // learned is what an adaptive limit has found out.
-func learned(l *store.Learned) string {
+func learned(l *bound.Learned) string {
 	text := strconv.Itoa(l.Runs) + " at once"
 	if l.Of != "" {
 		text = table.First(l.Of) + ": " + text

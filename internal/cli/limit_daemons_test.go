@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // The test of limits: daemons on one Redis that may run so many tasks of a kind together.
@@ -75,7 +75,7 @@ handlers:
 	}
 	limits, err := s.Limits(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, []store.LimitUse{{Limit: core.Limit{About: core.LimitTarget{Kind: "work"}, Concurrency: limitRuns}}}, limits, "all is given back")
+	assert.Equal(t, []bound.LimitUse{{Limit: core.Limit{About: core.LimitTarget{Kind: "work"}, Concurrency: limitRuns}}}, limits, "all is given back")
 	atOnce(t, noted(t, log), victim, killed)
 }
 

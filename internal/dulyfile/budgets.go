@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // readBudget reads one budget, and has core check it.
@@ -24,7 +24,7 @@ func readBudget(p place) (core.Budget, error) {
 }
 
 // amount reads a number, with a fraction or without.
-func amount(into *store.Amount) reader {
+func amount(into *bound.Amount) reader {
 	return func(p place) error {
 		var given string
 		if err := text(&given)(p); err != nil || given == "" {

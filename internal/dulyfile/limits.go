@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // readBounds reads the limits, the budgets, and the policy: what starts later or sooner than it is due, over all handlers.
@@ -43,8 +43,8 @@ func readEach[V any, T target](p place, also string, others int, read func(p pla
 	if err != nil {
 		return nil, err
 	}
-	if n := len(elements) + others; n > store.MostLimits {
-		return nil, p.fail("%smust be at most %d, not %d", also, store.MostLimits, n)
+	if n := len(elements) + others; n > bound.MostLimits {
+		return nil, p.fail("%smust be at most %d, not %d", also, bound.MostLimits, n)
 	}
 	lines := map[T]int{}
 	for _, e := range elements {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // The store's figures: what each means, for the /metrics page. They are of all processes together.
@@ -32,8 +32,8 @@ type figures struct {
 // answer is what the store says when it is asked: its counters, its limits and budgets with what is used of them, and who has reported lately.
 type answer struct {
 	stats     inspect.Stats
-	limits    []store.LimitUse
-	budgets   []store.BudgetUse
+	limits    []bound.LimitUse
+	budgets   []bound.BudgetUse
 	late      inspect.Lateness
 	processes []model.Process
 }
@@ -90,7 +90,7 @@ var (
 	overdueDesc  = prometheus.NewDesc("duly_overdue_seconds", "How long the first agent in line has had due work that no process has claimed; 0 if nothing is due.", nil, nil)
 )
 
-// What limits allow and hold back. Their labels name a limit as its flags do: at most store.MostLimits limits can be set, so
+// What limits allow and hold back. Their labels name a limit as its flags do: at most bound.MostLimits limits can be set, so
 // that the series are bounded although limit keys are not.
 var (
 	limitLabels      = []string{"kind", "limit_key", "each"}
@@ -177,7 +177,7 @@ func collectProcesses(out chan<- prometheus.Metric, all []model.Process) {
 }
 
 // collectBudget makes the metrics of one budget.
-func collectBudget(out chan<- prometheus.Metric, b *store.BudgetUse) {
+func collectBudget(out chan<- prometheus.Metric, b *bound.BudgetUse) {
 	name := []string{b.About.Kind, b.About.Key, string(b.About.Each), b.About.Unit, string(b.About.Per)}
 	one := float64(core.AmountOf(1))
 	gauge(out, budgetAmountDesc, float64(b.Amount)/one, name...)
@@ -187,7 +187,7 @@ func collectBudget(out chan<- prometheus.Metric, b *store.BudgetUse) {
 }
 
 // collectLimit makes the metrics of one limit. One of a rate alone has no bound of runs, and zero would be read as one.
-func collectLimit(out chan<- prometheus.Metric, l *store.LimitUse) {
+func collectLimit(out chan<- prometheus.Metric, l *bound.LimitUse) {
 	name := []string{l.About.Kind, l.About.Key, string(l.About.Each)}
 	gauge(out, limitRunningDesc, float64(l.Running), name...)
 	gauge(out, limitWaitingDesc, float64(l.Waiting), name...)

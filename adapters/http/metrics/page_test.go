@@ -14,7 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/http/metrics"
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // What an expression is about: matchers of labels, labels that it groups by, and names.
@@ -31,7 +31,7 @@ func TestThePageListsTheMetrics(t *testing.T) {
 	w := newWorld(t, raw, metrics.Config{Version: "v1"}, core.Config{}, handlers(raw))
 	require.NoError(t, w.s.SetLimits(t.Context(), core.Limit{About: core.LimitTarget{Kind: "good", Key: "*", Each: core.EachKey}, Concurrency: 3}))
 	require.NoError(t, w.s.SetBudgets(t.Context(), core.Budget{
-		About: core.BudgetTarget{LimitTarget: core.LimitTarget{Each: store.EachTask}, Unit: "tokens", Per: core.PerDay}, Amount: core.AmountOf(1),
+		About: core.BudgetTarget{LimitTarget: core.LimitTarget{Each: bound.EachTask}, Unit: "tokens", Per: core.PerDay}, Amount: core.AmountOf(1),
 	}))
 	p := w.scrape()
 	data, err := os.ReadFile("../../../docs/reference/metrics.md")

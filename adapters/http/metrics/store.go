@@ -7,6 +7,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
 )
@@ -240,7 +241,7 @@ func (s *countedStore) Profiles(ctx context.Context, page store.PageOf) (store.P
 	return s.next.Profiles(ctx, page)
 }
 
-func (s *countedStore) Limit(ctx context.Context, changes []store.LimitChange) ([]store.Effect, error) {
+func (s *countedStore) Limit(ctx context.Context, changes []bound.LimitChange) ([]store.Effect, error) {
 	defer s.count(verbControl, s.now())
 	return s.next.Limit(ctx, changes)
 }
@@ -282,12 +283,12 @@ func (s *countedStore) Holds(ctx context.Context, page store.PageOf) (store.Hold
 	return s.next.Holds(ctx, page)
 }
 
-func (s *countedStore) Budget(ctx context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
+func (s *countedStore) Budget(ctx context.Context, changes []bound.BudgetChange) ([]store.Effect, error) {
 	defer s.count(verbControl, s.now())
 	return s.next.Budget(ctx, changes)
 }
 
-func (s *countedStore) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
+func (s *countedStore) Budgets(ctx context.Context) ([]bound.BudgetUse, error) {
 	defer s.count(verbStats, s.now())
 	return s.next.Budgets(ctx)
 }
@@ -307,7 +308,7 @@ func (s *countedStore) Receive(ctx context.Context, r store.Receipt) (store.Rece
 	return s.next.Receive(ctx, r)
 }
 
-func (s *countedStore) Limits(ctx context.Context) ([]store.LimitUse, error) {
+func (s *countedStore) Limits(ctx context.Context) ([]bound.LimitUse, error) {
 	defer s.count(verbStats, s.now())
 	return s.next.Limits(ctx)
 }

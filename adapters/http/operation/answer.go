@@ -8,6 +8,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // Lists. Those that can be long are answered in pages.
@@ -47,11 +48,11 @@ type (
 	}
 	// Limits are all limits.
 	Limits struct {
-		Limits []store.LimitUse `json:"limits"`
+		Limits []bound.LimitUse `json:"limits"`
 	}
 	// Budgets are all budgets.
 	Budgets struct {
-		Budgets []store.BudgetUse `json:"budgets"`
+		Budgets []bound.BudgetUse `json:"budgets"`
 	}
 	// Processes have lately reported what they run.
 	Processes struct {

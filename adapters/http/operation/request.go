@@ -9,6 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/internal/strictjson"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // Duration is a duration in a request, such as "90s" or "1d".
@@ -161,10 +162,10 @@ type Budget struct {
 	core.LimitTarget
 
 	Unit   string       `json:"unit,omitempty"`
-	Per    store.Period `json:"per,omitempty"`
-	Amount store.Amount `json:"amount"`
+	Per    bound.Period `json:"per,omitempty"`
+	Amount bound.Amount `json:"amount"`
 	Zone   string       `json:"zone,omitempty"`
-	Then   store.Then   `json:"then,omitempty"`
+	Then   bound.Then   `json:"then,omitempty"`
 }
 
 // BudgetOf is a budget as requests have it.

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 const (
@@ -91,10 +91,10 @@ const agent = "/v1/agents/{agent}"
 // Limits and budgets.
 var (
 	ListLimits  = Op[Empty, Limits]{&Call{ID: "limits", Method: get, Path: "/v1/limits", Wide: true}}
-	SetLimit    = Op[Limit, store.LimitUse]{&Call{ID: "setLimit", Method: put, Path: "/v1/limits", Wide: true, HasBody: true}}
+	SetLimit    = Op[Limit, bound.LimitUse]{&Call{ID: "setLimit", Method: put, Path: "/v1/limits", Wide: true, HasBody: true}}
 	LiftLimit   = Op[core.LimitTarget, LiftedLimit]{&Call{ID: "liftLimit", Method: remove, Path: "/v1/limits", Wide: true}}
 	ListBudgets = Op[Empty, Budgets]{&Call{ID: "budgets", Method: get, Path: "/v1/budgets", Wide: true}}
-	SetBudget   = Op[Budget, store.BudgetUse]{&Call{ID: "setBudget", Method: put, Path: "/v1/budgets", Wide: true, HasBody: true}}
+	SetBudget   = Op[Budget, bound.BudgetUse]{&Call{ID: "setBudget", Method: put, Path: "/v1/budgets", Wide: true, HasBody: true}}
 	LiftBudget  = Op[core.BudgetTarget, LiftedBudget]{&Call{ID: "liftBudget", Method: remove, Path: "/v1/budgets", Wide: true}}
 )
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -161,14 +162,14 @@ func (a *Store) Replan(ctx context.Context, tasks []store.Replan) ([]store.Effec
 }
 
 // Limit books for tasks that a limit no longer keeps back.
-func (a *Store) Limit(ctx context.Context, changes []store.LimitChange) ([]store.Effect, error) {
+func (a *Store) Limit(ctx context.Context, changes []bound.LimitChange) ([]store.Effect, error) {
 	effects, err := a.Store.Limit(ctx, changes)
 	a.bookNow(ctx, effects)
 	return effects, err
 }
 
 // Budget books for tasks that a budget no longer keeps back.
-func (a *Store) Budget(ctx context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
+func (a *Store) Budget(ctx context.Context, changes []bound.BudgetChange) ([]store.Effect, error) {
 	effects, err := a.Store.Budget(ctx, changes)
 	a.bookNow(ctx, effects)
 	return effects, err

@@ -14,10 +14,11 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // Bounded returns the limits and budgets in a record of a profile, as stores need them, without those that cannot be read, as of a later version.
-func Bounded(agent string, r *record.Profile, now time.Time) (limits []store.Limit, budgets []store.Budget) {
+func Bounded(agent string, r *record.Profile, now time.Time) (limits []bound.Limit, budgets []bound.Budget) {
 	if r.Deleted {
 		return nil, nil
 	}
@@ -46,7 +47,7 @@ func QuotaIn(r *record.Profile) *store.Quota {
 }
 
 // LimitsIn are the limits in a record.
-func LimitsIn(r *record.Profile) (out []store.Limit) {
+func LimitsIn(r *record.Profile) (out []bound.Limit) {
 	for _, text := range r.Limits {
 		l, err := ReadLimit([]byte(text))
 		if err == nil {
@@ -75,7 +76,7 @@ const mostRuns = 1_000_000
 const burstTime = 100 * time.Millisecond
 
 // Whole checks a limit, and fills in what is left out.
-func Whole(l store.Limit) (store.Limit, error) {
+func Whole(l bound.Limit) (bound.Limit, error) {
 	if err := CheckLimitTarget(l.About); err != nil {
 		return l, err
 	}
@@ -105,7 +106,7 @@ func Whole(l store.Limit) (store.Limit, error) {
 }
 
 // OfNoAgent refuses a target that belongs in the profile of one agent.
-func OfNoAgent(t store.LimitTarget) error {
+func OfNoAgent(t bound.LimitTarget) error {
 	if t.Agent != "" {
 		return check.Invalid("agent_id", "is that of a profile: what bounds one agent alone is set with its profile")
 	}
@@ -113,7 +114,7 @@ func OfNoAgent(t store.LimitTarget) error {
 }
 
 // CheckLimitTarget refuses an invalid target of a limit.
-func CheckLimitTarget(t store.LimitTarget) error {
+func CheckLimitTarget(t bound.LimitTarget) error {
 	if t.Kind != "" {
 		if err := check.ValidKind("kind", t.Kind); err != nil {
 			return err
@@ -125,18 +126,18 @@ func CheckLimitTarget(t store.LimitTarget) error {
 	switch {
 	case strings.Contains(strings.TrimSuffix(t.Key, "*"), "*"):
 		return check.Invalid("limit_key", "may have a * at its end only, for any key that begins so, not %q", t.Key)
-	case !store.Among(t.Each, []store.Each{"", store.EachAgent, store.EachKey}):
+	case !store.Among(t.Each, []bound.Each{"", bound.EachAgent, bound.EachKey}):
 		return check.Invalid("each", "must be agent or key, not %q", t.Each)
-	case t.Each == store.EachKey && t.Key == "":
+	case t.Each == bound.EachKey && t.Key == "":
 		return check.Invalid("limit_key", "is required with each: key; * is any")
 	}
 	return nil
 }
 
 // ValidLimits refuses limits of the configuration that are invalid, alone or together.
-func ValidLimits(limits []store.Limit) error {
-	if n := len(limits); n > store.MostLimits {
-		return check.Misconfigured("Limits", n, "must be at most %d, not %d", store.MostLimits, n)
+func ValidLimits(limits []bound.Limit) error {
+	if n := len(limits); n > bound.MostLimits {
+		return check.Misconfigured("Limits", n, "must be at most %d, not %d", bound.MostLimits, n)
 	}
 	for i, l := range limits {
 		if _, err := Whole(l); err != nil {
@@ -144,7 +145,7 @@ func ValidLimits(limits []store.Limit) error {
 			return &store.ConfigError{Field: fmt.Sprintf("Limits[%d].%s", i, invalid.Field), Value: l, Reason: invalid.Reason}
 		}
 		// The later one would count, and a reader of the earlier one would not know.
-		if slices.ContainsFunc(limits[:i], func(other store.Limit) bool { return other.About == l.About }) {
+		if slices.ContainsFunc(limits[:i], func(other bound.Limit) bool { return other.About == l.About }) {
 			return check.Misconfigured(fmt.Sprintf("Limits[%d]", i), l, "is about %s, which another limit above is about too: join them into one", l.About)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // longestPer is the longest time within which starts are counted.
 const longestPer = 31 * 24 * time.Hour
 
-// ParseRate reads what [store.Limit].RateText writes: a number of starts, a slash, and a duration as Go writes it. SetLimits checks that there
+// ParseRate reads what [bound.Limit].RateText writes: a number of starts, a slash, and a duration as Go writes it. SetLimits checks that there
 // are not too many starts. The error is an *[store.InvalidError] about the rate.
 func ParseRate(text string) (rate int, per time.Duration, err error) {
 	n, duration, _ := strings.Cut(text, "/")

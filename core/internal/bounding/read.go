@@ -11,13 +11,14 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // ReadLimit reads a limit from JSON, in the form that the file has. A burst of zero is none, and one that is left out the default of
 // [core.Scheduler.SetLimits]. Whether it makes sense is checked when it is set. Fails with an *[store.InvalidError].
-func ReadLimit(data []byte) (store.Limit, error) {
-	var l store.Limit
+func ReadLimit(data []byte) (bound.Limit, error) {
+	var l bound.Limit
 	var text string
 	var burst *int
 	err := readBound("a limit", data, []boundField{
@@ -45,8 +46,8 @@ func ReadLimit(data []byte) (store.Limit, error) {
 }
 
 // ReadBudget reads a budget from JSON, in the form that the file has. Fails with an *[store.InvalidError].
-func ReadBudget(data []byte) (store.Budget, error) {
-	var b store.Budget
+func ReadBudget(data []byte) (bound.Budget, error) {
+	var b bound.Budget
 	var amount float64
 	err := readBound("a budget", data, []boundField{
 		{"kind", &b.About.Kind, mustBeString},

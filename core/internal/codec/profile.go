@@ -12,7 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/bounding"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // ProfileBounds gives a record the limits, the budgets and the quota of a profile: as JSON, so that the usual reader reads them.
@@ -57,7 +57,7 @@ func readUsage(text string) model.Usage {
 		if u == nil {
 			u = model.Usage{}
 		}
-		u[unit] = float64(n) / float64(store.AmountOne)
+		u[unit] = float64(n) / float64(bound.AmountOne)
 	}
 	return u
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // stampEvery is how often a process that claims nothing asks whether its stamp is known: each claim asks for it besides.
@@ -28,8 +29,8 @@ const stampEvery = 5 * time.Second
 type Declared struct {
 	Base    *base.Base
 	Desk    *operate.Desk
-	Limits  []store.Limit
-	Budgets []store.Budget
+	Limits  []bound.Limit
+	Budgets []bound.Budget
 	Busy    chan struct{} // has room for one element, and has it while they are stored, or their stamp is read
 
 	// Set by Define: what the host adds.
@@ -183,8 +184,8 @@ func (d *Declared) store(ctx context.Context) error {
 // newStamp is the stamp of everything that this process declares.
 func (d *Declared) newStamp() (string, error) {
 	all, err := json.Marshal(struct {
-		Limits        []store.Limit
-		Budgets       []store.Budget
+		Limits        []bound.Limit
+		Budgets       []bound.Budget
 		Zone, Version string
 	}{d.Limits, d.Budgets, d.Base.Config.Zone, d.version})
 	if err != nil {

@@ -11,19 +11,20 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // Crossed reports that budgets are used up, once for each period.
-func Crossed(b *base.Base, all []store.Crossing) {
+func Crossed(b *base.Base, all []bound.Crossing) {
 	for _, c := range all {
 		about, of := c.About, ""
 		e := model.Event{Type: model.EventBudget, Kind: about.Kind, Key: about.Key, By: check.ByDuly, Next: c.Ends.Time()}
 		switch about.Each {
-		case store.EachAgent:
+		case bound.EachAgent:
 			e.Agent, of = c.Of, fmt.Sprintf(" for agent %q", c.Of)
-		case store.EachKey:
+		case bound.EachKey:
 			e.Key, of = c.Of, fmt.Sprintf(" for limit key %q", c.Of)
-		case store.EachTask:
+		case bound.EachTask:
 			e.Agent, e.ID, of = c.Of, c.Task, fmt.Sprintf(" for task %q of agent %q", c.Task, c.Of)
 		}
 		if about.Agent != "" {

@@ -219,8 +219,21 @@ func unsigned(at unsafe.Pointer, size uintptr) uint64 {
 
 // written are the names by which structs are written that have moved to another package since: what one version has written the others read.
 var written = map[string]string{
-	"moment.When":   "store.When",
-	"alarm.Booking": "store.Booking",
+	"moment.When":        "store.When",
+	"alarm.Booking":      "store.Booking",
+	"bound.LimitTarget":  "store.LimitTarget",
+	"bound.Limit":        "store.Limit",
+	"bound.LimitChange":  "store.LimitChange",
+	"bound.LimitUse":     "store.LimitUse",
+	"bound.Learned":      "store.Learned",
+	"bound.BudgetTarget": "store.BudgetTarget",
+	"bound.Budget":       "store.Budget",
+	"bound.BudgetChange": "store.BudgetChange",
+	"bound.BudgetUse":    "store.BudgetUse",
+	"bound.BudgetShare":  "store.BudgetShare",
+	"bound.Ahead":        "store.Ahead",
+	"bound.Used":         "store.Used",
+	"bound.Expected":     "store.Expected",
 }
 
 // nameOf is the name by which a struct is written.

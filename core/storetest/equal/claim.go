@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
@@ -88,14 +89,14 @@ func (d *driver) start() {
 }
 
 // expect is what some claims expect runs to use.
-func (d *draw) expect() []store.Expected {
+func (d *draw) expect() []bound.Expected {
 	n := len(d.data)
 	if n%3 > 0 {
 		return nil
 	}
-	return []store.Expected{
-		{Kind: kinds[n/3%3], Used: store.Used{Unit: "tokens", Amount: store.Amount(1+n/9%8) * store.AmountOne / 2}},
-		{Kind: kinds[(n/3+1)%3], Used: store.Used{Unit: "usd", Amount: store.AmountOne}},
+	return []bound.Expected{
+		{Kind: kinds[n/3%3], Used: bound.Used{Unit: "tokens", Amount: bound.Amount(1+n/9%8) * bound.AmountOne / 2}},
+		{Kind: kinds[(n/3+1)%3], Used: bound.Used{Unit: "usd", Amount: bound.AmountOne}},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
@@ -176,7 +177,7 @@ func (d *driver) extend() {
 	if d.pick(2) == 0 {
 		e.Progress = []store.Progress{{Run: run.Run, State: fmt.Appendf(nil, "progress %d", d.nonces), Number: int64(d.pick(4))}}
 		if d.pick(2) == 0 {
-			e.Progress[0].Used = []store.Used{{Unit: "tokens", Amount: store.Amount(d.pick(20)) * store.AmountOne / 10}}
+			e.Progress[0].Used = []bound.Used{{Unit: "tokens", Amount: bound.Amount(d.pick(20)) * bound.AmountOne / 10}}
 		}
 	}
 	switch d.pick(6) {

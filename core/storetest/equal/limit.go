@@ -5,7 +5,7 @@ package equal
 import (
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -20,22 +20,22 @@ func (d *driver) limit() {
 		return
 	default:
 	}
-	c := store.LimitChange{Lift: d.pick(3) == 0, Limit: d.someLimit()}
-	ra, ea := d.a.Limit(d.Context(), []store.LimitChange{c})
-	rb, eb := d.b.Limit(d.Context(), []store.LimitChange{c})
+	c := bound.LimitChange{Lift: d.pick(3) == 0, Limit: d.someLimit()}
+	ra, ea := d.a.Limit(d.Context(), []bound.LimitChange{c})
+	rb, eb := d.b.Limit(d.Context(), []bound.LimitChange{c})
 	d.same("limit", ea, eb, ra, rb)
 	d.limits()
 }
 
 // someLimit is one of any sort.
-func (d *draw) someLimit() (c store.Limit) {
+func (d *draw) someLimit() (c bound.Limit) {
 	if d.pick(2) == 0 {
 		c.About.Kind = kinds[d.pick(len(kinds))]
 	}
 	c.About.Key = []string{"", "", "key", "k*"}[d.pick(4)]
-	c.About.Each = []store.Each{"", "", store.EachAgent, store.EachKey}[d.pick(4)]
+	c.About.Each = []bound.Each{"", "", bound.EachAgent, bound.EachKey}[d.pick(4)]
 	if d.partitions > 1 { // no store in memory has others then
-		c.About.Each = store.EachAgent
+		c.About.Each = bound.EachAgent
 	}
 	if d.pick(3) > 0 {
 		c.Concurrency = 1 + d.pick(4)
@@ -59,37 +59,37 @@ func (d *driver) limits() {
 
 // budget sets or lifts a budget, and compares all.
 func (d *driver) budget() {
-	c := store.BudgetChange{Lift: d.pick(3) == 0, Budget: d.someBudget()}
-	ra, ea := d.a.Budget(d.Context(), []store.BudgetChange{c})
-	rb, eb := d.b.Budget(d.Context(), []store.BudgetChange{c})
+	c := bound.BudgetChange{Lift: d.pick(3) == 0, Budget: d.someBudget()}
+	ra, ea := d.a.Budget(d.Context(), []bound.BudgetChange{c})
+	rb, eb := d.b.Budget(d.Context(), []bound.BudgetChange{c})
 	d.same("budget", ea, eb, ra, rb)
 	d.limits()
 }
 
 // someBudget is one of any sort, whose period ends soon.
-func (d *draw) someBudget() (c store.Budget) {
+func (d *draw) someBudget() (c bound.Budget) {
 	if d.pick(3) == 0 {
 		c.About.Kind = kinds[d.pick(len(kinds))]
 	}
 	c.About.Key = []string{"", "", "key", "k*"}[d.pick(4)]
-	c.About.Each = []store.Each{"", store.EachTask, store.EachAgent, store.EachKey}[d.pick(4)]
+	c.About.Each = []bound.Each{"", bound.EachTask, bound.EachAgent, bound.EachKey}[d.pick(4)]
 	if d.partitions > 1 {
-		c.About.Each = []store.Each{store.EachTask, store.EachAgent}[d.pick(2)]
+		c.About.Each = []bound.Each{bound.EachTask, bound.EachAgent}[d.pick(2)]
 	}
-	c.About.Unit = []string{store.UnitRuns, "tokens", "tokens", "usd"}[d.pick(4)]
-	c.About.Per = []store.Period{store.PerHour, store.PerDay, store.PerMonth}[d.pick(3)]
-	if c.Amount = store.Amount(1+d.pick(40)) * store.AmountOne / 4; c.About.Unit == store.UnitRuns {
-		c.Amount = store.Amount(1+d.pick(8)) * store.AmountOne
+	c.About.Unit = []string{bound.UnitRuns, "tokens", "tokens", "usd"}[d.pick(4)]
+	c.About.Per = []bound.Period{bound.PerHour, bound.PerDay, bound.PerMonth}[d.pick(3)]
+	if c.Amount = bound.Amount(1+d.pick(40)) * bound.AmountOne / 4; c.About.Unit == bound.UnitRuns {
+		c.Amount = bound.Amount(1+d.pick(8)) * bound.AmountOne
 	}
-	c.Then, c.Note = []store.Then{store.ThenHold, store.ThenHold, store.ThenNotify, store.ThenPause}[d.pick(4)], []byte("used|up")
+	c.Then, c.Note = []bound.Then{bound.ThenHold, bound.ThenHold, bound.ThenNotify, bound.ThenPause}[d.pick(4)], []byte("used|up")
 	now := d.clock.Now().UTC()
 	soon := now.Add(time.Duration(d.pick(20)) * time.Second).Truncate(time.Second)
 	month := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC)
-	c.Zone, c.Clock = "Somewhere", store.Clock{{By: month.Sub(soon)}} // midnight at the first of a month is near
+	c.Zone, c.Clock = "Somewhere", bound.Clock{{By: month.Sub(soon)}} // midnight at the first of a month is near
 	if d.pick(2) == 0 {
-		change := store.Ahead{Since: moment.Of(soon.Add(time.Duration(d.pick(4)-2) * time.Second)), By: c.Clock[0].By}
+		change := bound.Ahead{Since: moment.Of(soon.Add(time.Duration(d.pick(4)-2) * time.Second)), By: c.Clock[0].By}
 		change.By += time.Duration(d.pick(3)-1) * 30 * time.Minute
-		c.Clock = append(c.Clock, change, store.Ahead{Since: change.Since.Add(time.Minute), By: c.Clock[0].By})
+		c.Clock = append(c.Clock, change, bound.Ahead{Since: change.Since.Add(time.Minute), By: c.Clock[0].By})
 	}
 	return c
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
@@ -32,11 +33,11 @@ func (d *driver) profile() {
 	if len(c.Now) > 0 && d.pick(3) > 0 { // what it bounds goes with it
 		c.Now = fmt.Appendf(nil, "bounds %d", d.pick(1000))
 		limit := d.someLimit()
-		limit.About = store.LimitTarget{Agent: agent, Kind: limit.About.Kind, Key: limit.About.Key}
-		c.Limits = []store.Limit{limit}
+		limit.About = bound.LimitTarget{Agent: agent, Kind: limit.About.Kind, Key: limit.About.Key}
+		c.Limits = []bound.Limit{limit}
 		budget := d.someBudget()
-		budget.About.LimitTarget = store.LimitTarget{Agent: agent, Kind: budget.About.Kind}
-		c.Budgets = []store.Budget{budget}
+		budget.About.LimitTarget = bound.LimitTarget{Agent: agent, Kind: budget.About.Kind}
+		c.Budgets = []bound.Budget{budget}
 		if d.pick(2) == 0 {
 			c.Quota = d.quota()
 		}

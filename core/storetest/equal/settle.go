@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -76,7 +77,7 @@ func (d *draw) extras(s *store.Settlement) {
 		}
 	}
 	if d.pick(4) == 0 {
-		s.Spent = &store.Spent{Used: []store.Used{{Unit: "tokens", Amount: store.Amount(d.pick(20)) * store.AmountOne / 10}, {Unit: "usd", Amount: store.Amount(d.pick(256)) * 333}}}
+		s.Spent = &store.Spent{Used: []bound.Used{{Unit: "tokens", Amount: bound.Amount(d.pick(20)) * bound.AmountOne / 10}, {Unit: "usd", Amount: bound.Amount(d.pick(256)) * 333}}}
 	}
 	if c := d.pick(5); c == 0 {
 		s.Spent = &store.Spent{Busy: time.Duration(d.pick(100)) * 50 * time.Millisecond, Idle: d.pick(2) == 0}

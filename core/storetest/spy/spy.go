@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 )
 
@@ -164,18 +165,18 @@ func (s *Store) Profiles(ctx context.Context, page store.PageOf) (store.ProfileP
 }
 
 // Limit calls the store's.
-func (s *Store) Limit(ctx context.Context, changes []store.LimitChange) ([]store.Effect, error) {
+func (s *Store) Limit(ctx context.Context, changes []bound.LimitChange) ([]store.Effect, error) {
 	return through(ctx, s, "Limit", func() ([]store.Effect, error) { return s.Store.Limit(ctx, changes) })
 }
 
 // Budget calls the store's.
-func (s *Store) Budget(ctx context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
+func (s *Store) Budget(ctx context.Context, changes []bound.BudgetChange) ([]store.Effect, error) {
 	return through(ctx, s, "Budget", func() ([]store.Effect, error) { return s.Store.Budget(ctx, changes) })
 }
 
 // Budgets calls the store's.
-func (s *Store) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
-	return through(ctx, s, "Budgets", func() ([]store.BudgetUse, error) { return s.Store.Budgets(ctx) })
+func (s *Store) Budgets(ctx context.Context) ([]bound.BudgetUse, error) {
+	return through(ctx, s, "Budgets", func() ([]bound.BudgetUse, error) { return s.Store.Budgets(ctx) })
 }
 
 // Stamp calls the store's.
@@ -190,8 +191,8 @@ func (s *Store) Stamped(ctx context.Context, partition int, stamp string) (bool,
 }
 
 // Limits calls the store's.
-func (s *Store) Limits(ctx context.Context) ([]store.LimitUse, error) {
-	return through(ctx, s, "Limits", func() ([]store.LimitUse, error) { return s.Store.Limits(ctx) })
+func (s *Store) Limits(ctx context.Context) ([]bound.LimitUse, error) {
+	return through(ctx, s, "Limits", func() ([]bound.LimitUse, error) { return s.Store.Limits(ctx) })
 }
 
 // Receive calls the store's.

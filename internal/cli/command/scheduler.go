@@ -12,7 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 )
 
@@ -57,13 +57,13 @@ type orders interface {
 
 // rules are limits and budgets.
 type rules interface {
-	Limits(ctx context.Context) ([]store.LimitUse, error)
+	Limits(ctx context.Context) ([]bound.LimitUse, error)
 	SetLimits(ctx context.Context, limits ...core.Limit) error
-	LimitOn(ctx context.Context, about core.LimitTarget) (store.LimitUse, error)
+	LimitOn(ctx context.Context, about core.LimitTarget) (bound.LimitUse, error)
 	LiftLimit(ctx context.Context, about core.LimitTarget) error
-	Budgets(ctx context.Context) ([]store.BudgetUse, error)
+	Budgets(ctx context.Context) ([]bound.BudgetUse, error)
 	SetBudgets(ctx context.Context, budgets ...core.Budget) error
-	BudgetOn(ctx context.Context, about core.BudgetTarget) (store.BudgetUse, error)
+	BudgetOn(ctx context.Context, about core.BudgetTarget) (bound.BudgetUse, error)
 	LiftBudget(ctx context.Context, about core.BudgetTarget) error
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // orders are what operators order by a call: pauses, signals and notices of activity.
@@ -79,7 +79,7 @@ func (c orders) Notice(ctx context.Context, kind string, s core.Subject) (model.
 }
 
 // Limits are all limits.
-func (c rules) Limits(ctx context.Context) ([]store.LimitUse, error) {
+func (c rules) Limits(ctx context.Context) ([]bound.LimitUse, error) {
 	answer, err := send(ctx, c.connection, operation.ListLimits, operation.Empty{})
 	return answer.Limits, err
 }
@@ -95,9 +95,9 @@ func (c rules) SetLimits(ctx context.Context, limits ...core.Limit) error {
 }
 
 // LimitOn is the limit on a target.
-func (c rules) LimitOn(ctx context.Context, about core.LimitTarget) (store.LimitUse, error) {
+func (c rules) LimitOn(ctx context.Context, about core.LimitTarget) (bound.LimitUse, error) {
 	all, err := c.Limits(ctx)
-	return one(all, err, func(l *store.LimitUse) bool { return l.About == about })
+	return one(all, err, func(l *bound.LimitUse) bool { return l.About == about })
 }
 
 // one is the element that is meant.
@@ -115,7 +115,7 @@ func (c rules) LiftLimit(ctx context.Context, about core.LimitTarget) error {
 }
 
 // Budgets are all budgets.
-func (c rules) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
+func (c rules) Budgets(ctx context.Context) ([]bound.BudgetUse, error) {
 	answer, err := send(ctx, c.connection, operation.ListBudgets, operation.Empty{})
 	return answer.Budgets, err
 }
@@ -131,9 +131,9 @@ func (c rules) SetBudgets(ctx context.Context, budgets ...core.Budget) error {
 }
 
 // BudgetOn is the budget of a target.
-func (c rules) BudgetOn(ctx context.Context, about core.BudgetTarget) (store.BudgetUse, error) {
+func (c rules) BudgetOn(ctx context.Context, about core.BudgetTarget) (bound.BudgetUse, error) {
 	all, err := c.Budgets(ctx)
-	return one(all, err, func(b *store.BudgetUse) bool { return b.About == about })
+	return one(all, err, func(b *bound.BudgetUse) bool { return b.About == about })
 }
 
 // LiftBudget lifts a budget.

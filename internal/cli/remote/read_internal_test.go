@@ -19,6 +19,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -122,10 +123,10 @@ func TestEveryAnswerIsReadWhole(t *testing.T) {
 	})
 	back(t, func(w *inspect.Window) { w.For = 90 * time.Minute })
 	back(t, func(k *inspect.KindInfo) {
-		k.Limits, k.Counters.Live, k.Slots.Total = []store.LimitUse{someLimit()}, 1000, 9
+		k.Limits, k.Counters.Live, k.Slots.Total = []bound.LimitUse{someLimit()}, 1000, 9
 	})
-	back(t, func(l *store.LimitUse) { *l = someLimit() })
-	back[store.BudgetUse](t)
+	back(t, func(l *bound.LimitUse) { *l = someLimit() })
+	back[bound.BudgetUse](t)
 	back[core.Report](t)
 	back[operate.Imported](t)
 	back[model.AgentStats](t)
@@ -143,8 +144,8 @@ func TestEveryAnswerIsReadWhole(t *testing.T) {
 }
 
 // someLimit has every field, with a rate as limits have it.
-func someLimit() store.LimitUse {
-	l := store.LimitUse{}
+func someLimit() bound.LimitUse {
+	l := bound.LimitUse{}
 	(&filler{}).fill(reflect.ValueOf(&l).Elem())
 	l.Per = time.Minute
 	return l

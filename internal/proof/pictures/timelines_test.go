@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/storetest/spy"
 	"github.com/seed-6f6f2c11/duly/dulytest"
 	"github.com/seed-6f6f2c11/duly/internal/proof/pictures"
@@ -95,7 +96,7 @@ func lines(t *testing.T) []pictures.Line {
 	assert.NotEqual(t, limit.Submitted, limit.Started, "agents take turns: nobody waits for all that another has in line")
 
 	budget := pictures.Line{Bound: "budget: each agent, 2 runs per day", StartedComment: "two of each agent"}
-	about := core.BudgetTarget{LimitTarget: core.LimitTarget{Each: core.EachAgent}, Unit: store.UnitRuns, Per: core.PerDay}
+	about := core.BudgetTarget{LimitTarget: core.LimitTarget{Each: core.EachAgent}, Unit: bound.UnitRuns, Per: core.PerDay}
 	s = begun(t, &budget, core.Config{Budgets: []core.Budget{{About: about, Amount: core.AmountOf(2)}}})
 	s.RunDue(t)
 	slices.Sort(budget.Started) // those that may run at once have no order

@@ -12,31 +12,32 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Letters of the scripts.
 var (
-	periodOf = map[store.Period]string{store.PerHour: "h", store.PerDay: "d", store.PerMonth: "m"}
-	thenOf   = map[store.Then]string{store.ThenHold: "h", store.ThenPause: "p", store.ThenNotify: "n"}
+	periodOf = map[bound.Period]string{bound.PerHour: "h", bound.PerDay: "d", bound.PerMonth: "m"}
+	thenOf   = map[bound.Then]string{bound.ThenHold: "h", bound.ThenPause: "p", bound.ThenNotify: "n"}
 )
 
 // IsBudget distinguishes names of budgets from those of limits.
 func IsBudget(name string) bool { return strings.Contains(name, "$") }
 
 // BudgetName is the name of a budget in the scripts: kind|key|each$unit$period.
-func BudgetName(t store.BudgetTarget) string {
+func BudgetName(t bound.BudgetTarget) string {
 	return LimitName(t.LimitTarget) + "$" + t.Unit + "$" + periodOf[t.Per]
 }
 
 // parseBudgetName is the inverse of budgetName.
-func parseBudgetName(name string) (store.BudgetTarget, error) {
+func parseBudgetName(name string) (bound.BudgetTarget, error) {
 	parts := strings.Split(name, "$")
 	if len(parts) != 3 {
-		return store.BudgetTarget{}, layout.ErrMalformed
+		return bound.BudgetTarget{}, layout.ErrMalformed
 	}
 	about, err := parseLimitName(parts[0])
-	t := store.BudgetTarget{LimitTarget: about, Unit: parts[1]}
+	t := bound.BudgetTarget{LimitTarget: about, Unit: parts[1]}
 	for per, letter := range periodOf {
 		if letter == parts[2] {
 			t.Per = per
@@ -47,7 +48,7 @@ func parseBudgetName(name string) (store.BudgetTarget, error) {
 
 // BudgetText is the terms of a budget, as the scripts read them: amount|then|clock|zone|opaque.
 // The letter of one that spans partitions is a capital.
-func BudgetText(b *store.Budget, partitions int) string {
+func BudgetText(b *bound.Budget, partitions int) string {
 	then := thenOf[b.Then]
 	if isSpanning(&b.About.LimitTarget, partitions) {
 		then = strings.ToUpper(then)
@@ -59,9 +60,9 @@ func BudgetText(b *store.Budget, partitions int) string {
 func OfOne(name string) bool { return strings.Contains(name, "|"+ofProfile+"$") }
 
 // ParseBudget reads a budget. One that was lifted while a task still waits for it has no text, and no amount.
-func ParseBudget(name, text string) (store.Budget, error) {
+func ParseBudget(name, text string) (bound.Budget, error) {
 	about, err := parseBudgetName(name)
-	b := store.Budget{About: about}
+	b := bound.Budget{About: about}
 	if text == "" {
 		return b, err
 	}
@@ -75,15 +76,15 @@ func ParseBudget(name, text string) (store.Budget, error) {
 		}
 	}
 	amount, errAmount := strconv.ParseInt(parts[0], 10, 64)
-	b.Amount, b.Zone, b.Note = store.Amount(amount), parts[3], layout.Data(parts[4])
+	b.Amount, b.Zone, b.Note = bound.Amount(amount), parts[3], layout.Data(parts[4])
 	var errClock error
-	b.Clock, errClock = store.ParseClock(parts[2])
+	b.Clock, errClock = bound.ParseClock(parts[2])
 	return b, errors.Join(err, errAmount, errClock)
 }
 
 // Budget sets and lifts budgets; see [store.Bounds].
-func (s *Bounds) Budget(ctx context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
-	texts := make([]bound, len(changes))
+func (s *Bounds) Budget(ctx context.Context, changes []bound.BudgetChange) ([]store.Effect, error) {
+	texts := make([]setting, len(changes))
 	for i := range changes {
 		texts[i].name = BudgetName(changes[i].About)
 		if !changes[i].Lift {
@@ -94,7 +95,7 @@ func (s *Bounds) Budget(ctx context.Context, changes []store.BudgetChange) ([]st
 }
 
 // Budgets are the budgets in force; see [store.Bounds].
-func (s *Bounds) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
+func (s *Bounds) Budgets(ctx context.Context) ([]bound.BudgetUse, error) {
 	calls := make([]call.Call, len(s.db.Parts))
 	for p := range calls {
 		calls[p] = call.Call{Script: &s.db.Scripts.Budgets, Partition: p, Args: []any{mostCounted}}
@@ -112,7 +113,7 @@ func (s *Bounds) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
 	}
 	at, limits := moment.Millis(layout.Number(replies[0][0])), pairsOf(replies[0][1])
 	waiting, used := countsOf(lines), sharesOf(spent)
-	var out []store.BudgetUse
+	var out []bound.BudgetUse
 	for i := 0; i+1 < len(limits); i += 2 {
 		name := limits[i]
 		if !IsBudget(name) {
@@ -122,14 +123,14 @@ func (s *Bounds) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
 		if err != nil {
 			return nil, call.Wrap("read", layout.ErrMalformed)
 		}
-		use := store.BudgetUse{Budget: b, Waiting: waiting[name], Ends: b.Clock.End(b.About.Per, at)}
+		use := bound.BudgetUse{Budget: b, Waiting: waiting[name], Ends: b.Clock.End(b.About.Per, at)}
 		if isSpanning(&b.About.LimitTarget, len(s.db.Parts)) {
 			name = AtHome + name
 		}
 		use.Add(used[name]...)
 		out = append(out, use)
 	}
-	store.SortBudgets(out)
+	bound.SortBudgets(out)
 	return out, nil
 }
 
@@ -144,15 +145,15 @@ func pairsOf(v any) []string {
 }
 
 // sharesOf is the use of buckets, by their budgets.
-func sharesOf(spent []string) map[string][]store.BudgetShare {
-	out := map[string][]store.BudgetShare{}
+func sharesOf(spent []string) map[string][]bound.BudgetShare {
+	out := map[string][]bound.BudgetShare{}
 	for i := 0; i+1 < len(spent); i += 2 {
 		rule, counted, ok := splitBucket(spent[i])
 		if !ok {
 			continue
 		}
 		if of, err := ofBucket(counted); err == nil {
-			out[rule] = append(out[rule], store.BudgetShare{Of: of, Used: store.Amount(layout.Int(spent[i+1]))})
+			out[rule] = append(out[rule], bound.BudgetShare{Of: of, Used: bound.Amount(layout.Int(spent[i+1]))})
 		}
 	}
 	return out
@@ -191,26 +192,26 @@ func parseBudgetLine(name, of string, fields LineFields) (store.Line, error) {
 	if OfOne(name) {
 		b.About.Agent = who
 	}
-	use := &store.BudgetUse{Budget: b, Used: store.Amount(layout.Int(fields[5])), Waiting: layout.Int(fields[3]), Ends: moment.Millis(layout.Int(fields[6]))}
+	use := &bound.BudgetUse{Budget: b, Used: bound.Amount(layout.Int(fields[5])), Waiting: layout.Int(fields[3]), Ends: moment.Millis(layout.Int(fields[6]))}
 	reserved, untried, _ := strings.Cut(fields[8], "|")
-	use.Reserved = store.Amount(layout.Int(reserved) + layout.Int(untried))
+	use.Reserved = bound.Amount(layout.Int(reserved) + layout.Int(untried))
 	return store.Line{Budget: use, Of: who, StartAt: use.Ends}, err
 }
 
 // ParseCrossing reads a bucket that is used up, and when its period ends.
-func ParseCrossing(bucket, ends any) (store.Crossing, error) {
+func ParseCrossing(bucket, ends any) (bound.Crossing, error) {
 	name, counted, ok := splitBucket(layout.Text(bucket))
 	if !ok {
-		return store.Crossing{}, layout.ErrMalformed
+		return bound.Crossing{}, layout.ErrMalformed
 	}
 	about, err := parseBudgetName(name)
 	if err != nil {
-		return store.Crossing{}, err
+		return bound.Crossing{}, err
 	}
 	agent, id, _ := strings.Cut(counted, ":")
 	of, err := layout.Decode(agent)
 	if OfOne(name) {
 		about.Agent = of
 	}
-	return store.Crossing{About: about, Of: of, Task: id, Ends: moment.Millis(layout.Number(ends))}, err
+	return bound.Crossing{About: about, Of: of, Task: id, Ends: moment.Millis(layout.Number(ends))}, err
 }

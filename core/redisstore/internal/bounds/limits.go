@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -27,13 +28,13 @@ type Bounds struct{ db call.DB }
 func New(db *call.DB) Bounds { return Bounds{db: *db} }
 
 // eachOf are the scripts' letters for what a limit counts separately.
-var eachOf = map[store.Each]string{"": "", store.EachAgent: "a", store.EachKey: "k", store.EachTask: "t"}
+var eachOf = map[bound.Each]string{"": "", bound.EachAgent: "a", bound.EachKey: "k", bound.EachTask: "t"}
 
 // ofProfile is the letter of limits and budgets of one agent's profile; see layout.lua.
 const ofProfile = "o"
 
 // LimitName is the name of a limit in the scripts: kind|key|each. A star at the end of a key is not encoded: it is not part of the key.
-func LimitName(t store.LimitTarget) string {
+func LimitName(t bound.LimitTarget) string {
 	key, star := strings.CutSuffix(t.Key, "*")
 	name := t.Kind + "|" + layout.Encode(key)
 	if star {
@@ -46,17 +47,17 @@ func LimitName(t store.LimitTarget) string {
 }
 
 // parseLimitName is the inverse of limitName; the agent of a profile is part of a bucket's name only.
-func parseLimitName(name string) (store.LimitTarget, error) {
+func parseLimitName(name string) (bound.LimitTarget, error) {
 	parts := strings.Split(name, "|")
 	if len(parts) != 3 {
-		return store.LimitTarget{}, layout.ErrMalformed
+		return bound.LimitTarget{}, layout.ErrMalformed
 	}
 	encoded, star := strings.CutSuffix(parts[1], "*")
 	key, err := layout.Decode(encoded)
 	if star {
 		key += "*"
 	}
-	t := store.LimitTarget{Kind: parts[0], Key: key}
+	t := bound.LimitTarget{Kind: parts[0], Key: key}
 	for each, letter := range eachOf {
 		if letter == parts[2] {
 			t.Each = each
@@ -67,7 +68,7 @@ func parseLimitName(name string) (store.LimitTarget, error) {
 
 // LimitText is the terms of a limit, as the scripts read them: runs|starts|per|burst, and after another | an a if it adapts, and an s if it
 // spans partitions.
-func LimitText(l *store.Limit, partitions int) string {
+func LimitText(l *bound.Limit, partitions int) string {
 	text, letters := fmt.Sprintf("%d|%d|%d|%d", l.Concurrency, l.Rate, l.Per.Milliseconds(), l.Burst), ""
 	if l.Adaptive {
 		letters += adapts
@@ -88,14 +89,14 @@ const (
 )
 
 // isSpanning reports whether tasks that are counted together may be in several partitions.
-func isSpanning(t *store.LimitTarget, partitions int) bool {
+func isSpanning(t *bound.LimitTarget, partitions int) bool {
 	return partitions > 1 && !t.OfOneAgent()
 }
 
 // parseLimit reads a limit.
-func parseLimit(name, text string) (store.Limit, error) {
+func parseLimit(name, text string) (bound.Limit, error) {
 	about, err := parseLimitName(name)
-	l := store.Limit{About: about}
+	l := bound.Limit{About: about}
 	if text == "" { // it was lifted while a task still waits for it
 		return l, err
 	}
@@ -117,8 +118,8 @@ func parseLimit(name, text string) (store.Limit, error) {
 }
 
 // Limit sets and lifts limits; see [store.Bounds].
-func (s *Bounds) Limit(ctx context.Context, changes []store.LimitChange) ([]store.Effect, error) {
-	texts := make([]bound, len(changes))
+func (s *Bounds) Limit(ctx context.Context, changes []bound.LimitChange) ([]store.Effect, error) {
+	texts := make([]setting, len(changes))
 	for i := range changes {
 		texts[i].name = LimitName(changes[i].About)
 		if !changes[i].Lift {
@@ -128,11 +129,11 @@ func (s *Bounds) Limit(ctx context.Context, changes []store.LimitChange) ([]stor
 	return s.bound(ctx, texts)
 }
 
-// bound is a limit or a budget as the scripts know it: its name and its terms, empty to lift it.
-type bound struct{ name, text string }
+// setting is a limit or a budget as the scripts know it: its name and its terms, empty to lift it.
+type setting struct{ name, text string }
 
 // bound sets and lifts limits and budgets.
-func (s *Bounds) bound(ctx context.Context, changes []bound) ([]store.Effect, error) {
+func (s *Bounds) bound(ctx context.Context, changes []setting) ([]store.Effect, error) {
 	out := make([]store.Effect, len(changes))
 	for i, c := range changes {
 		for p := range s.db.Parts {
@@ -149,10 +150,10 @@ func (s *Bounds) bound(ctx context.Context, changes []bound) ([]store.Effect, er
 }
 
 // limit changes one limit in a partition, and goes through the lines behind it, page by page.
-func (s *Bounds) limit(ctx context.Context, partition int, c bound) (changed bool, err error) {
+func (s *Bounds) limit(ctx context.Context, partition int, c setting) (changed bool, err error) {
 	for cursor := "0"; ; {
 		replies, err := s.db.Run(ctx, call.VerbControl, []call.Call{{Script: &s.db.Scripts.Limit, Partition: partition, Args: []any{
-			c.name, c.text, cursor, store.MostLimits,
+			c.name, c.text, cursor, bound.MostLimits,
 		}}})
 		if err != nil {
 			return changed, err
@@ -162,7 +163,7 @@ func (s *Bounds) limit(ctx context.Context, partition int, c bound) (changed boo
 		}
 		code := layout.Number(replies[0][1])
 		if code < 0 {
-			return changed, &store.InvalidError{Field: "limits", Reason: "and budgets are " + strconv.Itoa(store.MostLimits) + " already: lift one before another is set"}
+			return changed, &store.InvalidError{Field: "limits", Reason: "and budgets are " + strconv.Itoa(bound.MostLimits) + " already: lift one before another is set"}
 		}
 		changed = changed || code == 1
 		if cursor = layout.Text(replies[0][2]); cursor == "0" {
@@ -175,7 +176,7 @@ func (s *Bounds) limit(ctx context.Context, partition int, c bound) (changed boo
 const mostCounted = 1000
 
 // Limits are the limits in force; see [store.Bounds].
-func (s *Bounds) Limits(ctx context.Context) ([]store.LimitUse, error) {
+func (s *Bounds) Limits(ctx context.Context) ([]bound.LimitUse, error) {
 	pipe := s.db.Client.Pipeline()
 	limits := pipe.Do(ctx, "HGETALL", s.db.Parts[0].Key("limits"))
 	scans := map[string][]*redis.ScanCmd{}
@@ -188,7 +189,7 @@ func (s *Bounds) Limits(ctx context.Context) ([]store.LimitUse, error) {
 		return nil, call.Wrap("read", err)
 	}
 	running, waiting := countsOf(scanned(scans["flight"])), countsOf(scanned(scans["lines"]))
-	var out []store.LimitUse
+	var out []bound.LimitUse
 	for name, text := range layout.FieldsOf(limits) {
 		if IsBudget(name) {
 			continue
@@ -197,18 +198,18 @@ func (s *Bounds) Limits(ctx context.Context) ([]store.LimitUse, error) {
 		if err != nil {
 			return nil, call.Wrap("read", layout.ErrMalformed)
 		}
-		use := store.LimitUse{Limit: l, Running: running[name], Waiting: waiting[name]}
+		use := bound.LimitUse{Limit: l, Running: running[name], Waiting: waiting[name]}
 		if l.Adaptive {
 			use.Learned = learnedOf(scanned(scans["learned"]), name)
 		}
 		out = append(out, use)
 	}
-	store.SortLimits(out)
+	bound.SortLimits(out)
 	return out, nil
 }
 
 // learnedOf is the learned state of a limit's buckets.
-func learnedOf(fields []string, limit string) (all []store.Learned) {
+func learnedOf(fields []string, limit string) (all []bound.Learned) {
 	for i := 0; i+1 < len(fields); i += 2 {
 		if of, found := strings.CutPrefix(strings.TrimPrefix(fields[i], AtHome), limit+"|"); found {
 			if l, ok := parseLearned(of, fields[i+1]); ok {
@@ -220,18 +221,18 @@ func learnedOf(fields []string, limit string) (all []store.Learned) {
 }
 
 // parseLearned reads the state that spend.lua keeps of a bucket: allow|gap|since|served|till|probe|heard.
-func parseLearned(of, said string) (store.Learned, bool) {
+func parseLearned(of, said string) (bound.Learned, bool) {
 	parts := strings.Split(said, "|")
 	if len(parts) != 7 {
-		return store.Learned{}, false
+		return bound.Learned{}, false
 	}
 	allow, err1 := strconv.ParseFloat(parts[0], 64)
 	gap, err2 := strconv.ParseFloat(parts[1], 64)
 	name, err3 := layout.Decode(of)
 	if errors.Join(err1, err2, err3) != nil {
-		return store.Learned{}, false
+		return bound.Learned{}, false
 	}
-	l := store.LearnedOf(allow, gap, moment.Millis(layout.Int(parts[4])), parts[5] != "0")
+	l := bound.LearnedOf(allow, gap, moment.Millis(layout.Int(parts[4])), parts[5] != "0")
 	l.Of = name
 	return l, true
 }
@@ -290,7 +291,7 @@ func ParseLine(v any) (store.Line, error) {
 	if strings.HasSuffix(rule, "|"+ofProfile) {
 		l.About.Agent = who
 	}
-	line := store.Line{Limit: store.LimitUse{Limit: l, Running: layout.Int(of[2]), Waiting: layout.Int(of[3])}, Of: who}
+	line := store.Line{Limit: bound.LimitUse{Limit: l, Running: layout.Int(of[2]), Waiting: layout.Int(of[3])}, Of: who}
 	line.StartAt = nextStart(&line, of[4], of[7])
 	return line, err
 }
@@ -304,9 +305,9 @@ func nextStart(line *store.Line, empties, knows string) (at moment.Millis) {
 		at = moment.Millis(math.Ceil(empty - gap*float64(l.Burst)))
 	}
 	if learned, ok := parseLearned("", knows); l.Adaptive && ok {
-		l.Learned, at = []store.Learned{learned}, learned.HeldUntil
+		l.Learned, at = []bound.Learned{learned}, learned.HeldUntil
 		if notNumber == nil && learned.PerMinute > 0 {
-			at = max(at, moment.Millis(math.Ceil(empty))-store.MadeUp)
+			at = max(at, moment.Millis(math.Ceil(empty))-bound.MadeUp)
 		}
 	}
 	if l.Concurrency > 0 && l.Running >= int64(l.Concurrency) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -90,7 +91,7 @@ func (o *outside) Profiles(_ context.Context, q store.PageOf) (store.ProfilePage
 	return on(o, func() (store.ProfilePage, error) { return o.store.Profiles(o.ctx, q) })
 }
 
-func (o *outside) Limit(_ context.Context, changes []store.LimitChange) ([]store.Effect, error) {
+func (o *outside) Limit(_ context.Context, changes []bound.LimitChange) ([]store.Effect, error) {
 	return on(o, func() ([]store.Effect, error) { return o.store.Limit(o.ctx, changes) })
 }
 
@@ -122,12 +123,12 @@ func (o *outside) Group(_ context.Context, agent, group string) (store.GroupCoun
 	return on(o, func() (store.GroupCounts, error) { return o.store.Group(o.ctx, agent, group) })
 }
 
-func (o *outside) Budget(_ context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
+func (o *outside) Budget(_ context.Context, changes []bound.BudgetChange) ([]store.Effect, error) {
 	return on(o, func() ([]store.Effect, error) { return o.store.Budget(o.ctx, changes) })
 }
 
-func (o *outside) Budgets(context.Context) ([]store.BudgetUse, error) {
-	return on(o, func() ([]store.BudgetUse, error) { return o.store.Budgets(o.ctx) })
+func (o *outside) Budgets(context.Context) ([]bound.BudgetUse, error) {
+	return on(o, func() ([]bound.BudgetUse, error) { return o.store.Budgets(o.ctx) })
 }
 
 func (o *outside) Stamp(_ context.Context, stamp string) error {
@@ -143,8 +144,8 @@ func (o *outside) Receive(_ context.Context, r store.Receipt) (store.Received, e
 	return on(o, func() (store.Received, error) { return o.store.Receive(o.ctx, r) })
 }
 
-func (o *outside) Limits(context.Context) ([]store.LimitUse, error) {
-	return on(o, func() ([]store.LimitUse, error) { return o.store.Limits(o.ctx) })
+func (o *outside) Limits(context.Context) ([]bound.LimitUse, error) {
+	return on(o, func() ([]bound.LimitUse, error) { return o.store.Limits(o.ctx) })
 }
 
 func (o *outside) Stats(context.Context) (store.Stats, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -24,7 +25,7 @@ func counts(about *core.LimitTarget, t *task) (bucket string, is bool) {
 	switch about.Each {
 	case core.EachAgent:
 		return t.agent, true
-	case store.EachTask:
+	case bound.EachTask:
 		return t.agent + ":" + t.id, true
 	case core.EachKey:
 		return t.key, t.key != ""

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
@@ -42,8 +43,8 @@ func planBudgets(g *draw.Generator) {
 	p.Settings.Budget, p.Settings.Period = 2+g.IntN(5), g.Span(5*time.Second, 30*time.Second).Truncate(time.Second)
 	about := core.LimitTarget{Key: spendKey}
 	p.Settings.Budgets = []core.Budget{
-		{About: core.BudgetTarget{LimitTarget: about, Unit: store.UnitRuns, Per: core.PerHour}, Amount: store.Amount(p.Settings.Budget) * store.AmountOne, Then: core.ThenHold},
-		{About: core.BudgetTarget{LimitTarget: about, Unit: tokens, Per: core.PerHour}, Amount: 5 * store.AmountOne, Then: core.ThenNotify},
+		{About: core.BudgetTarget{LimitTarget: about, Unit: bound.UnitRuns, Per: core.PerHour}, Amount: bound.Amount(p.Settings.Budget) * bound.AmountOne, Then: core.ThenHold},
+		{About: core.BudgetTarget{LimitTarget: about, Unit: tokens, Per: core.PerHour}, Amount: 5 * bound.AmountOne, Then: core.ThenNotify},
 	}
 	for range 4 + g.IntN(6) {
 		r := draw.Request{At: g.Span(0, p.Horizon*2/3), Process: g.IntN(4), Kind: draw.AskSubmit, Agent: g.Agent(), ID: g.ID()}
@@ -63,9 +64,9 @@ func planBudgets(g *draw.Generator) {
 }
 
 // ahead is the clock of the budgets: so far ahead that the full hour comes when the first period is to end.
-func (w *World) ahead(changes []store.BudgetChange) []store.BudgetChange {
+func (w *World) ahead(changes []bound.BudgetChange) []bound.BudgetChange {
 	for i := range changes {
-		changes[i].Clock = store.Clock{{By: time.Hour - w.plan.Settings.Period}}
+		changes[i].Clock = bound.Clock{{By: time.Hour - w.plan.Settings.Period}}
 	}
 	return changes
 }
@@ -81,7 +82,7 @@ func (w *World) period() int {
 // books are what was used by now: the runs that the tasks of the small budget have started in each period, and the shares of all budgets.
 type books struct {
 	starts [2]int
-	spent  map[share]store.Amount
+	spent  map[share]bound.Amount
 }
 
 // share is what a budget counts together in a period.
@@ -92,7 +93,7 @@ type share struct {
 }
 
 func watchBudgets(a *auditor, m *storeModel) watcher {
-	b := &books{spent: map[share]store.Amount{}}
+	b := &books{spent: map[share]bound.Amount{}}
 	m.books = b
 	return watcher{
 		took: func(t *task, _ *store.Claimed) {
@@ -124,8 +125,8 @@ func (b *books) opens(w *World, t *task) {
 			continue
 		}
 		t.lease.shares = append(t.lease.shares, inBucket{i, of})
-		if about.Unit == store.UnitRuns {
-			b.spent[share{inBucket{i, of}, w.period()}] += store.AmountOne
+		if about.Unit == bound.UnitRuns {
+			b.spent[share{inBucket{i, of}, w.period()}] += bound.AmountOne
 		}
 	}
 }
@@ -135,7 +136,7 @@ func (a *auditor) spends(b *books, s *store.Settlement, t *task) {
 	if len(t.lease.shares) == 0 {
 		return
 	}
-	var used store.Amount
+	var used bound.Amount
 	if s.Spent != nil {
 		for _, u := range s.Spent.Used {
 			if u.Unit == tokens {
@@ -145,12 +146,12 @@ func (a *auditor) spends(b *books, s *store.Settlement, t *task) {
 	}
 	b.uses(a.w, t, used)
 	if r := t.lease.began; r != nil && r.ended && !r.stuck && !a.w.restored {
-		a.must(budgetReports, used == store.AmountOf(r.spent), "%s has used %v, and its end says %s", t.ref, r.spent, used)
+		a.must(budgetReports, used == bound.AmountOf(r.spent), "%s has used %v, and its end says %s", t.ref, r.spent, used)
 	}
 }
 
 // charges adds what a run has used that goes on.
-func (b *books) charges(w *World, t *task, all []store.Used) {
+func (b *books) charges(w *World, t *task, all []bound.Used) {
 	for _, u := range all {
 		if u.Unit == tokens {
 			b.uses(w, t, u.Amount)
@@ -159,7 +160,7 @@ func (b *books) charges(w *World, t *task, all []store.Used) {
 }
 
 // uses charges what a run has used by now, but for what it was charged before.
-func (b *books) uses(w *World, t *task, amount store.Amount) {
+func (b *books) uses(w *World, t *task, amount bound.Amount) {
 	for _, in := range t.lease.shares {
 		if w.plan.Settings.Budgets[in.limit].About.Unit == tokens {
 			b.spent[share{in, w.period()}] += max(amount-t.lease.charged, 0)
@@ -180,10 +181,10 @@ func (a *auditor) balanceBudgets(b *books) {
 			continue
 		}
 		kept := budgetIsSpent
-		if all[i].About.Unit == store.UnitRuns {
+		if all[i].About.Unit == bound.UnitRuns {
 			kept = budgetStarts
 		}
-		var want store.Amount
+		var want bound.Amount
 		for of, amount := range b.spent {
 			if of.limit == at && of.period == a.w.period() {
 				want += amount

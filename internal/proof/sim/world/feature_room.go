@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
@@ -108,9 +108,9 @@ func roomTask(g *draw.Generator, agent, id string) *draw.Definition {
 // boundsWithRoom draws limits and budgets, of which the first limit is about all tasks of the row.
 func boundsWithRoom(g *draw.Generator) {
 	s := &g.Plan.Settings
-	each := []store.Each{core.EachAgent}
+	each := []bound.Each{core.EachAgent}
 	if s.Partitions == 1 { // else the store in memory has none over agents
-		each = []store.Each{"", core.EachAgent, core.EachKey}
+		each = []bound.Each{"", core.EachAgent, core.EachKey}
 	}
 	g.Shuffle(len(each), func(i, k int) { each[i], each[k] = each[k], each[i] })
 	for i := range 1 + g.IntN(len(each)) {
@@ -128,11 +128,11 @@ func boundsWithRoom(g *draw.Generator) {
 	if s.Period == 0 {
 		s.Period = g.Span(5*time.Second, 30*time.Second).Truncate(time.Second)
 	}
-	for _, of := range append(each, store.EachTask) {
+	for _, of := range append(each, bound.EachTask) {
 		if g.In(50) {
 			continue
 		}
-		about := core.BudgetTarget{LimitTarget: core.LimitTarget{Key: roomKey + "*", Each: of}, Unit: draw.One(g.Dice, store.UnitRuns, tokens), Per: core.PerHour}
-		s.Budgets = append(s.Budgets, core.Budget{About: about, Amount: muchRoom * store.AmountOne, Then: draw.One(g.Dice, core.ThenHold, core.ThenNotify)})
+		about := core.BudgetTarget{LimitTarget: core.LimitTarget{Key: roomKey + "*", Each: of}, Unit: draw.One(g.Dice, bound.UnitRuns, tokens), Per: core.PerHour}
+		s.Budgets = append(s.Budgets, core.Budget{About: about, Amount: muchRoom * bound.AmountOne, Then: draw.One(g.Dice, core.ThenHold, core.ThenNotify)})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
@@ -86,7 +87,7 @@ type lease struct {
 	leaving bool         // its process has said that it ends
 	began   *run         // nil until a handler was called
 	number  int64        // of the last state that it has sent
-	charged store.Amount // for what it has used so far
+	charged bound.Amount // for what it has used so far
 	serial  bool
 	told    bool // its loss was reported
 	// A definition that the claim has not: it was replaced since.

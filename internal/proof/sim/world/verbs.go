@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // free is a context for the store: the driver decides the fate of a call.
@@ -282,14 +283,14 @@ func (b *bus) Profiles(ctx context.Context, q store.PageOf) (store.ProfilePage, 
 }
 
 // Limit sets and lifts limits.
-func (b *bus) Limit(ctx context.Context, changes []store.LimitChange) ([]store.Effect, error) {
+func (b *bus) Limit(ctx context.Context, changes []bound.LimitChange) ([]store.Effect, error) {
 	w := b.p.w
 	name := func() string { return fmt.Sprint(changes) }
 	return through(ctx, b, "Limit", name, func(st store.Store) ([]store.Effect, error) { return st.Limit(w.free(), changes) })
 }
 
 // Budget sets and lifts budgets.
-func (b *bus) Budget(ctx context.Context, changes []store.BudgetChange) ([]store.Effect, error) {
+func (b *bus) Budget(ctx context.Context, changes []bound.BudgetChange) ([]store.Effect, error) {
 	w := b.p.w
 	name := func() string { return changes[0].About.String() }
 	changes = w.ahead(changes)
@@ -297,9 +298,9 @@ func (b *bus) Budget(ctx context.Context, changes []store.BudgetChange) ([]store
 }
 
 // Budgets are the budgets in force.
-func (b *bus) Budgets(ctx context.Context) ([]store.BudgetUse, error) {
+func (b *bus) Budgets(ctx context.Context) ([]bound.BudgetUse, error) {
 	w := b.p.w
-	return through(ctx, b, "Budgets", func() string { return "" }, func(st store.Store) ([]store.BudgetUse, error) { return st.Budgets(w.free()) })
+	return through(ctx, b, "Budgets", func() string { return "" }, func(st store.Store) ([]bound.BudgetUse, error) { return st.Budgets(w.free()) })
 }
 
 // Stamp notes that definitions are stored.
@@ -318,9 +319,9 @@ func (b *bus) Stamped(ctx context.Context, partition int, stamp string) (bool, e
 }
 
 // Limits are the limits in force.
-func (b *bus) Limits(ctx context.Context) ([]store.LimitUse, error) {
+func (b *bus) Limits(ctx context.Context) ([]bound.LimitUse, error) {
 	w := b.p.w
-	return through(ctx, b, "Limits", func() string { return "" }, func(st store.Store) ([]store.LimitUse, error) { return st.Limits(w.free()) })
+	return through(ctx, b, "Limits", func() string { return "" }, func(st store.Store) ([]bound.LimitUse, error) { return st.Limits(w.free()) })
 }
 
 // Book books an alarm.

@@ -167,7 +167,7 @@ var OfRows = []sow.Fault{
 	},
 	{
 		Name: "limit-of-keys-kept", What: "A limit that counts each key by itself gets nothing back when a run ends, unless it adapts.",
-		At: "limit-returned", Change: sow.Before("if b.about.Each == store.EachKey && !b.rule.limit.Adaptive { b.runs++ }"),
+		At: "limit-returned", Change: sow.Before("if b.about.Each == bound.EachKey && !b.rule.limit.Adaptive { b.runs++ }"),
 	},
 	{
 		Name: "budget-of-each-uncounted", What: "A budget of runs that counts each agent, key or task by itself counts no start.",

@@ -1,4 +1,4 @@
-package store
+package bound
 
 // Budgets: bounds on the use of runs within an hour, a day or a month.
 
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -360,17 +361,16 @@ func (u *BudgetUse) Add(shares ...BudgetShare) {
 
 // SortBudgets puts budgets in the order of their targets, and the shares of each with the largest first.
 func SortBudgets(all []BudgetUse) {
-	Sort(all, func(a, b *BudgetUse) int {
-		x, y := &a.About, &b.About
-		return slices.Compare([]string{x.Kind, x.Key, string(x.Each), x.Unit, string(x.Per)}, []string{y.Kind, y.Key, string(y.Each), y.Unit, string(y.Per)})
+	sort.Slice(all, func(i, k int) bool { // slices.SortFunc is compiled again for each type
+		a, b := &all[i].About, &all[k].About
+		return slices.Compare([]string{a.Kind, a.Key, string(a.Each), a.Unit, string(a.Per)}, []string{b.Kind, b.Key, string(b.Each), b.Unit, string(b.Per)}) < 0
 	})
 	for i := range all {
-		Sort(all[i].Shares, func(a, b *BudgetShare) int {
-			if a.Used != b.Used {
-				return int(min(max(b.Used-a.Used, -1), 1))
-			}
-			return strings.Compare(a.Of, b.Of)
+		shares := all[i].Shares
+		sort.Slice(shares, func(i, k int) bool {
+			a, b := &shares[i], &shares[k]
+			return a.Used > b.Used || a.Used == b.Used && a.Of < b.Of
 		})
-		all[i].Shares = all[i].Shares[:min(len(all[i].Shares), MostShares)]
+		all[i].Shares = shares[:min(len(shares), MostShares)]
 	}
 }

@@ -1,4 +1,4 @@
-package store_test
+package bound_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -15,7 +15,7 @@ import (
 // later than any before.
 func TestPeriodsEndWhereClocksSay(t *testing.T) {
 	t.Parallel()
-	shows := map[store.Period]string{store.PerHour: "2006-01-02 15", store.PerDay: "2006-01-02", store.PerMonth: "2006-01"}
+	shows := map[bound.Period]string{bound.PerHour: "2006-01-02 15", bound.PerDay: "2006-01-02", bound.PerMonth: "2006-01"}
 	for _, name := range []string{
 		"UTC", "Europe/Berlin", "America/New_York", "America/St_Johns", "Asia/Kathmandu", "Australia/Lord_Howe", "Africa/Cairo",
 		"Asia/Beirut", "America/Havana", "America/Santiago", "America/Sao_Paulo", "Pacific/Apia", "Africa/Casablanca", "Asia/Tehran",
@@ -24,12 +24,12 @@ func TestPeriodsEndWhereClocksSay(t *testing.T) {
 		require.NoError(t, err)
 		for _, year := range []int{2011, 2018, 2027} {
 			from := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
-			clock := store.ClockOf(zone, from)
-			parsed, err := store.ParseClock(clock.String())
+			clock := bound.ClockOf(zone, from)
+			parsed, err := bound.ParseClock(clock.String())
 			require.NoError(t, err)
 			require.Equal(t, clock, parsed)
 			for per, layout := range shows {
-				step := map[store.Period]time.Duration{store.PerHour: 83 * time.Minute, store.PerDay: 7 * time.Hour, store.PerMonth: 5 * 24 * time.Hour}[per]
+				step := map[bound.Period]time.Duration{bound.PerHour: 83 * time.Minute, bound.PerDay: 7 * time.Hour, bound.PerMonth: 5 * 24 * time.Hour}[per]
 				for at := from; at.Year() == year; at = at.Add(step) {
 					shown := at.In(zone).Format(layout)
 					end := clock.End(per, moment.Of(at)).Time()
@@ -49,12 +49,12 @@ func TestPeriodsEndWhereClocksSay(t *testing.T) {
 func TestAmounts(t *testing.T) {
 	t.Parallel()
 	for amount, text := range map[float64]string{0: "0", 1200: "1200", 0.02: "0.02", 2.5: "2.5", 0.000001: "0.000001", 9_000_000_000: "9000000000"} {
-		assert.Equal(t, text, store.AmountOf(amount).String())
+		assert.Equal(t, text, bound.AmountOf(amount).String())
 	}
-	assert.Equal(t, "tokens a day of each agent", store.BudgetTarget{LimitTarget: store.LimitTarget{Each: store.EachAgent}, Unit: "tokens", Per: store.PerDay}.String())
-	assert.Equal(t, `runs an hour of each task of kind "k"`, store.BudgetTarget{LimitTarget: store.LimitTarget{Kind: "k", Each: store.EachTask}, Unit: "runs", Per: store.PerHour}.String())
-	_, err := store.ParseClock("1,2")
+	assert.Equal(t, "tokens a day of each agent", bound.BudgetTarget{LimitTarget: bound.LimitTarget{Each: bound.EachAgent}, Unit: "tokens", Per: bound.PerDay}.String())
+	assert.Equal(t, `runs an hour of each task of kind "k"`, bound.BudgetTarget{LimitTarget: bound.LimitTarget{Kind: "k", Each: bound.EachTask}, Unit: "runs", Per: bound.PerHour}.String())
+	_, err := bound.ParseClock("1,2")
 	require.Error(t, err)
-	_, err = store.ParseClock("x")
+	_, err = bound.ParseClock("x")
 	require.Error(t, err)
 }

@@ -1,4 +1,5 @@
-package store
+// Package bound is what bounds the runs of tasks, over all processes: limits, and budgets of what they use.
+package bound
 
 // Limits: how many tasks of a sort run at once and start within a time, over all processes.
 
@@ -6,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -214,12 +216,14 @@ func (l *Learned) UnmarshalJSON(data []byte) error {
 
 // SortLimits puts limits in the order of their kind, key and Each.
 func SortLimits(all []LimitUse) {
-	Sort(all, func(a, b *LimitUse) int {
-		return cmp.Or(cmp.Compare(a.About.Kind, b.About.Kind), cmp.Compare(a.About.Key, b.About.Key), cmp.Compare(a.About.Each, b.About.Each))
+	sort.Slice(all, func(i, k int) bool { // slices.SortFunc is compiled again for each type
+		a, b := &all[i].About, &all[k].About
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Each, b.Each)) < 0
 	})
 	for i := range all {
-		Sort(all[i].Learned, func(a, b *Learned) int { return strings.Compare(a.Of, b.Of) })
-		all[i].Learned = all[i].Learned[:min(len(all[i].Learned), MostShares)]
+		learned := all[i].Learned
+		sort.Slice(learned, func(i, k int) bool { return learned[i].Of < learned[k].Of })
+		all[i].Learned = learned[:min(len(learned), MostShares)]
 	}
 }
 
