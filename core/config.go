@@ -24,6 +24,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
+	"github.com/seed-6f6f2c11/duly/core/store/window"
 )
 
 // urgentShare is the share of the slots that is kept for urgent tasks: one in so many.
@@ -106,7 +107,7 @@ type Config struct {
 	Alarm Alarm
 	// Recent, if set, keeps what ran in the last days, for Window and Trend: usually the store. A process adds what it has counted every five
 	// seconds while it works, and when a pull ends. Of the hosts that call Announce one measures every five minutes what waits and what is used.
-	Recent store.Recent
+	Recent window.Recent
 	// Servers, if set, says how the servers of the store are set up, for Diagnose: usually the store.
 	Servers store.Servers
 	// Callbacks, if set, delivers the callbacks of tasks, and decides which are allowed: see [NewTask].Callback. A process without it refuses

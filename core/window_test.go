@@ -15,17 +15,18 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/window"
 )
 
 // lossy loses answers of tallies.
 type lossy struct {
-	store.Recent
+	window.Recent
 
 	calls int
 	fails bool
 }
 
-func (l *lossy) Tally(ctx context.Context, t store.Tally) error {
+func (l *lossy) Tally(ctx context.Context, t window.Tally) error {
 	l.calls++
 	err := l.Recent.Tally(ctx, t)
 	if l.fails {
@@ -57,7 +58,7 @@ func TestWindow(t *testing.T) {
 			time.Sleep(late)
 			_, _ = s.RunDue(t.Context(), core.Scope{}) // it names the runs that failed
 		}
-		window := func(d time.Duration) inspect.Window {
+		within := func(d time.Duration) inspect.Window {
 			w, err := one.Window(t.Context(), d)
 			require.NoError(t, err)
 			return w
@@ -78,7 +79,7 @@ func TestWindow(t *testing.T) {
 		assert.Equal(t, 4, recent.calls, "a moment ago")
 		one.Retire(t.Context())
 		assert.Equal(t, 5, recent.calls)
-		w := window(time.Hour)
+		w := within(time.Hour)
 		require.Len(t, w.Kinds, 2)
 		assert.Equal(t, inspect.KindWindow{Kind: "bad", Runs: 1, Failures: 1, LagP50: time.Millisecond, LagP95: time.Millisecond}, w.Kinds[0])
 		assert.Equal(t, int64(6), w.Kinds[1].Runs)
@@ -91,8 +92,8 @@ func TestWindow(t *testing.T) {
 
 		time.Sleep(2 * time.Hour)
 		run(two, 0, "bad")
-		assert.Len(t, window(61*time.Minute).Kinds, 1, "an hour and five minutes, and the slot of now")
-		assert.Len(t, window(24*time.Hour).Kinds, 2)
+		assert.Len(t, within(61*time.Minute).Kinds, 1, "an hour and five minutes, and the slot of now")
+		assert.Len(t, within(24*time.Hour).Kinds, 2)
 		for _, bad := range []time.Duration{0, -time.Hour, time.Minute, 25 * time.Hour} {
 			_, err := one.Window(t.Context(), bad)
 			assert.Equal(t, core.CodeInvalid, core.CodeOf(err), bad)

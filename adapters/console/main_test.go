@@ -29,6 +29,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
+	"github.com/seed-6f6f2c11/duly/core/store/window"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
@@ -85,18 +86,18 @@ func setup(t *testing.T, options console.Options) *fixture {
 
 // counted counts the calls that read counters of the last hours, and what runs have printed.
 type counted struct {
-	store.Recent
+	window.Recent
 	output.Keeper
 
 	calls *atomic.Int64
 }
 
-func (c counted) Window(ctx context.Context, slots int) ([]store.KindWindow, moment.Millis, error) {
+func (c counted) Window(ctx context.Context, slots int) ([]window.Kind, moment.Millis, error) {
 	c.calls.Add(1)
 	return c.Recent.Window(ctx, slots)
 }
 
-func (c counted) Slots(ctx context.Context, each time.Duration, slots int) ([]store.Slot, moment.Millis, error) {
+func (c counted) Slots(ctx context.Context, each time.Duration, slots int) ([]window.Slot, moment.Millis, error) {
 	c.calls.Add(1)
 	return c.Recent.Slots(ctx, each, slots)
 }

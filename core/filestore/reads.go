@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
+	"github.com/seed-6f6f2c11/duly/core/store/window"
 )
 
 // Look returns when partitions are due; see [store.Queue].
@@ -98,18 +99,18 @@ type windowed[T any] struct {
 	now   moment.Millis
 }
 
-// Window returns the counters of the last slots; see [store.Recent].
-func (s *Store) Window(ctx context.Context, slots int) ([]store.KindWindow, moment.Millis, error) {
-	out, err := look(ctx, s, "read", func(m *memstore.Store, ctx context.Context, slots int) (w windowed[store.KindWindow], err error) {
+// Window returns the counters of the last slots; see [window.Recent].
+func (s *Store) Window(ctx context.Context, slots int) ([]window.Kind, moment.Millis, error) {
+	out, err := look(ctx, s, "read", func(m *memstore.Store, ctx context.Context, slots int) (w windowed[window.Kind], err error) {
 		w.found, w.now, err = m.Window(ctx, slots)
 		return w, err
 	}, slots)
 	return out.found, out.now, err
 }
 
-// Slots returns the counters of each of the last slots; see [store.Recent].
-func (s *Store) Slots(ctx context.Context, each time.Duration, slots int) ([]store.Slot, moment.Millis, error) {
-	out, err := look(ctx, s, "read", func(m *memstore.Store, ctx context.Context, slots int) (w windowed[store.Slot], err error) {
+// Slots returns the counters of each of the last slots; see [window.Recent].
+func (s *Store) Slots(ctx context.Context, each time.Duration, slots int) ([]window.Slot, moment.Millis, error) {
+	out, err := look(ctx, s, "read", func(m *memstore.Store, ctx context.Context, slots int) (w windowed[window.Slot], err error) {
 		w.found, w.now, err = m.Slots(ctx, each, slots)
 		return w, err
 	}, slots)

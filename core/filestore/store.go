@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
+	"github.com/seed-6f6f2c11/duly/core/store/window"
 )
 
 // Config says where a store is and how it works. Every zero but Dir is a good default.
@@ -87,7 +88,7 @@ var (
 	_ store.Waker    = (*Store)(nil)
 	_ feed.Feed      = (*Store)(nil)
 	_ store.Presence = (*Store)(nil)
-	_ store.Recent   = (*Store)(nil)
+	_ window.Recent  = (*Store)(nil)
 )
 
 // batch are calls that are written at once.

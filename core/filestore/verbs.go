@@ -9,6 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
+	"github.com/seed-6f6f2c11/duly/core/store/window"
 )
 
 // nothing is the answer of a verb that has none.
@@ -203,8 +204,8 @@ func (s *Store) Receive(ctx context.Context, r store.Receipt) (store.Received, e
 	return change(ctx, s, receives, r)
 }
 
-// Tally adds the counts of a process; see [store.Recent].
-func (s *Store) Tally(ctx context.Context, t store.Tally) error {
+// Tally adds the counts of a process; see [window.Recent].
+func (s *Store) Tally(ctx context.Context, t window.Tally) error {
 	_, err := change(ctx, s, tallies, t)
 	return err
 }

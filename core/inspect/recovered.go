@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/window"
 )
 
 // recoveredWithin is how far back recoveries are reported.
@@ -22,7 +22,7 @@ func (s *View) Recovered(ctx context.Context) (Finding, error) {
 	if s.base.Config.Recent == nil {
 		return well("recovered", "nothing counts the runs of processes that died"), nil
 	}
-	slots, _, err := s.base.Config.Recent.Slots(ctx, store.SlotTime, int(recoveredWithin/store.SlotTime)+1)
+	slots, _, err := s.base.Config.Recent.Slots(ctx, window.SlotTime, int(recoveredWithin/window.SlotTime)+1)
 	if err != nil {
 		return Finding{}, err
 	}

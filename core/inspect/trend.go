@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/window"
 )
 
 // finestTrend is how far View.Trend looks back in steps of five minutes: beyond they are whole hours.
 const finestTrend = 6 * time.Hour
 
 // longestTrend bounds how far View.Trend looks back.
-var longestTrend = time.Duration(store.Kept(store.LongSlot)) * store.LongSlot
+var longestTrend = time.Duration(window.Kept(window.LongSlot)) * window.LongSlot
 
 // Trend is what ran within a time, in steps of equal length.
 type Trend struct {
@@ -25,7 +25,7 @@ type Trend struct {
 	Steps []TrendStep // oldest first, of all kinds together; the last one has only begun
 	Kinds []string    // those of which something ran or waited, by name
 
-	slots [][]store.Slot // of each step
+	slots [][]window.Slot // of each step
 }
 
 // TrendStep is what ran within one step.
@@ -53,9 +53,9 @@ func (s *View) Trend(ctx context.Context, d time.Duration, most int) (Trend, err
 	case most < 1:
 		return Trend{}, check.Invalid("steps", "must be at least 1, not %d", most)
 	}
-	length := store.SlotTime
+	length := window.SlotTime
 	if d > finestTrend {
-		length = store.LongSlot
+		length = window.LongSlot
 	}
 	slots, now, err := s.base.Config.Recent.Slots(ctx, length, int((d+length-1)/length))
 	if err != nil {
@@ -94,9 +94,9 @@ func (t *Trend) Of(kind string) []TrendStep {
 }
 
 // trendStep adds up slots.
-func trendStep(slots []store.Slot, kind string) TrendStep {
+func trendStep(slots []window.Slot, kind string) TrendStep {
 	step := TrendStep{Since: slots[0].Since.Time()}
-	var all store.KindWindow
+	var all window.Kind
 	for _, slot := range slots {
 		for i := range slot.Kinds {
 			k := &slot.Kinds[i]
@@ -116,7 +116,7 @@ func trendStep(slots []store.Slot, kind string) TrendStep {
 }
 
 // measured sets what was measured, if something was.
-func (t *TrendStep) measured(l *store.Levels, kind string) {
+func (t *TrendStep) measured(l *window.Levels, kind string) {
 	if l.Depth == nil && l.Used == nil {
 		return
 	}

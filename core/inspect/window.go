@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/wire"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/window"
 )
 
 // TallyEvery is how often a process stores what it has counted. What it has counted since is lost when it is killed.
@@ -18,8 +18,8 @@ const TallyEvery = 5 * time.Second
 
 // ShortestWindow and LongestWindow bound how far Scheduler.Window looks back.
 const (
-	ShortestWindow = store.SlotTime
-	LongestWindow  = time.Duration(store.KeptSlots) * store.SlotTime
+	ShortestWindow = window.SlotTime
+	LongestWindow  = time.Duration(window.KeptSlots) * window.SlotTime
 )
 
 // Window is what ran within a time, by the store's clock.
@@ -55,12 +55,12 @@ func (s *View) Window(ctx context.Context, d time.Duration) (Window, error) {
 	case d < ShortestWindow || d > LongestWindow:
 		return Window{}, check.Invalid("window", "must be from %s to %s, not %s", short(ShortestWindow), short(LongestWindow), d)
 	}
-	slots := int((d + store.SlotTime - 1) / store.SlotTime)
+	slots := int((d + window.SlotTime - 1) / window.SlotTime)
 	kinds, now, err := s.base.Config.Recent.Window(ctx, slots+1) // the slot of now has only begun
 	if err != nil {
 		return Window{}, err
 	}
-	out := Window{For: time.Duration(slots) * store.SlotTime, Until: now.Time(), Kinds: make([]KindWindow, len(kinds))}
+	out := Window{For: time.Duration(slots) * window.SlotTime, Until: now.Time(), Kinds: make([]KindWindow, len(kinds))}
 	for i := range kinds {
 		k := &kinds[i]
 		out.Kinds[i] = KindWindow{Kind: k.Kind, Runs: k.Runs, Failures: k.Failures, LagP50: k.Lag(0.5), LagP95: k.Lag(0.95)}

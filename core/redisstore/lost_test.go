@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
+	"github.com/seed-6f6f2c11/duly/core/store/window"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -418,10 +419,10 @@ var lostAnswers = []struct {
 	}},
 	{"tally", "what a process has counted", func(l *losing, times int) {
 		l.loses("tally", times, nil)
-		require.NoError(l, l.st.Tally(l.Context(), store.Tally{Process: "p", Seq: 1, Kinds: []store.KindWindow{{Kind: "k", Runs: 3}}}))
+		require.NoError(l, l.st.Tally(l.Context(), window.Tally{Process: "p", Seq: 1, Kinds: []window.Kind{{Kind: "k", Runs: 3}}}))
 		kinds, _, err := l.other.Window(l.Context(), 2)
 		require.NoError(l, err)
-		assert.Equal(l, []store.KindWindow{{Kind: "k", Runs: 3}}, kinds)
+		assert.Equal(l, []window.Kind{{Kind: "k", Runs: 3}}, kinds)
 	}},
 	{"follow", "somebody listens", func(l *losing, times int) {
 		l.loses("follow", times, nil)

@@ -23,6 +23,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
+	"github.com/seed-6f6f2c11/duly/core/store/window"
 	"github.com/seed-6f6f2c11/duly/internal/luapack"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -384,7 +385,7 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	require.NoError(t, err)
 	_, err = st.Signal(ctx, []store.Signal{{Agent: "a", Key: "k", Keep: time.Minute}})
 	require.NoError(t, err)
-	require.NoError(t, st.Tally(ctx, store.Tally{Process: "p", Seq: 1, Kinds: []store.KindWindow{{Kind: "k", Runs: 1}}}))
+	require.NoError(t, st.Tally(ctx, window.Tally{Process: "p", Seq: 1, Kinds: []window.Kind{{Kind: "k", Runs: 1}}}))
 	_, _, err = st.Window(ctx, 2)
 	require.NoError(t, err)
 	for _, state := range []store.ReceiptState{store.ReceiptBegun, store.ReceiptDropped, store.ReceiptDone} {

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/output"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
+	"github.com/seed-6f6f2c11/duly/core/store/window"
 )
 
 // DefaultPrefix begins every key unless Config.Prefix says otherwise.
@@ -277,7 +278,7 @@ var (
 	_ store.Store    = (*Store)(nil)
 	_ store.Waker    = (*Store)(nil)
 	_ feed.Feed      = (*Store)(nil)
-	_ store.Recent   = (*Store)(nil)
+	_ window.Recent  = (*Store)(nil)
 	_ store.Presence = (*Store)(nil)
 )
 

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
+	"github.com/seed-6f6f2c11/duly/core/store/window"
 )
 
 // Config are the settings that all packages use; core.Config says what each means.
@@ -27,7 +28,7 @@ type Config struct {
 	Clock      model.Clock
 	Presence   store.Presence
 	Feed       feed.Feed
-	Recent     store.Recent
+	Recent     window.Recent
 	Servers    store.Servers
 	Outputs    output.Keeper                        // nil if the store keeps none
 	Callbacks  interface{ Check(url string) error } // nil if none are allowed

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
+	"github.com/seed-6f6f2c11/duly/core/store/window"
 )
 
 // Runs are the counts of this process that were not added yet. Without Config.Recent of the base none are kept.
@@ -23,12 +24,12 @@ type Runs struct {
 	adding sync.Mutex // held by the one that calls the store
 
 	mu      sync.Mutex
-	kinds   map[string]*store.KindWindow
+	kinds   map[string]*window.Kind
 	dead    map[string]int64 // runs that were taken back, by the names of the processes that had died
-	levels  store.Levels     // what was measured for all
+	levels  window.Levels    // what was measured for all
 	slot    int64            // in which this process has last seen to it that they are measured
 	added   time.Time
-	unknown *store.Tally // was sent, and not acknowledged: it is sent again before anything else
+	unknown *window.Tally // was sent, and not acknowledged: it is sent again before anything else
 	seq     int64
 }
 
@@ -42,20 +43,20 @@ func (t *Runs) Count(r *store.RunStat) {
 	k := t.kinds[r.Kind]
 	if k == nil {
 		if t.kinds == nil {
-			t.kinds = map[string]*store.KindWindow{}
+			t.kinds = map[string]*window.Kind{}
 		}
-		k = &store.KindWindow{Kind: r.Kind}
+		k = &window.Kind{Kind: r.Kind}
 		t.kinds[r.Kind] = k
 	}
 	k.Runs++
 	if r.Failed {
 		k.Failures++
 	}
-	k.Lags[store.LagStep(r.Lag)]++
+	k.Lags[window.LagStep(r.Lag)]++
 }
 
 // next is the tally to add now; nil if it is empty, or it is too early.
-func (t *Runs) next(process string, now time.Time, every time.Duration) *store.Tally {
+func (t *Runs) next(process string, now time.Time, every time.Duration) *window.Tally {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now.Sub(t.added) < every && !t.added.IsZero() || t.unknown == nil && len(t.kinds)+len(t.dead)+len(t.levels.Depth)+len(t.levels.Used) == 0 {
@@ -64,12 +65,12 @@ func (t *Runs) next(process string, now time.Time, every time.Duration) *store.T
 	t.added = now
 	if t.unknown == nil {
 		t.seq++
-		t.unknown = &store.Tally{Process: process, Seq: t.seq}
+		t.unknown = &window.Tally{Process: process, Seq: t.seq}
 		for _, k := range t.kinds {
 			t.unknown.Kinds = append(t.unknown.Kinds, *k)
 		}
 		t.unknown.Recovered, t.unknown.Levels = t.dead, t.levels
-		t.kinds, t.dead, t.levels = nil, nil, store.Levels{}
+		t.kinds, t.dead, t.levels = nil, nil, window.Levels{}
 	}
 	return t.unknown
 }
@@ -102,7 +103,7 @@ func (t *Runs) Measure(ctx context.Context) {
 	if c.Recent == nil {
 		return
 	}
-	slot := store.SlotOf(moment.Of(c.Clock.Now()), store.SlotTime)
+	slot := window.SlotOf(moment.Of(c.Clock.Now()), window.SlotTime)
 	t.mu.Lock()
 	seen := t.slot == slot
 	t.slot = slot
@@ -124,9 +125,9 @@ func (t *Runs) Measure(ctx context.Context) {
 }
 
 // levelsNow are what to add to the slot of now; empty if that has some.
-func levelsNow(ctx context.Context, b *base.Base) (store.Levels, error) {
-	var out store.Levels
-	slots, _, err := b.Config.Recent.Slots(ctx, store.SlotTime, 1)
+func levelsNow(ctx context.Context, b *base.Base) (window.Levels, error) {
+	var out window.Levels
+	slots, _, err := b.Config.Recent.Slots(ctx, window.SlotTime, 1)
 	if err != nil || len(slots) == 1 && (slots[0].Depth != nil || slots[0].Used != nil) {
 		return out, err
 	}
@@ -138,7 +139,7 @@ func levelsNow(ctx context.Context, b *base.Base) (store.Levels, error) {
 	if err != nil {
 		return out, err
 	}
-	out = store.Levels{Depth: map[string]int64{}, Used: map[string]int64{}}
+	out = window.Levels{Depth: map[string]int64{}, Used: map[string]int64{}}
 	for i := range stats.Kinds {
 		out.Depth[stats.Kinds[i].Kind] = stats.Kinds[i].Depth()
 	}

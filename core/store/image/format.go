@@ -234,6 +234,10 @@ var written = map[string]string{
 	"bound.Ahead":        "store.Ahead",
 	"bound.Used":         "store.Used",
 	"bound.Expected":     "store.Expected",
+	"window.Tally":       "store.Tally",
+	"window.Kind":        "store.KindWindow",
+	"window.Levels":      "store.Levels",
+	"window.Slot":        "store.Slot",
 }
 
 // nameOf is the name by which a struct is written.

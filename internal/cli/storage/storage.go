@@ -16,6 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
+	"github.com/seed-6f6f2c11/duly/core/store/window"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/folder"
 	"github.com/seed-6f6f2c11/duly/internal/cli/linelog"
@@ -33,7 +34,7 @@ type Store struct {
 	core.Store
 	store.Waker
 	store.Presence
-	store.Recent
+	window.Recent
 	feed.Feed
 	output.Keeper
 

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
+	"github.com/seed-6f6f2c11/duly/core/store/window"
 )
 
 // Each of them drops the context of the caller, and uses the whole test's: a deadline of the
@@ -169,17 +170,17 @@ func (o *outside) Heard(_ context.Context, waits []store.Wait) ([]*store.Told, e
 	return on(o, func() ([]*store.Told, error) { return o.store.Heard(o.ctx, waits) })
 }
 
-func (o *outside) Tally(_ context.Context, t store.Tally) error {
-	_, err := on(o, func() (struct{}, error) { return struct{}{}, o.store.(store.Recent).Tally(o.ctx, t) })
+func (o *outside) Tally(_ context.Context, t window.Tally) error {
+	_, err := on(o, func() (struct{}, error) { return struct{}{}, o.store.(window.Recent).Tally(o.ctx, t) })
 	return err
 }
 
-func (o *outside) Window(_ context.Context, slots int) (kinds []store.KindWindow, now moment.Millis, err error) {
-	o.do(func() { kinds, now, err = o.store.(store.Recent).Window(o.ctx, slots) })
+func (o *outside) Window(_ context.Context, slots int) (kinds []window.Kind, now moment.Millis, err error) {
+	o.do(func() { kinds, now, err = o.store.(window.Recent).Window(o.ctx, slots) })
 	return kinds, now, err
 }
 
-func (o *outside) Slots(_ context.Context, each time.Duration, n int) (slots []store.Slot, now moment.Millis, err error) {
-	o.do(func() { slots, now, err = o.store.(store.Recent).Slots(o.ctx, each, n) })
+func (o *outside) Slots(_ context.Context, each time.Duration, n int) (slots []window.Slot, now moment.Millis, err error) {
+	o.do(func() { slots, now, err = o.store.(window.Recent).Slots(o.ctx, each, n) })
 	return slots, now, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
+	"github.com/seed-6f6f2c11/duly/core/store/window"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
 
@@ -52,7 +53,7 @@ func watchTallies(a *auditor, _ *storeModel) watcher {
 			}
 		},
 		called: func(_ *call, request, _ any) {
-			if _, ok := request.(store.Tally); ok {
+			if _, ok := request.(window.Tally); ok {
 				a.tallied(ended)
 			}
 		},
@@ -61,17 +62,17 @@ func watchTallies(a *auditor, _ *storeModel) watcher {
 
 // tallied compares the counters with the runs whose ends were stored.
 func (a *auditor) tallied(ended int64) {
-	recent, ok := a.w.store.(store.Recent)
+	recent, ok := a.w.store.(window.Recent)
 	if !ok || a.w.restored {
 		return
 	}
-	kinds, _, err := recent.Window(a.w.ctx, store.KeptSlots)
+	kinds, _, err := recent.Window(a.w.ctx, window.KeptSlots)
 	runs := int64(0)
 	for i := range kinds {
 		runs += kinds[i].Runs
 	}
 	a.must(tallyOnce, err != nil || runs <= ended, "%d runs are counted, and %d have ended", runs, ended)
-	hours, _, err := recent.Slots(a.w.ctx, store.LongSlot, store.Kept(store.LongSlot))
+	hours, _, err := recent.Slots(a.w.ctx, window.LongSlot, window.Kept(window.LongSlot))
 	runs = 0
 	for i := range hours {
 		for k := range hours[i].Kinds {
@@ -82,13 +83,13 @@ func (a *auditor) tallied(ended int64) {
 }
 
 // The verbs of the counters, as a process calls them.
-var _ store.Recent = (*bus)(nil)
+var _ window.Recent = (*bus)(nil)
 
 // Tally adds to the counters.
-func (b *bus) Tally(ctx context.Context, t store.Tally) error {
+func (b *bus) Tally(ctx context.Context, t window.Tally) error {
 	w := b.p.w
 	_, err := through(ctx, b, "Tally", func() string { return "" }, func(st store.Store) (struct{}, error) {
-		err := st.(store.Recent).Tally(w.free(), t)
+		err := st.(window.Recent).Tally(w.free(), t)
 		if err == nil {
 			w.audit.called(t, nil)
 		}
@@ -98,9 +99,9 @@ func (b *bus) Tally(ctx context.Context, t store.Tally) error {
 }
 
 // Window are the counters.
-func (b *bus) Window(ctx context.Context, slots int) (kinds []store.KindWindow, now moment.Millis, err error) {
-	kinds, err = through(ctx, b, "Window", func() string { return "" }, func(st store.Store) ([]store.KindWindow, error) {
-		kinds, at, err := st.(store.Recent).Window(b.p.w.free(), slots)
+func (b *bus) Window(ctx context.Context, slots int) (kinds []window.Kind, now moment.Millis, err error) {
+	kinds, err = through(ctx, b, "Window", func() string { return "" }, func(st store.Store) ([]window.Kind, error) {
+		kinds, at, err := st.(window.Recent).Window(b.p.w.free(), slots)
 		now = at
 		return kinds, err
 	})
@@ -108,9 +109,9 @@ func (b *bus) Window(ctx context.Context, slots int) (kinds []store.KindWindow, 
 }
 
 // Slots are the counters of each time.
-func (b *bus) Slots(ctx context.Context, each time.Duration, n int) (slots []store.Slot, now moment.Millis, err error) {
-	slots, err = through(ctx, b, "Slots", func() string { return "" }, func(st store.Store) ([]store.Slot, error) {
-		slots, at, err := st.(store.Recent).Slots(b.p.w.free(), each, n)
+func (b *bus) Slots(ctx context.Context, each time.Duration, n int) (slots []window.Slot, now moment.Millis, err error) {
+	slots, err = through(ctx, b, "Slots", func() string { return "" }, func(st store.Store) ([]window.Slot, error) {
+		slots, at, err := st.(window.Recent).Slots(b.p.w.free(), each, n)
 		now = at
 		return slots, err
 	})

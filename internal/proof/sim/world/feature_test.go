@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
+	"github.com/seed-6f6f2c11/duly/core/store/window"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/stores"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/world"
 	"github.com/seed-6f6f2c11/duly/internal/race"
@@ -51,7 +52,7 @@ func every() (fields, verbs []string) {
 	}
 	add(reflect.TypeFor[core.NewTask](), "")
 	add(reflect.TypeFor[store.Submission](), "Submission.")
-	for _, t := range []reflect.Type{reflect.TypeFor[store.Store](), reflect.TypeFor[store.Recent](), reflect.TypeFor[output.Keeper]()} {
+	for _, t := range []reflect.Type{reflect.TypeFor[store.Store](), reflect.TypeFor[window.Recent](), reflect.TypeFor[output.Keeper]()} {
 		for m := range t.Methods() {
 			verbs = append(verbs, m.Name)
 		}

@@ -1,6 +1,6 @@
-package store
-
-// Runs of the last days, by kind, counted by one process and by all; and what was measured meanwhile.
+// Package window is the runs of the last days, by kind, counted by one process and by all; and what was measured meanwhile. It is optional for a store,
+// and only displays depend on it.
+package window
 
 import (
 	"context"
@@ -11,14 +11,14 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
-// Recent is implemented by stores that keep counters of the runs of the last days. Only displays depend on them.
+// Recent is implemented by stores that keep counters of the runs of the last days.
 type Recent interface {
 	// Tally adds the counts of a process to the current slot. A tally whose Seq is not above the last one of its process in this slot is
 	// one that was sent again, and adds nothing.
 	Tally(ctx context.Context, t Tally) error
 	// Window returns the counters of the last slots, of which the one of now is the last, by kind; and the time of the store. At most
 	// KeptSlots and the one of now are known.
-	Window(ctx context.Context, slots int) ([]KindWindow, moment.Millis, error)
+	Window(ctx context.Context, slots int) ([]Kind, moment.Millis, error)
 	// Slots returns the counters of each of the last slots, oldest first, of which the one of now is the last; and the time of the store. A
 	// slot in which nothing ran has no kinds. Slots of SlotTime are known for as long as Window adds them up, and of those of LongSlot, as of
 	// these, Kept and the one of now.
@@ -28,7 +28,7 @@ type Recent interface {
 // Slot has the runs of one slot, by kind.
 type Slot struct {
 	Since moment.Millis
-	Kinds []KindWindow // by name
+	Kinds []Kind // by name
 	// Recovered is how many runs were taken back of processes that had died, by the name of the process.
 	Recovered map[string]int64
 	Levels
@@ -36,7 +36,7 @@ type Slot struct {
 
 // Levels are what one process measured for all. Nil for what was not measured.
 type Levels struct {
-	// Depth is how many tasks waited, by kind: see KindCounters.Depth.
+	// Depth is how many tasks waited, by kind: see store.KindCounters.
 	Depth map[string]int64
 	// Used is how much of a budget was used, in thousandths of its amount, by what it is about: of one that counts each by itself, by the one
 	// that had used most.
@@ -69,7 +69,7 @@ func Kept(each time.Duration) int {
 type Tally struct {
 	Process string
 	Seq     int64 // grows with each tally of the process
-	Kinds   []KindWindow
+	Kinds   []Kind
 	// Recovered is how many runs it has taken back of processes that had died, by their names.
 	Recovered map[string]int64
 	// Levels it has measured for all: the last that a slot gets are those that it keeps.
@@ -80,8 +80,8 @@ type Tally struct {
 // a day.
 const LagSteps = 54
 
-// KindWindow are the runs of one kind within a time. Lags has how many of them were claimed how late: see LagStep.
-type KindWindow struct {
+// Kind are the runs of one kind within a time. Lags has how many of them were claimed how late: see LagStep.
+type Kind struct {
 	Kind           string
 	Runs, Failures int64
 	Lags           [LagSteps]int64
@@ -98,7 +98,7 @@ func LagStep(lag time.Duration) int {
 
 // Lag is the lag that a share of the runs did not exceed, such as 0.95: rounded up to the end of its step, so it is too long by 41 % at most.
 // Zero if there were no runs.
-func (k *KindWindow) Lag(share float64) time.Duration {
+func (k *Kind) Lag(share float64) time.Duration {
 	var all, seen int64
 	for _, n := range k.Lags {
 		all += n
@@ -150,16 +150,16 @@ func (t *Tally) Counters() []Counter {
 	return all
 }
 
-// WindowTable gathers the counters of slots. The zero value is empty.
-type WindowTable struct {
-	kinds map[string]*KindWindow
+// Table gathers the counters of slots. The zero value is empty.
+type Table struct {
+	kinds map[string]*Kind
 	// Recovered is how many runs were taken back of processes that had died, by their names; nil for none.
 	Recovered map[string]int64
 	Levels
 }
 
 // Add adds a counter of a slot; it passes over other names.
-func (t *WindowTable) Add(name string, n int64) {
+func (t *Table) Add(name string, n int64) {
 	if name == "" || name[0] == '@' { // the last tally of a process
 		return
 	}
@@ -180,11 +180,11 @@ func (t *WindowTable) Add(name string, n int64) {
 		kind = kind[2:]
 	}
 	if t.kinds == nil {
-		t.kinds = map[string]*KindWindow{}
+		t.kinds = map[string]*Kind{}
 	}
 	k := t.kinds[kind]
 	if k == nil {
-		k = &KindWindow{Kind: kind}
+		k = &Kind{Kind: kind}
 		t.kinds[kind] = k
 	}
 	switch {
@@ -207,13 +207,13 @@ func put(m map[string]int64, name string, n int64) map[string]int64 {
 }
 
 // Slot is what was gathered, as of one slot.
-func (t *WindowTable) Slot(since moment.Millis) Slot {
+func (t *Table) Slot(since moment.Millis) Slot {
 	return Slot{Since: since, Kinds: t.Sorted(), Recovered: t.Recovered, Levels: t.Levels}
 }
 
 // Sorted are the gathered kinds, by name.
-func (t *WindowTable) Sorted() []KindWindow {
-	out := make([]KindWindow, 0, len(t.kinds))
+func (t *Table) Sorted() []Kind {
+	out := make([]Kind, 0, len(t.kinds))
 	for _, k := range t.kinds {
 		out = append(out, *k)
 	}
