@@ -15,6 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 )
 
 // longestKept is how many records an agent keeps whose history is long.
@@ -154,7 +155,7 @@ func (d *duly) readAll(ctx context.Context, c *crowd) error {
 		}
 	}
 	for cursor := ""; ; {
-		audited, err := d.store.Audit(ctx, []store.AuditPage{{Cursor: cursor}})
+		audited, err := d.store.Audit(ctx, []audit.Page{{Cursor: cursor}})
 		if err != nil {
 			return err
 		}

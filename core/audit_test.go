@@ -12,18 +12,18 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 )
 
 // pagesStore is a store whose partitions have pages with two faults each.
 type pagesStore struct {
 	core.Store
 
-	asked []store.AuditPage
+	asked []audit.Page
 	fail  error
 }
 
-func (s *pagesStore) Audit(_ context.Context, pages []store.AuditPage) ([]store.Audited, error) {
+func (s *pagesStore) Audit(_ context.Context, pages []audit.Page) ([]audit.Result, error) {
 	a := pages[0]
 	s.asked = append(s.asked, a)
 	if s.fail != nil && len(s.asked) == 3 {
@@ -33,8 +33,8 @@ func (s *pagesStore) Audit(_ context.Context, pages []store.AuditPage) ([]store.
 	if a.Cursor == "" {
 		next = "second"
 	}
-	return []store.Audited{{Next: next, Tasks: 100, Faults: []store.Fault{
-		{Agent: fmt.Sprint(a.Partition), ID: a.Cursor, Code: store.FaultLost}, {Agent: "z", Code: store.FaultUnreadable},
+	return []audit.Result{{Next: next, Tasks: 100, Faults: []audit.Fault{
+		{Agent: fmt.Sprint(a.Partition), ID: a.Cursor, Code: audit.Lost}, {Agent: "z", Code: audit.Unreadable},
 	}}}, nil
 }
 
@@ -48,7 +48,7 @@ func TestAuditGoesThroughAllPages(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 128, told)
 	assert.Equal(t, []int{12_800, 256, 128, inspect.MaxFaults}, []int{report.Tasks, report.Found, report.Repairable, len(report.Faults)})
-	assert.Equal(t, []store.AuditPage{{Repair: true}, {Cursor: "second", Repair: true}, {Partition: 1, Repair: true}}, st.asked[:3])
+	assert.Equal(t, []audit.Page{{Repair: true}, {Cursor: "second", Repair: true}, {Partition: 1, Repair: true}}, st.asked[:3])
 	data, err := report.MarshalJSON()
 	require.NoError(t, err)
 	assert.Contains(t, string(data), `{"tasks":12800,"found":256,"repairable":128,"faults":[{"agent_id":"0","code":"lost"},`)

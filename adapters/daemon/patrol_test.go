@@ -12,7 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -59,7 +59,7 @@ func TestTheDaemonFindsWhatWasLost(t *testing.T) {
 	case <-time.After(time.Minute):
 		require.Fail(t, "nobody was told")
 	}
-	assert.Equal(t, [3]any{"ada", "1", store.FaultLost}, [3]any{told.Agent, told.ID, told.Fault})
+	assert.Equal(t, [3]any{"ada", "1", audit.Lost}, [3]any{told.Agent, told.ID, told.Fault})
 	assert.Equal(t, "lost: it was repaired", told.Error)
 	assert.Empty(t, faults)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -97,7 +98,7 @@ func TestDoctorOfAStoreThatIsAway(t *testing.T) {
 // step is an answer of POST /v1/audit.
 type step struct {
 	Tasks, Found, Repairable int
-	Faults                   []store.Fault
+	Faults                   []audit.Fault
 	Next                     string `json:"next_cursor"`
 }
 

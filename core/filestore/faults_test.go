@@ -24,6 +24,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/filestore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 )
 
 // named is a task that is due now.
@@ -54,11 +55,11 @@ func ids(tb testing.TB, s *filestore.Store, agent string) map[string]store.Statu
 	}
 }
 
-// audit finds nothing wrong.
-func audit(tb testing.TB, s *filestore.Store) {
+// audited finds nothing wrong.
+func audited(tb testing.TB, s *filestore.Store) {
 	tb.Helper()
 	for p := range s.Partitions() {
-		found, err := s.Audit(tb.Context(), []store.AuditPage{{Partition: p}})
+		found, err := s.Audit(tb.Context(), []audit.Page{{Partition: p}})
 		require.NoError(tb, err)
 		for i := range found {
 			assert.Empty(tb, found[i].Faults)
@@ -152,7 +153,7 @@ func TestAJournalCutAnywhere(t *testing.T) {
 		for i := range want {
 			require.Contains(t, got, fmt.Sprint(i))
 		}
-		audit(t, s)
+		audited(t, s)
 		submit(t, s, "a", "another")
 		require.NoError(t, s.Close())
 		s, err = filestore.Open(config(to))
@@ -197,7 +198,7 @@ func TestAFlippedBit(t *testing.T) {
 					s, err := filestore.Open(c)
 					require.NoError(t, err, "bit %d", bit)
 					require.Equal(t, want, filestore.State(s), "bit %d", bit)
-					audit(t, s)
+					audited(t, s)
 					filestore.Abandon(s)
 				}
 			}
@@ -429,7 +430,7 @@ func TestAFailingDisk(t *testing.T) {
 			case <-time.After(5 * time.Second):
 				t.Fatal("whoever waited for wake-ups before is not woken")
 			}
-			audit(t, s)
+			audited(t, s)
 		})
 	}
 }

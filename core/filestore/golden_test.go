@@ -38,7 +38,7 @@ func TestTheFolderOfTheFirstVersion(t *testing.T) {
 	}
 	s := open(t, configOf(copied(t, kept), storetest.NewClock(), storetest.Options{}))
 	assert.Equal(t, 2, s.Partitions())
-	audit(t, s)
+	audited(t, s)
 	assert.Equal(t, map[string]store.Status{"waits": store.StatusWaiting, "ended": store.StatusCompleted, "runs": store.StatusInProgress, "later": store.StatusWaiting}, ids(t, s, "ada"))
 	found, err := s.Get(t.Context(), store.Get{Agent: "ada", IDs: []string{"later"}})
 	require.NoError(t, err)

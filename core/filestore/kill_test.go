@@ -155,7 +155,7 @@ func TestKillsLoseNothing(t *testing.T) {
 		for w := range 4 {
 			maps.Copy(found, ids(t, s, fmt.Sprint("w", w)))
 		}
-		audit(t, s)
+		audited(t, s)
 		filestore.Abandon(s)
 		var wrong []string
 		for id := range submitted {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
@@ -20,7 +21,7 @@ func (s *Store) Look(ctx context.Context, requests []store.LookRequest) ([]store
 }
 
 // Audit looks at pages of live tasks; see [store.Operator].
-func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Audited, error) {
+func (s *Store) Audit(ctx context.Context, pages []audit.Page) ([]audit.Result, error) {
 	return look(ctx, s, "control", (*memstore.Store).Audit, pages)
 }
 

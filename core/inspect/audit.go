@@ -5,7 +5,7 @@ package inspect
 import (
 	"context"
 
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 )
 
 // AuditOptions say how an audit works. Every zero is a good default.
@@ -22,7 +22,7 @@ type AuditReport struct {
 	Tasks      int           // live tasks that were checked
 	Found      int           // faults
 	Repairable int           // of these, how many a repair mends, or has mended
-	Faults     []store.Fault // the first MaxFaults of them
+	Faults     []audit.Fault // the first MaxFaults of them
 }
 
 // MaxFaults is how many faults a report names.
@@ -50,7 +50,7 @@ func (s *View) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 
 // auditPage audits one page, and returns where the next one begins; nil after the last.
 func (s *View) auditPage(ctx context.Context, at *auditPlace, repair bool, r *AuditReport) (*auditPlace, error) {
-	pages, err := s.base.Store.Audit(ctx, []store.AuditPage{{Partition: at.partition, Cursor: at.cursor, Repair: repair}})
+	pages, err := s.base.Store.Audit(ctx, []audit.Page{{Partition: at.partition, Cursor: at.cursor, Repair: repair}})
 	if err != nil {
 		return at, err
 	}
@@ -66,7 +66,7 @@ func (s *View) auditPage(ctx context.Context, at *auditPlace, repair bool, r *Au
 }
 
 // add adds a page to the report. Faults are listed up to a bound, and counted without one.
-func (r *AuditReport) add(page *store.Audited) {
+func (r *AuditReport) add(page *audit.Result) {
 	r.Tasks += page.Tasks
 	r.Found += len(page.Faults)
 	for _, f := range page.Faults {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 )
 
@@ -21,7 +22,7 @@ func TestAnEventIsReadAsItWasWritten(t *testing.T) {
 	e := model.Event{
 		Type: model.EventFinish, Time: at, Agent: "a", ID: "1", Kind: "k", Group: "g", TraceID: "t", SessionID: "s", Labels: map[string]string{"tier": "gold"}, Process: "p",
 		Attempt: 2, Due: at.Add(time.Second), Wait: time.Second, Duration: time.Minute, Outcome: model.OutcomeFailed, Retried: true, From: store.StatusWaiting,
-		Status: store.StatusFailed, Next: at.Add(time.Hour), Because: model.BecauseCode("resting"), Fault: store.FaultCode("f"), Key: "key", By: "b", Note: "n", Reason: "r", Count: 3,
+		Status: store.StatusFailed, Next: at.Add(time.Hour), Because: model.BecauseCode("resting"), Fault: audit.Code("f"), Key: "key", By: "b", Note: "n", Reason: "r", Count: 3,
 		Code: model.CodeInvalid, Used: model.Usage{"tokens": 5}, Error: "e",
 	}
 	v := reflect.ValueOf(e)

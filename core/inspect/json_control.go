@@ -9,6 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/wire"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 )
 
 // explanationJSON is a task, and why it has not run.
@@ -122,12 +123,12 @@ func (s *Stats) UnmarshalJSON(data []byte) error {
 func (r AuditReport) MarshalJSON() ([]byte, error) {
 	faults := r.Faults
 	if faults == nil {
-		faults = []store.Fault{}
+		faults = []audit.Fault{}
 	}
 	return json.Marshal(struct {
 		Tasks      int           `json:"tasks"`
 		Found      int           `json:"found"`
 		Repairable int           `json:"repairable"`
-		Faults     []store.Fault `json:"faults"`
+		Faults     []audit.Fault `json:"faults"`
 	}{r.Tasks, r.Found, r.Repairable, faults})
 }

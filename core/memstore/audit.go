@@ -6,18 +6,19 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // audit looks at all tasks of a partition: a page has no end here, as the lock is never held for long.
 // A fault would be a mistake in this package, so that it repairs nothing; tests call it.
-func (p *partition) audit(now moment.Millis) store.Audited {
-	found := store.Audited{}
+func (p *partition) audit(now moment.Millis) audit.Result {
+	found := audit.Result{}
 	for _, a := range p.agents {
 		for _, t := range a.tasks {
 			found.Tasks++
 			if code := p.fault(t, now); code != "" {
-				found.Faults = append(found.Faults, store.Fault{Agent: a.name, ID: t.ID, Code: code})
+				found.Faults = append(found.Faults, audit.Fault{Agent: a.name, ID: t.ID, Code: code})
 			}
 		}
 	}
@@ -58,45 +59,45 @@ func (p *partition) recount() counted {
 }
 
 // miscounted compares the counters with a fresh count.
-func (p *partition) miscounted(now moment.Millis) []store.Fault {
-	var faults []store.Fault
+func (p *partition) miscounted(now moment.Millis) []audit.Fault {
+	var faults []audit.Fault
 	is := p.recount()
 	if is.live != p.live || is.running != p.running {
-		faults = append(faults, store.Fault{Code: store.FaultMiscounted})
+		faults = append(faults, audit.Fault{Code: audit.Miscounted})
 	}
 	for name, k := range p.kinds {
 		if want := is.kinds[name]; k.Live != want.Live || k.Running != want.Running || k.Resting != want.Resting {
-			faults = append(faults, store.Fault{Code: store.FaultMiscounted})
+			faults = append(faults, audit.Fault{Code: audit.Miscounted})
 		}
 	}
 	for name, g := range p.groups {
 		// A group that is over may have any number: the next task of that name starts from zero.
 		if (g.over == 0 || g.over > now) && g.Live != is.groups[name] {
-			faults = append(faults, store.Fault{Agent: name[0], Code: store.FaultMiscounted})
+			faults = append(faults, audit.Fault{Agent: name[0], Code: audit.Miscounted})
 		}
 	}
 	return faults
 }
 
 // fault is the fault of one live task; empty if it waits, runs or is parked as it should.
-func (p *partition) fault(t *task, now moment.Millis) store.FaultCode {
+func (p *partition) fault(t *task, now moment.Millis) audit.Code {
 	switch {
 	// Running: its claim has a lease that will end, and knows the task.
 	case t.claim != nil:
 		if t.claim.term.at < 0 || !slices.ContainsFunc(t.claim.runs, func(h held) bool { return h.task == t }) {
-			return store.FaultLost
+			return audit.Lost
 		}
 	// Parked: something has to bring it back.
 	case t.parked != "":
 		if !p.comesBack(t) {
-			return store.FaultStranded
+			return audit.Stranded
 		}
 	// Waiting: it has to be in a queue, and its agent in the agenda, in time.
 	case t.at < 0:
-		return store.FaultLost
+		return audit.Lost
 	case p.serial[t.Agent] != nil: // it is put back in time when the run ends
 	case t.place().at < 0 || t.place().visit > max(t.due, now):
-		return store.FaultAsleep
+		return audit.Asleep
 	}
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -16,14 +17,14 @@ func TestAuditFinds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		damage func(p *partition, t *task)
-		want   store.FaultCode
+		want   audit.Code
 	}{
-		"out of its queue":         {func(p *partition, t *task) { p.lift(t) }, store.FaultLost},
-		"out of the agenda":        {func(p *partition, t *task) { p.agenda.remove(t.entry) }, store.FaultAsleep},
-		"looked at too late":       {func(_ *partition, t *task) { t.entry.visit = 1 << 50 }, store.FaultAsleep},
-		"under a lease of no one":  {func(_ *partition, t *task) { t.claim = &claim{term: &term{at: -1}} }, store.FaultLost},
-		"in a claim without it":    {func(_ *partition, t *task) { t.claim = &claim{term: &term{}} }, store.FaultLost},
-		"under a hold that is not": {func(p *partition, t *task) { p.lift(t); p.park(t, "@a:a") }, store.FaultStranded},
+		"out of its queue":         {func(p *partition, t *task) { p.lift(t) }, audit.Lost},
+		"out of the agenda":        {func(p *partition, t *task) { p.agenda.remove(t.entry) }, audit.Asleep},
+		"looked at too late":       {func(_ *partition, t *task) { t.entry.visit = 1 << 50 }, audit.Asleep},
+		"under a lease of no one":  {func(_ *partition, t *task) { t.claim = &claim{term: &term{at: -1}} }, audit.Lost},
+		"in a claim without it":    {func(_ *partition, t *task) { t.claim = &claim{term: &term{}} }, audit.Lost},
+		"under a hold that is not": {func(p *partition, t *task) { p.lift(t); p.park(t, "@a:a") }, audit.Stranded},
 	} {
 		s := New(Config{Partitions: 1})
 		_, err := s.Submit(t.Context(), []store.Submission{{Agent: "a", ID: "1", Kind: "k", Level: store.LevelLow, Due: moment.When{After: time.Hour}}})
@@ -31,7 +32,7 @@ func TestAuditFinds(t *testing.T) {
 		p := s.parts[0]
 		assert.Empty(t, p.audit(s.now()).Faults)
 		c.damage(p, p.agents["a"].tasks["1"])
-		assert.Equal(t, []store.Fault{{Agent: "a", ID: "1", Code: c.want}}, p.audit(s.now()).Faults, name)
+		assert.Equal(t, []audit.Fault{{Agent: "a", ID: "1", Code: c.want}}, p.audit(s.now()).Faults, name)
 	}
 }
 
@@ -53,6 +54,6 @@ func TestAuditCounts(t *testing.T) {
 		damage(p)
 		faults := p.audit(s.now()).Faults
 		require.Len(t, faults, 1, name)
-		assert.Equal(t, store.FaultMiscounted, faults[0].Code, name)
+		assert.Equal(t, audit.Miscounted, faults[0].Code, name)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -82,8 +83,8 @@ func (s *Store) Unhold(ctx context.Context, targets []store.Target) ([]store.Eff
 }
 
 // Audit looks at live tasks; see [store.Operator].
-func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Audited, error) {
-	return operate(ctx, s, pages, func(a *store.AuditPage, now moment.Millis) store.Audited { return s.parts[a.Partition].audit(now) })
+func (s *Store) Audit(ctx context.Context, pages []audit.Page) ([]audit.Result, error) {
+	return operate(ctx, s, pages, func(a *audit.Page, now moment.Millis) audit.Result { return s.parts[a.Partition].audit(now) })
 }
 
 // operate carries out requests, one after the other, in one step.

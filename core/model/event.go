@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 )
 
 // EventType says what happened to a task.
@@ -63,21 +64,21 @@ type Event struct {
 	Attempt  int         // of the run, from 1 on; zero if the event is about no run
 	Fence    store.Fence // of the claim; zero if the event is about no run
 	Due      time.Time
-	Wait     time.Duration   // from due to claimed: start and finish
-	Duration time.Duration   // of the run: finish
-	Outcome  Outcome         // finish; crashed: the task is given up, as the leases of its runs ran out again and again
-	Retried  bool            // the attempt has failed and is repeated: finish
-	From     store.Status    // of the task before, as far as that is known
-	Status   store.Status    // of the task afterwards, as far as that is known; empty for one that is deleted
-	Next     time.Time       // when it is due again: finish of a task that is waiting again
-	Because  BecauseCode     // finish of an activity task: it rests until there is activity, and has no Next; or it cools down until Next. Late: what keeps it
-	Fault    store.FaultCode // fault
-	Key      string          // the limit key of what is paused, resumed or held, and of a task that a command is about
-	By       string          // who asked for it; "duly" for what duly did by itself; in a finish, who cancelled the task
-	Note     string          // what the caller says of itself, besides the credential that By names
-	Reason   string          // why, as the caller said; in a release, why the run was released; at most 1 KiB
-	Count    int             // how many tasks: park, recover and breaker
-	Code     Code            // which bound it was: breaker
-	Used     Usage           // what the run has used: finish and release; nil for nothing
-	Error    string          // at most 1 KiB, never the payload
+	Wait     time.Duration // from due to claimed: start and finish
+	Duration time.Duration // of the run: finish
+	Outcome  Outcome       // finish; crashed: the task is given up, as the leases of its runs ran out again and again
+	Retried  bool          // the attempt has failed and is repeated: finish
+	From     store.Status  // of the task before, as far as that is known
+	Status   store.Status  // of the task afterwards, as far as that is known; empty for one that is deleted
+	Next     time.Time     // when it is due again: finish of a task that is waiting again
+	Because  BecauseCode   // finish of an activity task: it rests until there is activity, and has no Next; or it cools down until Next. Late: what keeps it
+	Fault    audit.Code    // fault
+	Key      string        // the limit key of what is paused, resumed or held, and of a task that a command is about
+	By       string        // who asked for it; "duly" for what duly did by itself; in a finish, who cancelled the task
+	Note     string        // what the caller says of itself, besides the credential that By names
+	Reason   string        // why, as the caller said; in a release, why the run was released; at most 1 KiB
+	Count    int           // how many tasks: park, recover and breaker
+	Code     Code          // which bound it was: breaker
+	Used     Usage         // what the run has used: finish and release; nil for nothing
+	Error    string        // at most 1 KiB, never the payload
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/wire"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 )
 
 // pauseJSON is a pause.
@@ -125,7 +126,7 @@ type eventJSON struct {
 	Count     int               `json:"count,omitempty"`
 	Code      Code              `json:"code,omitempty"`
 	Used      Usage             `json:"used,omitempty"`
-	Fault     store.FaultCode   `json:"fault,omitempty"`
+	Fault     audit.Code        `json:"fault,omitempty"`
 }
 
 // MarshalJSON writes an event, field by field, to be cheap: it is called for every event that is published.

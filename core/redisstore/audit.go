@@ -11,7 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/view"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 )
 
 // auditPageSize is about how many agents or tasks one step of an audit looks at, so that no script is long: a task that is held
@@ -20,7 +20,7 @@ const auditPageSize = 40
 
 // Audit looks at pages of live tasks; see [store.Operator]. A cursor is one of Redis, after the letter of the hash that it is
 // for.
-func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Audited, error) {
+func (s *Store) Audit(ctx context.Context, pages []audit.Page) ([]audit.Result, error) {
 	calls := make([]call.Call, len(pages))
 	for i, p := range pages {
 		if !auditCursor(p.Cursor) {
@@ -42,7 +42,7 @@ func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Aud
 	if err != nil {
 		return nil, err
 	}
-	out := make([]store.Audited, len(pages))
+	out := make([]audit.Result, len(pages))
 	for i, reply := range replies {
 		if out[i], err = parseAudited(reply); err != nil {
 			return nil, call.Wrap(call.VerbControl, err)
@@ -71,12 +71,12 @@ const (
 
 // parseAudited reads one page of an audit: where the next one begins, how many tasks were
 // looked at, and three fields for each fault.
-func parseAudited(reply []any) (store.Audited, error) {
+func parseAudited(reply []any) (audit.Result, error) {
 	const head, fields = 3, 3
 	if len(reply) < head || (len(reply)-head)%fields != 0 {
-		return store.Audited{}, layout.ErrMalformed
+		return audit.Result{}, layout.ErrMalformed
 	}
-	a := store.Audited{Next: layout.Text(reply[1]), Tasks: int(layout.Number(reply[2]))}
+	a := audit.Result{Next: layout.Text(reply[1]), Tasks: int(layout.Number(reply[2]))}
 	for i := head; i < len(reply); i += fields {
 		agent, err := layout.Decode(layout.Text(reply[i]))
 		if err != nil {
@@ -84,7 +84,7 @@ func parseAudited(reply []any) (store.Audited, error) {
 			// fail the page: it is reported undecoded.
 			agent = layout.Text(reply[i])
 		}
-		a.Faults = append(a.Faults, store.Fault{Agent: agent, ID: layout.Text(reply[i+1]), Code: store.FaultCode(layout.Text(reply[i+2]))})
+		a.Faults = append(a.Faults, audit.Fault{Agent: agent, ID: layout.Text(reply[i+1]), Code: audit.Code(layout.Text(reply[i+2]))})
 	}
 	return a, nil
 }

@@ -12,16 +12,17 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
 // audited are all faults of a store of one partition.
-func audited(t *testing.T, st store.Store, repair bool) (faults []store.Fault, tasks int) {
+func audited(t *testing.T, st store.Store, repair bool) (faults []audit.Fault, tasks int) {
 	t.Helper()
-	seen := map[store.Fault]bool{}
+	seen := map[audit.Fault]bool{}
 	for cursor := ""; ; {
-		pages, err := st.Audit(t.Context(), []store.AuditPage{{Cursor: cursor, Repair: repair}})
+		pages, err := st.Audit(t.Context(), []audit.Page{{Cursor: cursor, Repair: repair}})
 		require.NoError(t, err)
 		for _, f := range pages[0].Faults {
 			if !seen[f] {
@@ -48,54 +49,54 @@ func TestAuditRepairsWhatIsDamaged(t *testing.T) {
 	srv := redistest.Start(t)
 	single, one, two := sub("a", "1"), sub("b", "1"), sub("b", "2")
 	one.Level = store.LevelHigh
-	lost := func(agent, id string) store.Fault { return store.Fault{Agent: agent, ID: id, Code: store.FaultLost} }
+	lost := func(agent, id string) audit.Fault { return audit.Fault{Agent: agent, ID: id, Code: audit.Lost} }
 	cases := []struct {
 		name   string
 		damage func(t *testing.T, st store.Store, do func(args ...any))
-		faults []store.Fault
+		faults []audit.Fault
 		runs   int // how many of the three tasks run once it is repaired
 	}{
 		{"nothing", func(*testing.T, store.Store, func(...any)) {}, nil, 3},
 		{"an agent's only task left the agenda", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("ZREM", "agenda", "a")
-		}, []store.Fault{lost("a", "1")}, 3},
+		}, []audit.Fault{lost("a", "1")}, 3},
 		{"an agent with tasks left the agenda", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("ZREM", "agenda", "b")
-		}, []store.Fault{{Agent: "b", Code: store.FaultAsleep}}, 3},
+		}, []audit.Fault{{Agent: "b", Code: audit.Asleep}}, 3},
 		{"an agent is looked at too late", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("ZADD", "agenda", 9e12, "b")
-		}, []store.Fault{{Agent: "b", Code: store.FaultAsleep}}, 3},
+		}, []audit.Fault{{Agent: "b", Code: audit.Asleep}}, 3},
 		{"an agent forgot a level", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("HSET", "agents", "b", "M42")
-		}, []store.Fault{{Agent: "b", Code: store.FaultAsleep}}, 3},
+		}, []audit.Fault{{Agent: "b", Code: audit.Asleep}}, 3},
 		{"a task left its queue", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("DEL", "queue:1:b")
-		}, []store.Fault{lost("b", "1")}, 3},
+		}, []audit.Fault{lost("b", "1")}, 3},
 		{"all queues and the agenda are gone", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("DEL", "queue:1:b", "queue:3:b", "agenda")
-		}, []store.Fault{lost("a", "1"), lost("b", "1"), lost("b", "2")}, 3},
+		}, []audit.Fault{lost("a", "1"), lost("b", "1"), lost("b", "2")}, 3},
 		{"a lease is gone", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
 			require.Len(t, claim(t, st, "dead", 3).Tasks, 3)
 			do("DEL", "leases")
-		}, []store.Fault{lost("a", "1"), lost("b", "1"), lost("b", "2")}, 3},
+		}, []audit.Fault{lost("a", "1"), lost("b", "1"), lost("b", "2")}, 3},
 		{"the claims are gone", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
 			require.Len(t, claim(t, st, "dead", 3).Tasks, 3)
 			do("DEL", "claims")
-		}, []store.Fault{lost("a", "1"), lost("b", "1"), lost("b", "2")}, 3},
+		}, []audit.Fault{lost("a", "1"), lost("b", "1"), lost("b", "2")}, 3},
 		{"a hold is gone", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
 			hold(t, st, store.Target{Agent: "a"}, moment.When{})
 			require.Len(t, claim(t, st, "first", 3).Tasks, 2)
 			do("DEL", "holds")
-		}, []store.Fault{{Agent: "a", ID: "1", Code: store.FaultStranded}}, 1},
+		}, []audit.Fault{{Agent: "a", ID: "1", Code: audit.Stranded}}, 1},
 		{"a hold of a task is gone", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
 			hold(t, st, store.Target{Agent: "b", ID: "2"}, moment.When{})
 			require.Len(t, claim(t, st, "first", 3).Tasks, 2)
 			do("DEL", "holds")
-		}, []store.Fault{{Agent: "b", ID: "2", Code: store.FaultStranded}}, 1},
+		}, []audit.Fault{{Agent: "b", ID: "2", Code: audit.Stranded}}, 1},
 		{"the end of a hold is gone", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
 			hold(t, st, store.Target{Agent: "a"}, moment.When{After: time.Nanosecond})
@@ -103,38 +104,38 @@ func TestAuditRepairsWhatIsDamaged(t *testing.T) {
 			require.Len(t, claim(t, st, "first", 3).Tasks, 2)
 			do("ZREM", "leases", "@a:a")
 			do("HSET", "holds", "a:a", "0000000000001"+"0000000000001")
-		}, []store.Fault{{Agent: "a", ID: "1", Code: store.FaultStranded}}, 1},
+		}, []audit.Fault{{Agent: "a", ID: "1", Code: audit.Stranded}}, 1},
 		{"nobody knows of a parked kind", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
 			_, err := st.Claim(t.Context(), []store.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "other"), Kinds: []string{"x"}, Limit: 5, Lease: time.Minute}})
 			require.NoError(t, err)
 			do("HDEL", "parked", "k")
 			do("HSET", "parked", "other", 1)
-		}, []store.Fault{
-			{Agent: "a", ID: "1", Code: store.FaultStranded}, {Agent: "b", ID: "1", Code: store.FaultStranded}, {Agent: "b", ID: "2", Code: store.FaultStranded}, {Code: store.FaultMiscounted}, {Code: store.FaultAsleep},
+		}, []audit.Fault{
+			{Agent: "a", ID: "1", Code: audit.Stranded}, {Agent: "b", ID: "1", Code: audit.Stranded}, {Agent: "b", ID: "2", Code: audit.Stranded}, {Code: audit.Miscounted}, {Code: audit.Asleep},
 		}, 3},
 		{"nobody knows of anything parked", func(t *testing.T, st store.Store, do func(...any)) {
 			t.Helper()
 			_, err := st.Claim(t.Context(), []store.ClaimRequest{{Nonce: fmt.Sprintf("%-16s", "other"), Kinds: []string{"x"}, Limit: 5, Lease: time.Minute}})
 			require.NoError(t, err)
 			do("DEL", "parked")
-		}, []store.Fault{lost("a", "1"), lost("b", "1"), lost("b", "2")}, 3},
+		}, []audit.Fault{lost("a", "1"), lost("b", "1"), lost("b", "2")}, 3},
 		{"the hint is gone", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("DEL", "due")
-		}, []store.Fault{{Code: store.FaultAsleep}}, 3},
+		}, []audit.Fault{{Code: audit.Asleep}}, 3},
 		{"the hint is late", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("SET", "due", "9000000000000")
-		}, []store.Fault{{Code: store.FaultAsleep}}, 3},
+		}, []audit.Fault{{Code: audit.Asleep}}, 3},
 		{"an agent is gone", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("HDEL", "agents", "b")
-		}, []store.Fault{lost("b", "1"), lost("b", "2"), {Agent: "b", Code: store.FaultGone}}, 3},
+		}, []audit.Fault{lost("b", "1"), lost("b", "2"), {Agent: "b", Code: audit.Gone}}, 3},
 		{"an agent is another", func(_ *testing.T, st store.Store, do func(...any)) {
 			do("EVAL", "redis.call('HSET', KEYS[1], 'b', (string.gsub(redis.call('HGET', KEYS[1], 'a'), '%z\\0011', '\\0\\0019', 1))) return 1", 1, "agents")
-		}, []store.Fault{lost("b", "1"), lost("b", "2")}, 4},
+		}, []audit.Fault{lost("b", "1"), lost("b", "2")}, 4},
 		{"a record is none", func(_ *testing.T, _ store.Store, do func(...any)) {
 			do("HSET", "agents", "z", "?")
 			do("HSET", "tasks", "b:3", "?")
-		}, []store.Fault{{Agent: "z", Code: store.FaultUnreadable}, {Agent: "b", ID: "3", Code: store.FaultUnreadable}}, 3},
+		}, []audit.Fault{{Agent: "z", Code: audit.Unreadable}, {Agent: "b", ID: "3", Code: audit.Unreadable}}, 3},
 	}
 	for i, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -172,7 +173,7 @@ func TestAuditRepairsWhatIsDamaged(t *testing.T) {
 			assert.Equal(t, len(c.faults) == 0, len(faults) == 0)
 			left, _ := audited(t, st, false)
 			for _, f := range left {
-				assert.Equal(t, store.FaultUnreadable, f.Code, "repaired")
+				assert.Equal(t, audit.Unreadable, f.Code, "repaired")
 			}
 			looked, err := st.Look(t.Context(), []store.LookRequest{{Kinds: []string{"k"}}})
 			require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
@@ -361,7 +362,7 @@ var lostAnswers = []struct {
 		l.loses("audit", times, nil)
 		faults := 0
 		for cursor := ""; ; {
-			pages, err := l.st.Audit(l.Context(), []store.AuditPage{{Cursor: cursor, Repair: true}})
+			pages, err := l.st.Audit(l.Context(), []audit.Page{{Cursor: cursor, Repair: true}})
 			require.NoError(l, err)
 			faults += len(pages[0].Faults)
 			if cursor = pages[0].Next; cursor == "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -104,7 +105,7 @@ func TestAuditMendsCounters(t *testing.T) {
 			require.Empty(t, faults)
 			require.Equal(t, 901, n)
 			damage(r)
-			require.NotEmpty(t, func() []store.Fault { f, _ := audited(t, r.st, false); return f }())
+			require.NotEmpty(t, func() []audit.Fault { f, _ := audited(t, r.st, false); return f }())
 			wrong := r.counters()
 			faults, n = audited(t, r.st, true)
 			assert.NotEmpty(t, faults)
@@ -150,7 +151,7 @@ func TestAuditBesideWork(t *testing.T) {
 		for at := range 4 {
 			page := 0
 			for cursor := ""; ; page++ {
-				pages, err := r.st.Audit(t.Context(), []store.AuditPage{{Cursor: cursor, Repair: true}})
+				pages, err := r.st.Audit(t.Context(), []audit.Page{{Cursor: cursor, Repair: true}})
 				require.NoError(t, err)
 				require.Empty(t, pages[0].Faults, "%s at page %d", name, page)
 				if page == at {
@@ -197,7 +198,7 @@ func TestAuditKnowsOldGroups(t *testing.T) {
 	assert.Empty(t, faults)
 	r.do("HSET", "group:c:g%20h", "live", 5)
 	faults, _ = audited(t, r.st, true)
-	assert.Equal(t, []store.Fault{{Agent: "c", Code: store.FaultMiscounted}}, faults)
+	assert.Equal(t, []audit.Fault{{Agent: "c", Code: audit.Miscounted}}, faults)
 	counts, err := s.Group(t.Context(), "c", "g h")
 	require.NoError(t, err)
 	assert.Equal(t, model.GroupCounts{Live: 2}, counts)

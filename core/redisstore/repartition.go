@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 )
 
 const verbRepartition = "repartition"
@@ -283,7 +284,7 @@ func (m *mover) proven(ctx context.Context, moved counted, before *store.Stats) 
 		}
 		for _, f := range faults {
 			// Counters of a partition, and its hint, do not exist yet.
-			if mend && f.Agent == "" && f.ID == "" && (f.Code == store.FaultMiscounted || f.Code == store.FaultAsleep) {
+			if mend && f.Agent == "" && f.ID == "" && (f.Code == audit.Miscounted || f.Code == audit.Asleep) {
 				continue
 			}
 			return fmt.Errorf("the audit of the copy has found a fault (%s, agent %q, task %q): %s", f.Code, f.Agent, f.ID, repair)

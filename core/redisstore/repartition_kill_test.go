@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -378,7 +379,7 @@ func TestRepartitionRefusesADamagedStore(t *testing.T) {
 	st = open(t, config)
 	for p := range 2 {
 		for cursor, first := "", true; first || cursor != ""; first = false {
-			cursor = done1[[]store.Audited](t)(st.Audit(t.Context(), []store.AuditPage{{Partition: p, Cursor: cursor, Repair: true}}))[0].Next
+			cursor = done1[[]audit.Result](t)(st.Audit(t.Context(), []audit.Page{{Partition: p, Cursor: cursor, Repair: true}}))[0].Next
 		}
 	}
 	require.NoError(t, c.Set(t.Context(), "duly:{"+redisstore.Tags(2)[1]+"}:later", 1, 0).Err())

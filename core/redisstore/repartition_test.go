@@ -19,6 +19,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
@@ -352,7 +353,7 @@ func assertSound(t *testing.T, st store.Store) {
 	t.Helper()
 	for p := range st.Partitions() {
 		for cursor, first := "", true; first || cursor != ""; first = false {
-			pages := done1[[]store.Audited](t)(st.Audit(t.Context(), []store.AuditPage{{Partition: p, Cursor: cursor}}))
+			pages := done1[[]audit.Result](t)(st.Audit(t.Context(), []audit.Page{{Partition: p, Cursor: cursor}}))
 			assert.Empty(t, pages[0].Faults, "partition %d", p)
 			cursor = pages[0].Next
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -155,18 +156,18 @@ func (m *mover) overdue(ctx context.Context) ([]call.Call, error) {
 }
 
 // auditAll audits all partitions, a page of each at a time, and returns the first faults of each.
-func (s *Store) auditAll(ctx context.Context, repair bool) ([]store.Fault, error) {
-	pages := make([]store.AuditPage, len(s.db.Parts))
+func (s *Store) auditAll(ctx context.Context, repair bool) ([]audit.Fault, error) {
+	pages := make([]audit.Page, len(s.db.Parts))
 	for i := range pages {
-		pages[i] = store.AuditPage{Partition: i, Repair: repair}
+		pages[i] = audit.Page{Partition: i, Repair: repair}
 	}
-	var faults []store.Fault
+	var faults []audit.Fault
 	for len(pages) > 0 {
 		audited, err := s.Audit(ctx, pages)
 		if err != nil {
 			return nil, err
 		}
-		var more []store.AuditPage
+		var more []audit.Page
 		for i, a := range audited {
 			faults = append(faults, a.Faults...)
 			if a.Next != "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
@@ -143,7 +144,7 @@ func (s trial) operate(ctx context.Context) error {
 	_, err1 := s.Hold(ctx, []store.Hold{{Target: one, Until: moment.When{After: sweepEvery}}})
 	_, err2 := s.RunNow(ctx, []store.RunNow{{Agent: "a", ID: "4"}})
 	_, err3 := s.Unhold(ctx, []store.Target{one})
-	_, err4 := s.Audit(ctx, []store.AuditPage{ // not t0, which begins a round that counts
+	_, err4 := s.Audit(ctx, []audit.Page{ // not t0, which begins a round that counts
 		{Cursor: "t00", Repair: true}, {Cursor: "a0", Repair: true}, {Cursor: "g0", Repair: true},
 	})
 	_, err5 := s.Delete(ctx, []store.Deletion{{Agent: "a", ID: "4"}})

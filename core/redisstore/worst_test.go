@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/race"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
@@ -127,9 +128,9 @@ func (w *tenant) steps() []tenantStep {
 		_, err = st.Unhold(ctx, []store.Target{target})
 		require.NoError(t, err)
 	}
-	audit := func(cursor string) func() {
+	audited := func(cursor string) func() {
 		return func() {
-			_, err := st.Audit(ctx, []store.AuditPage{{Cursor: cursor, Repair: true}})
+			_, err := st.Audit(ctx, []audit.Page{{Cursor: cursor, Repair: true}})
 			require.NoError(t, err)
 		}
 	}
@@ -173,10 +174,10 @@ func (w *tenant) steps() []tenantStep {
 			require.NoError(t, err)
 			w.n++
 		}},
-		{"audit, a page of tasks", audit("t0")},
-		{"audit, a page of the agenda", audit("g0")},
-		{"audit, a page of what is parked", audit("p0")},
-		{"audit, the last page", audit("q0")},
+		{"audit, a page of tasks", audited("t0")},
+		{"audit, a page of the agenda", audited("g0")},
+		{"audit, a page of what is parked", audited("p0")},
+		{"audit, the last page", audited("q0")},
 		{"claim of the tenant's kinds", func() {
 			r := store.ClaimRequest{Nonce: fmt.Sprintf("%-16s", w.nonce()), Kinds: own, Limit: store.MaxClaim, Lease: time.Minute}
 			_, err := st.Claim(ctx, []store.ClaimRequest{r})

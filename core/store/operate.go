@@ -4,7 +4,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
-// Manual changes: replay, run now, cancel, delete, hold, audit.
+// Manual changes: replay, run now, cancel, delete, hold.
 
 // Replay is a dead task that is to be put back.
 type Replay struct {
@@ -43,13 +43,6 @@ type Hold struct {
 	Prolong bool
 }
 
-// AuditPage is a page of a partition's live tasks that is to be looked at.
-type AuditPage struct {
-	Partition int
-	Cursor    string // where the page begins: from the page before; empty for the first
-	Repair    bool   // to put back lost tasks
-}
-
 // Effect is the result of an operator's request.
 type Effect struct {
 	Code EffectCode
@@ -57,45 +50,6 @@ type Effect struct {
 	Refused error
 	Due     moment.Millis // of Replay and RunNow: when the task is due; of Hold: until when tasks may start that were claimed ahead; zero for none
 }
-
-// Audited is the result of the audit of a page.
-type Audited struct {
-	Next   string // where the next page begins; empty if this was the last
-	Tasks  int    // how many were looked at; a task that is stored again meanwhile may be counted twice
-	Faults []Fault
-}
-
-// Fault is something that would have stopped silently. Agent and ID are empty if it is not about one.
-type Fault struct {
-	Agent string    `json:"agent_id,omitempty"`
-	ID    string    `json:"id,omitempty"`
-	Code  FaultCode `json:"code"`
-}
-
-// FaultCode distinguishes faults.
-type FaultCode string
-
-// The faults. All but the last two can be repaired.
-const (
-	FaultLost     FaultCode = "lost"     // a task that neither waits nor runs nor is parked
-	FaultStranded FaultCode = "stranded" // a task that is parked where nothing puts it back
-	FaultDoubled  FaultCode = "doubled"  // a task that runs and waits, or is parked, as well: it would run twice at once
-	// FaultMiscounted is a count that differs from what exists: of parked tasks, of an agent's tasks, of the tasks of a group,
-	// with its agent, of those of a kind, or of all. Counts of groups, kinds and all are compared if nothing has changed while
-	// the audit counted, and nothing else was wrong.
-	FaultMiscounted FaultCode = "miscounted"
-	FaultAsleep     FaultCode = "asleep"     // an agent or a partition that would be looked at too late
-	FaultUnreadable FaultCode = "unreadable" // a record that differs from what was written
-	FaultGone       FaultCode = "gone"       // an index entry whose task no longer exists
-)
-
-// Faults are all codes.
-func Faults() []FaultCode {
-	return []FaultCode{FaultLost, FaultStranded, FaultDoubled, FaultMiscounted, FaultAsleep, FaultUnreadable, FaultGone}
-}
-
-// Repairable reports whether a repair mends such a fault.
-func (c FaultCode) Repairable() bool { return c != FaultUnreadable && c != FaultGone }
 
 // EffectCode distinguishes the effects.
 type EffectCode byte

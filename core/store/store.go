@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
@@ -111,7 +112,7 @@ type Operator interface {
 	// Audit looks at pages of live tasks: each has to wait where claims look for it, to run under a lease, or to be parked
 	// where something puts it back. The last pages of a partition compare the counters with what the others have counted. An
 	// audit may be repeated or cut off at any page.
-	Audit(ctx context.Context, pages []AuditPage) ([]Audited, error)
+	Audit(ctx context.Context, pages []audit.Page) ([]audit.Result, error)
 }
 
 // Reader shows what is stored. Each call takes a bounded time, regardless of the number of tasks.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
@@ -247,7 +248,7 @@ func testSerial(_ *testing.T, b *bench) {
 // An audit of the only partition.
 func (b *bench) audited() {
 	b.Helper()
-	effects, err := b.store.Audit(b.Context(), []store.AuditPage{{}})
+	effects, err := b.store.Audit(b.Context(), []audit.Page{{}})
 	require.NoError(b, err)
 	assert.Empty(b, effects[0].Faults)
 }

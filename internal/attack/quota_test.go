@@ -25,6 +25,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/internal/race"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -231,6 +232,6 @@ func TestNoCallPassesAQuota(t *testing.T) {
 	}
 	report, err := w.operator.Audit(t.Context(), inspect.AuditOptions{})
 	require.NoError(t, err)
-	assert.Empty(t, slices.DeleteFunc(report.Faults, func(f store.Fault) bool { return f.Code == store.FaultGone }))
+	assert.Empty(t, slices.DeleteFunc(report.Faults, func(f audit.Fault) bool { return f.Code == audit.Gone }))
 	t.Logf("%d calls with one credential: %v; the agent had %d live tasks at most", calls, codes, most)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/seed-6f6f2c11/duly/core"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 )
 
 // The counters of this process, and of how they are registered.
@@ -138,7 +138,7 @@ func (m *Metrics) register() {
 		build.Set(1)
 		m.registry.MustRegister(build)
 	}
-	for _, fault := range store.Faults() {
+	for _, fault := range audit.Codes() {
 		m.faults.WithLabelValues(string(fault))
 	}
 	for _, code := range []core.Code{core.CodeSpawnDepth, core.CodeSpawnRate, core.CodeQuota} {

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
@@ -246,7 +247,7 @@ func (s *countedStore) Limit(ctx context.Context, changes []bound.LimitChange) (
 	return s.next.Limit(ctx, changes)
 }
 
-func (s *countedStore) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Audited, error) {
+func (s *countedStore) Audit(ctx context.Context, pages []audit.Page) ([]audit.Result, error) {
 	defer s.count(verbControl, s.now())
 	audited, err := s.next.Audit(ctx, pages)
 	s.m.audited.Add(float64(len(audited)))

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
@@ -107,7 +108,7 @@ func TestVerbsThatAreAlikeCountAsOne(t *testing.T) {
 			func() error { _, err := measured.Delete(ctx, nil); return err },
 			func() error { _, err := measured.Unhold(ctx, nil); return err },
 			func() error {
-				_, err := measured.Audit(ctx, []store.AuditPage{{Partition: 0}, {Partition: 1}})
+				_, err := measured.Audit(ctx, []audit.Page{{Partition: 0}, {Partition: 1}})
 				return err
 			},
 		},

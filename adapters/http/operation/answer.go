@@ -7,7 +7,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
@@ -115,7 +115,7 @@ type (
 		Tasks      int           `json:"tasks"`
 		Found      int           `json:"found"`
 		Repairable int           `json:"repairable"`
-		Faults     []store.Fault `json:"faults"`
+		Faults     []audit.Fault `json:"faults"`
 		Next       string        `json:"next_cursor"`
 	}
 	// Health says that a process is up.

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 )
 
 // mostReported is how many reported faults that no repair mends a process remembers.
@@ -23,7 +23,7 @@ type Patrol struct {
 	mu       sync.Mutex
 	at       int    // which of the partitions
 	cursor   string // in it
-	reported map[store.Fault]bool
+	reported map[audit.Fault]bool
 }
 
 // Next audits the next page of the store, and repairs what it finds. Each fault is an event, and an error in the log: once when it is repaired, and once if it cannot
@@ -42,7 +42,7 @@ func (p *Patrol) Next(ctx context.Context, partitions []int) error {
 	if partitions != nil {
 		at = partitions[at]
 	}
-	pages, err := p.Base.Store.Audit(ctx, []store.AuditPage{{Partition: at, Cursor: p.cursor, Repair: true}})
+	pages, err := p.Base.Store.Audit(ctx, []audit.Page{{Partition: at, Cursor: p.cursor, Repair: true}})
 	if err != nil {
 		p.at, p.cursor = (p.at+1)%n, "" // it may be away
 		return err
@@ -58,7 +58,7 @@ func (p *Patrol) Next(ctx context.Context, partitions []int) error {
 }
 
 // report reports a fault that was found: each time it was repaired, as it was another one then, otherwise once.
-func (p *Patrol) report(ctx context.Context, f store.Fault) {
+func (p *Patrol) report(ctx context.Context, f audit.Fault) {
 	what := "it was repaired"
 	if !f.Code.Repairable() {
 		what = "no repair mends it: see duly audit"
@@ -66,7 +66,7 @@ func (p *Patrol) report(ctx context.Context, f store.Fault) {
 			return
 		}
 		if p.reported == nil || len(p.reported) >= mostReported {
-			p.reported = map[store.Fault]bool{}
+			p.reported = map[audit.Fault]bool{}
 		}
 		p.reported[f] = true
 	}

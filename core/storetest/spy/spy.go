@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 )
@@ -206,8 +207,8 @@ func (s *Store) Unhold(ctx context.Context, targets []store.Target) ([]store.Eff
 }
 
 // Audit calls the store's.
-func (s *Store) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Audited, error) {
-	return through(ctx, s, "Audit", func() ([]store.Audited, error) { return s.Store.Audit(ctx, pages) })
+func (s *Store) Audit(ctx context.Context, pages []audit.Page) ([]audit.Result, error) {
+	return through(ctx, s, "Audit", func() ([]audit.Result, error) { return s.Store.Audit(ctx, pages) })
 }
 
 // Get calls the store's.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 )
 
 // EachPage reads pages until the last one: read is given where one begins, and returns where the next one does.
@@ -102,7 +103,7 @@ func Audit(t *testing.T, s store.Store) int {
 	for p := range s.Partitions() {
 		for cursor, n := "", 0; ; n++ {
 			require.Less(t, n, 1000, "an audit that never ends")
-			pages, err := s.Audit(t.Context(), []store.AuditPage{{Partition: p, Cursor: cursor}})
+			pages, err := s.Audit(t.Context(), []audit.Page{{Partition: p, Cursor: cursor}})
 			require.NoError(t, err)
 			found := pages[0]
 			require.Empty(t, found.Faults)

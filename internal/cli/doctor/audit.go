@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/command"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -49,14 +49,14 @@ func auditProgress(o *command.Options) func(inspect.AuditReport) {
 // faults say what each fault means.
 // Every code that a store can report has an entry; the text says what would
 // happen to the task without a repair.
-var faults = map[store.FaultCode]string{
-	store.FaultLost:       "the task is in no queue: it neither waits nor runs nor is parked",
-	store.FaultStranded:   "the task is parked, and nothing would requeue it",
-	store.FaultDoubled:    "the task both runs and waits: it would run twice at once",
-	store.FaultMiscounted: "a counter is wrong: of an agent, a group, a kind, or parked tasks",
-	store.FaultAsleep:     "the agent would be visited too late",
-	store.FaultUnreadable: "the record cannot be read",
-	store.FaultGone:       "an index entry whose task no longer exists",
+var faults = map[audit.Code]string{
+	audit.Lost:       "the task is in no queue: it neither waits nor runs nor is parked",
+	audit.Stranded:   "the task is parked, and nothing would requeue it",
+	audit.Doubled:    "the task both runs and waits: it would run twice at once",
+	audit.Miscounted: "a counter is wrong: of an agent, a group, a kind, or parked tasks",
+	audit.Asleep:     "the agent would be visited too late",
+	audit.Unreadable: "the record cannot be read",
+	audit.Gone:       "an index entry whose task no longer exists",
 }
 
 // unreadableTodo is what to do about records that cannot be read, which duly leaves alone.

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
@@ -140,7 +140,7 @@ func TestEveryAnswerIsReadWhole(t *testing.T) {
 	back[operate.BulkStep](t)
 	back[operate.Forgotten](t)
 	back[model.Signalled](t)
-	back[store.Fault](t)
+	back[audit.Fault](t)
 }
 
 // someLimit has every field, with a rate as limits have it.

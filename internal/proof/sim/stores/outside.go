@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/store/window"
@@ -96,8 +97,8 @@ func (o *outside) Limit(_ context.Context, changes []bound.LimitChange) ([]store
 	return on(o, func() ([]store.Effect, error) { return o.store.Limit(o.ctx, changes) })
 }
 
-func (o *outside) Audit(_ context.Context, pages []store.AuditPage) ([]store.Audited, error) {
-	return on(o, func() ([]store.Audited, error) { return o.store.Audit(o.ctx, pages) })
+func (o *outside) Audit(_ context.Context, pages []audit.Page) ([]audit.Result, error) {
+	return on(o, func() ([]audit.Result, error) { return o.store.Audit(o.ctx, pages) })
 }
 
 func (o *outside) Get(_ context.Context, q store.Get) (store.Found, error) {

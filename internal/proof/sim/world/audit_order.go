@@ -6,6 +6,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 )
 
 // orderAudit is the part of the auditor that looks at what operators do.
@@ -179,7 +180,7 @@ func (a orderAudit) replayed(r *store.Replay, e *store.Effect) {
 }
 
 // audited is called with a page of an audit.
-func (a orderAudit) audited(_ *store.AuditPage, page *store.Audited) {
+func (a orderAudit) audited(_ *audit.Page, page *audit.Result) {
 	a.must(auditIsClean, len(page.Faults) == 0, "%v", page.Faults)
 }
 

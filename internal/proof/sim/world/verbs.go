@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
+	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
@@ -195,9 +196,9 @@ func (b *bus) Unhold(ctx context.Context, targets []store.Target) ([]store.Effec
 }
 
 // Audit looks at live tasks.
-func (b *bus) Audit(ctx context.Context, pages []store.AuditPage) ([]store.Audited, error) {
+func (b *bus) Audit(ctx context.Context, pages []audit.Page) ([]audit.Result, error) {
 	w := b.p.w
-	return operate(ctx, b, "Audit", pages, func(st store.Store) ([]store.Audited, error) { return st.Audit(w.free(), pages) }, w.audit.orders.audited)
+	return operate(ctx, b, "Audit", pages, func(st store.Store) ([]audit.Result, error) { return st.Audit(w.free(), pages) }, w.audit.orders.audited)
 }
 
 // Get returns tasks.
