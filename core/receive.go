@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/message"
 )
 
 // Message is one delivery of a sender's message.
@@ -41,7 +42,7 @@ const wrongClocks = 10 * time.Minute
 // Receipt is a message that was taken. It is used by one goroutine.
 type Receipt struct {
 	s     *Scheduler
-	of    store.Receipt
+	of    message.Receipt
 	keeps time.Duration
 }
 
@@ -49,9 +50,9 @@ type Receipt struct {
 // is new. An error means that nothing is known of the message, and that nothing may be done for it: it has to be delivered again.
 func (s *Scheduler) Receive(ctx context.Context, m Message) (Reception, *Receipt, error) {
 	keeps := max(m.Until.Sub(s.config.Clock.Now()), 0) + wrongClocks
-	r := store.Receipt{
+	r := message.Receipt{
 		Message: digestOf([]byte(m.Sender), []byte(m.ID)), By: rand.Text()[:store.NonceLen], Content: digestOf(m.Content),
-		State: store.ReceiptBegun, For: min(m.Within, keeps),
+		State: message.Begun, For: min(m.Within, keeps),
 	}
 	known, err := s.store.Receive(ctx, r)
 	switch {
@@ -61,7 +62,7 @@ func (s *Scheduler) Receive(ctx context.Context, m Message) (Reception, *Receipt
 		return ReceptionNew, &Receipt{s, r, keeps}, nil
 	case known.Content != r.Content:
 		return ReceptionDiffers, nil, nil
-	case known.State == store.ReceiptDone:
+	case known.State == message.Done:
 		return ReceptionDuplicate, nil, nil
 	default:
 		return ReceptionBusy, nil, nil
@@ -92,9 +93,9 @@ func broughtBy(ctx context.Context) (string, time.Duration) {
 func (r *Receipt) End(ctx context.Context, done bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), base.LongestLook)
 	defer cancel()
-	r.of.State = store.ReceiptDropped
+	r.of.State = message.Dropped
 	if done {
-		r.of.State, r.of.For = store.ReceiptDone, r.keeps
+		r.of.State, r.of.For = message.Done, r.keeps
 	}
 	_, err := r.s.store.Receive(ctx, r.of)
 	return err

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/message"
 )
 
 // vectors are requests as the providers sign them: the example of Standard Webhooks' libraries, that of GitHub's documentation, and one whose
@@ -273,7 +274,7 @@ type receipts struct {
 	of core.Store
 }
 
-func (r *receipts) Receive(ctx context.Context, of store.Receipt) (store.Received, error) {
+func (r *receipts) Receive(ctx context.Context, of message.Receipt) (message.Received, error) {
 	return r.of.Receive(ctx, of)
 }
 

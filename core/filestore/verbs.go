@@ -9,6 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
+	"github.com/seed-6f6f2c11/duly/core/store/message"
 	"github.com/seed-6f6f2c11/duly/core/store/window"
 )
 
@@ -200,7 +201,7 @@ func (s *Store) Signal(ctx context.Context, all []store.Signal) ([]store.Signall
 }
 
 // Receive notes a message; see [store.Messages].
-func (s *Store) Receive(ctx context.Context, r store.Receipt) (store.Received, error) {
+func (s *Store) Receive(ctx context.Context, r message.Receipt) (message.Received, error) {
 	return change(ctx, s, receives, r)
 }
 

@@ -7,20 +7,21 @@ import (
 	"maps"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/message"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // receipt is what is remembered of a message, and until when.
 type receipt struct {
-	store.Receipt
+	message.Receipt
 
 	until moment.Millis
 }
 
 // Receive notes the state of a message; see [store.Messages].
-func (s *Store) Receive(ctx context.Context, r store.Receipt) (store.Received, error) {
+func (s *Store) Receive(ctx context.Context, r message.Receipt) (message.Received, error) {
 	if err := ctx.Err(); err != nil {
-		return store.Received{}, &store.Error{Verb: "receive", Err: err}
+		return message.Received{}, &store.Error{Verb: "receive", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,13 +29,13 @@ func (s *Store) Receive(ctx context.Context, r store.Receipt) (store.Received, e
 	old, known := s.receipts[r.Message]
 	known = known && old.until > now
 	switch {
-	case r.State == store.ReceiptBegun && known && old.By != r.By:
-		return store.Received{State: old.State, Content: old.Content}, nil
-	case r.State == store.ReceiptDropped:
-		if known && old.By == r.By && old.State == store.ReceiptBegun {
+	case r.State == message.Begun && known && old.By != r.By:
+		return message.Received{State: old.State, Content: old.Content}, nil
+	case r.State == message.Dropped:
+		if known && old.By == r.By && old.State == message.Begun {
 			delete(s.receipts, r.Message)
 		}
-		return store.Received{}, nil
+		return message.Received{}, nil
 	}
 	// A call that adds cleans up, once there are twice as many as before: each message pays for a few.
 	if len(s.receipts) >= s.sweepAt {
@@ -42,7 +43,7 @@ func (s *Store) Receive(ctx context.Context, r store.Receipt) (store.Received, e
 		s.sweepAt = max(leastReceipts, 2*len(s.receipts))
 	}
 	s.receipts[r.Message] = receipt{r, now.Add(r.For)}
-	return store.Received{}, nil
+	return message.Received{}, nil
 }
 
 // leastReceipts is the number of messages below which no memory is worth cleaning up.

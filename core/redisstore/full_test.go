@@ -15,6 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
+	"github.com/seed-6f6f2c11/duly/core/store/message"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
@@ -69,7 +70,7 @@ func TestAFullRedisKeepsGuardsAndEnds(t *testing.T) {
 	require.NoError(t, st.Announce(t.Context(), "process", []byte("here"), time.Minute))
 	_, err = st.Book(t.Context(), alarm.Booking{At: found.Now + 60_000, Tag: "tag", For: time.Second})
 	require.NoError(t, err)
-	_, err = st.Receive(t.Context(), store.Receipt{Message: "m", By: "by-0123456789abc", State: 'b', For: time.Minute})
+	_, err = st.Receive(t.Context(), message.Receipt{Message: "m", By: "by-0123456789abc", State: 'b', For: time.Minute})
 	require.NoError(t, err)
 	signalled, err := st.Signal(t.Context(), []store.Signal{{Agent: "a", Key: "go", Payload: []byte("now"), Keep: time.Hour}})
 	require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
+	"github.com/seed-6f6f2c11/duly/core/store/message"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/store/window"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
@@ -451,7 +452,7 @@ var lostAnswers = []struct {
 		assert.Equal(l, 2, page.Items[0].Lost)
 	}},
 	{"receive", "a message", func(l *losing, times int) {
-		r := store.Receipt{Message: "m", By: "0123456789abcdef", State: store.ReceiptBegun, For: time.Hour}
+		r := message.Receipt{Message: "m", By: "0123456789abcdef", State: message.Begun, For: time.Hour}
 		l.loses("receive", times, nil)
 		got, err := l.st.Receive(l.Context(), r)
 		require.NoError(l, err)
@@ -459,7 +460,7 @@ var lostAnswers = []struct {
 		r.By = "fedcba9876543210"
 		got, err = l.other.Receive(l.Context(), r)
 		require.NoError(l, err)
-		assert.Equal(l, store.ReceiptBegun, got.State)
+		assert.Equal(l, message.Begun, got.State)
 	}},
 	{"repartition", "the first step of a move", func(l *losing, times int) {
 		l.submit(l.st, sub("a", "1"))

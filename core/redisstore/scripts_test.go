@@ -22,6 +22,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
+	"github.com/seed-6f6f2c11/duly/core/store/message"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/store/window"
 	"github.com/seed-6f6f2c11/duly/internal/luapack"
@@ -388,8 +389,8 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	require.NoError(t, st.Tally(ctx, window.Tally{Process: "p", Seq: 1, Kinds: []window.Kind{{Kind: "k", Runs: 1}}}))
 	_, _, err = st.Window(ctx, 2)
 	require.NoError(t, err)
-	for _, state := range []store.ReceiptState{store.ReceiptBegun, store.ReceiptDropped, store.ReceiptDone} {
-		_, err := st.Receive(ctx, store.Receipt{Message: "m", By: "0123456789abcdef", Content: "c", State: state, For: time.Minute})
+	for _, state := range []message.State{message.Begun, message.Dropped, message.Done} {
+		_, err := st.Receive(ctx, message.Receipt{Message: "m", By: "0123456789abcdef", Content: "c", State: state, For: time.Minute})
 		require.NoError(t, err)
 	}
 	var claimed []store.Claimed

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
+	"github.com/seed-6f6f2c11/duly/core/store/message"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -209,6 +210,14 @@ type Bookings interface {
 
 	// Confirm notes that the external clock is going to ring at a time, which was set with the tag of a booking: that tag owes nothing more until then.
 	Confirm(ctx context.Context, b alarm.Booking) error
+}
+
+// Messages is what a store remembers of messages, for all processes.
+type Messages interface {
+	// Receive notes the state of a message, in one atomic step. [message.Begun] takes it for a delivery, unless another one has: it returns
+	// what is known of that, and changes nothing then. [message.Done] records that it was carried out, and [message.Dropped] forgets
+	// it if the same delivery has taken it. The same request again changes nothing more.
+	Receive(ctx context.Context, r message.Receipt) (message.Received, error)
 }
 
 // Waker is implemented by stores that can signal when work falls due earlier than the last look reported.

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
+	"github.com/seed-6f6f2c11/duly/core/store/message"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
 )
 
@@ -304,7 +305,7 @@ func (s *countedStore) Stamped(ctx context.Context, partition int, stamp string)
 	return s.next.Stamped(ctx, partition, stamp)
 }
 
-func (s *countedStore) Receive(ctx context.Context, r store.Receipt) (store.Received, error) {
+func (s *countedStore) Receive(ctx context.Context, r message.Receipt) (message.Received, error) {
 	defer s.count(verbControl, s.now())
 	return s.next.Receive(ctx, r)
 }

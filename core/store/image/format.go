@@ -238,6 +238,7 @@ var written = map[string]string{
 	"window.Kind":        "store.KindWindow",
 	"window.Levels":      "store.Levels",
 	"window.Slot":        "store.Slot",
+	"message.Receipt":    "store.Receipt",
 }
 
 // nameOf is the name by which a struct is written.

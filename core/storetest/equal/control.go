@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/message"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 	"github.com/seed-6f6f2c11/duly/core/storetest/whole"
 )
@@ -164,8 +165,8 @@ func (d *driver) signal() {
 // receive notes something about a message, and compares what was known of it.
 func (d *driver) receive() {
 	n := d.clock.Now().UnixMilli() // as good as drawn, and what is drawn for the others stays what it was
-	r := given.Receipt([]string{"m", "n"}[n%2], []string{"a", "b"}[n/2%2], store.ReceiptBegun, time.Duration(1+n/4%20)*50*time.Millisecond)
-	r.State = []store.ReceiptState{store.ReceiptBegun, store.ReceiptBegun, store.ReceiptDone, store.ReceiptDropped}[n/100%4]
+	r := given.Receipt([]string{"m", "n"}[n%2], []string{"a", "b"}[n/2%2], message.Begun, time.Duration(1+n/4%20)*50*time.Millisecond)
+	r.State = []message.State{message.Begun, message.Begun, message.Done, message.Dropped}[n/100%4]
 	ra, ea := d.a.Receive(d.Context(), r)
 	rb, eb := d.b.Receive(d.Context(), r)
 	d.same("receive", ea, eb, ra, rb)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/message"
 )
 
 // Deletion forgets a task as it was submitted.
@@ -29,6 +30,6 @@ func Touching(s store.Submission, p store.Pulse) store.Touch {
 func Stamp(n int) string { return fmt.Sprintf("STAMP%0*d", store.StampLen-len("STAMP"), n) }
 
 // Receipt is one of a delivery that has a letter for a name.
-func Receipt(message, by string, state store.ReceiptState, lasts time.Duration) store.Receipt {
-	return store.Receipt{Message: message, By: strings.Repeat(by, store.NonceLen), Content: "what " + message + " asks for", State: state, For: lasts}
+func Receipt(name, by string, state message.State, lasts time.Duration) message.Receipt {
+	return message.Receipt{Message: name, By: strings.Repeat(by, store.NonceLen), Content: "what " + name + " asks for", State: state, For: lasts}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
+	"github.com/seed-6f6f2c11/duly/core/store/message"
 )
 
 // Store is a store that counts the calls of another one, and can hold them up or fail them. It is for tests that would otherwise write a
@@ -197,8 +198,8 @@ func (s *Store) Limits(ctx context.Context) ([]bound.LimitUse, error) {
 }
 
 // Receive calls the store's.
-func (s *Store) Receive(ctx context.Context, r store.Receipt) (store.Received, error) {
-	return through(ctx, s, "Receive", func() (store.Received, error) { return s.Store.Receive(ctx, r) })
+func (s *Store) Receive(ctx context.Context, r message.Receipt) (message.Received, error) {
+	return through(ctx, s, "Receive", func() (message.Received, error) { return s.Store.Receive(ctx, r) })
 }
 
 // Unhold calls the store's.

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
+	"github.com/seed-6f6f2c11/duly/core/store/message"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/store/window"
 )
@@ -142,8 +143,8 @@ func (o *outside) Stamped(_ context.Context, partition int, stamp string) (bool,
 	return on(o, func() (bool, error) { return o.store.Stamped(o.ctx, partition, stamp) })
 }
 
-func (o *outside) Receive(_ context.Context, r store.Receipt) (store.Received, error) {
-	return on(o, func() (store.Received, error) { return o.store.Receive(o.ctx, r) })
+func (o *outside) Receive(_ context.Context, r message.Receipt) (message.Received, error) {
+	return on(o, func() (message.Received, error) { return o.store.Receive(o.ctx, r) })
 }
 
 func (o *outside) Limits(context.Context) ([]bound.LimitUse, error) {

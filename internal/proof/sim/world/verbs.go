@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
+	"github.com/seed-6f6f2c11/duly/core/store/message"
 )
 
 // free is a context for the store: the driver decides the fate of a call.
@@ -359,9 +360,9 @@ func (b *bus) Heard(ctx context.Context, waits []store.Wait) ([]*store.Told, err
 }
 
 // Receive notes what became of a message.
-func (b *bus) Receive(ctx context.Context, r store.Receipt) (store.Received, error) {
+func (b *bus) Receive(ctx context.Context, r message.Receipt) (message.Received, error) {
 	w := b.p.w
-	return through(ctx, b, "Receive", func() string { return r.Message }, func(st store.Store) (store.Received, error) { return st.Receive(w.free(), r) })
+	return through(ctx, b, "Receive", func() string { return r.Message }, func(st store.Store) (message.Received, error) { return st.Receive(w.free(), r) })
 }
 
 // Stats are the counters.
