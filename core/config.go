@@ -24,6 +24,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
+	"github.com/seed-6f6f2c11/duly/core/store/server"
 	"github.com/seed-6f6f2c11/duly/core/store/window"
 )
 
@@ -109,7 +110,7 @@ type Config struct {
 	// seconds while it works, and when a pull ends. Of the hosts that call Announce one measures every five minutes what waits and what is used.
 	Recent window.Recent
 	// Servers, if set, says how the servers of the store are set up, for Diagnose: usually the store.
-	Servers store.Servers
+	Servers server.Reporter
 	// Callbacks, if set, delivers the callbacks of tasks, and decides which are allowed: see [NewTask].Callback. A process without it refuses
 	// tasks with one, and leaves deliveries to others; it still submits deliveries for the ends of such tasks.
 	Callbacks Callbacks

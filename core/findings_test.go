@@ -16,8 +16,8 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
+	"github.com/seed-6f6f2c11/duly/core/store/server"
 )
 
 // Each bound decides on its own side.
@@ -52,26 +52,26 @@ func TestWhatIsWrong(t *testing.T) {
 	n, process := h.Abandoned()
 	assert.Equal(t, []any{2, "a"}, []any{n, process})
 
-	for loss, f := range map[store.Loss]store.Facts{
-		store.LosesNothing: {Eviction: "noeviction", AppendOnly: "yes"}, store.LosesUnknown: {AppendOnly: "no"},
-		store.LosesSome: {Eviction: "volatile-lru", AppendOnly: "no", Save: "3600 1"}, store.LosesTasks: {Eviction: "allkeys-lru", AppendOnly: "no", SaveKnown: true},
+	for loss, f := range map[server.Loss]server.Facts{
+		server.LosesNothing: {Eviction: "noeviction", AppendOnly: "yes"}, server.LosesUnknown: {AppendOnly: "no"},
+		server.LosesSome: {Eviction: "volatile-lru", AppendOnly: "no", Save: "3600 1"}, server.LosesTasks: {Eviction: "allkeys-lru", AppendOnly: "no", SaveKnown: true},
 	} {
-		assert.Equal(t, []store.Loss{loss, loss}, []store.Loss{f.Evicts(), f.Forgets()}, "%+v", f)
+		assert.Equal(t, []server.Loss{loss, loss}, []server.Loss{f.Evicts(), f.Forgets()}, "%+v", f)
 	}
 }
 
 // said are servers that say something.
-type said []store.Facts
+type said []server.Facts
 
 // Facts is what they say.
-func (s said) Facts(context.Context) ([]store.Facts, error) { return s, nil }
+func (s said) Facts(context.Context) ([]server.Facts, error) { return s, nil }
 
 // The gravest server decides; those that are well hide none that is not.
 func TestTheGravestServerDecides(t *testing.T) {
 	t.Parallel()
-	fine := store.Facts{Node: "fine", Eviction: "noeviction", AppendOnly: "yes", Memory: 90, MaxMemory: 100}
-	some := store.Facts{Node: "some", Eviction: "volatile-lru", AppendOnly: "no", Save: "3600 1"}
-	bad := store.Facts{Node: "bad", Eviction: "allkeys-lru", AppendOnly: "no", SaveKnown: true, Memory: 91, MaxMemory: 100}
+	fine := server.Facts{Node: "fine", Eviction: "noeviction", AppendOnly: "yes", Memory: 90, MaxMemory: 100}
+	some := server.Facts{Node: "some", Eviction: "volatile-lru", AppendOnly: "no", Save: "3600 1"}
+	bad := server.Facts{Node: "bad", Eviction: "allkeys-lru", AppendOnly: "no", SaveKnown: true, Memory: 91, MaxMemory: 100}
 	for _, c := range []struct {
 		servers said
 		want    [3]inspect.Severity // of eviction, persistence and memory

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/server"
 )
 
 // Severity is how severe a finding is.
@@ -154,7 +155,7 @@ func (s *View) itself() Finding {
 }
 
 // checkServers are the checks of what servers say about themselves.
-func checkServers(servers []store.Facts) []Finding {
+func checkServers(servers []server.Facts) []Finding {
 	evicts := well("eviction", "no server evicts tasks, as far as they say")
 	keeps := well("persistence", "an append-only file: a crash loses a second of writes at most")
 	room := well("memory", "every server has room left")
@@ -162,19 +163,19 @@ func checkServers(servers []store.Facts) []Finding {
 	for i := range servers {
 		f := &servers[i]
 		switch f.Evicts() {
-		case store.LosesNothing, store.LosesUnknown:
-		case store.LosesTasks:
+		case server.LosesNothing, server.LosesUnknown:
+		case server.LosesTasks:
 			evicts = Finding{"eviction", SeverityFailed, fmt.Sprintf("%s has maxmemory-policy %s, which drops tasks silently when memory is short", f.Node, f.Eviction), policy}
-		case store.LosesSome:
+		case server.LosesSome:
 			evicts.graver(fmt.Sprintf("%s has maxmemory-policy %s: finished tasks may be forgotten early, live ones are safe", f.Node, f.Eviction), policy)
 		}
 		switch f.Forgets() {
-		case store.LosesNothing:
-		case store.LosesTasks:
+		case server.LosesNothing:
+		case server.LosesTasks:
 			keeps.graver(f.Node+" has neither files nor a replica: a restart loses all tasks", "set appendonly yes")
-		case store.LosesSome:
+		case server.LosesSome:
 			keeps.graver(fmt.Sprintf("%s saves snapshots only (%s): a crash loses what was written since", f.Node, f.Save), "set appendonly yes")
-		case store.LosesUnknown:
+		case server.LosesUnknown:
 			keeps.graver(f.Node+" does not say whether tasks survive a restart", "see the provider's console")
 		}
 		if f.MaxMemory > 0 && float64(f.Memory) > fullMemory*float64(f.MaxMemory) {

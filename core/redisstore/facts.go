@@ -15,10 +15,11 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/server"
 )
 
 // Facts are what one server reports about itself.
-type Facts = store.Facts
+type Facts = server.Facts
 
 // Facts asks every server that has tasks, or may have once a master is lost. A server that does not answer is left out; the first
 // error is returned if none answers.
@@ -55,8 +56,8 @@ func (s *Store) Facts(ctx context.Context) ([]Facts, error) {
 }
 
 // factsOf asks one server.
-func factsOf(ctx context.Context, server redis.UniversalClient, name string) (Facts, error) {
-	info, err := server.Do(ctx, "INFO").Text()
+func factsOf(ctx context.Context, node redis.UniversalClient, name string) (Facts, error) {
+	info, err := node.Do(ctx, "INFO").Text()
 	if err != nil {
 		return Facts{}, err
 	}
@@ -70,7 +71,7 @@ func factsOf(ctx context.Context, server redis.UniversalClient, name string) (Fa
 		AppendOnly: map[string]string{"1": "yes", "0": "no"}[v["aof_enabled"]],
 		Memory:     number("used_memory"), MaxMemory: number("maxmemory"), Commands: number("total_commands_processed"), Up: time.Duration(number("uptime_in_seconds")) * time.Second,
 	}
-	asked := server.Do(ctx, "CONFIG", "GET", "save") // managed services refuse it
+	asked := node.Do(ctx, "CONFIG", "GET", "save") // managed services refuse it
 	if save := layout.FieldsOf(asked); asked.Err() == nil && len(save) > 0 {
 		f.Save, f.SaveKnown = save["save"], true
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
+	"github.com/seed-6f6f2c11/duly/core/store/server"
 	"github.com/seed-6f6f2c11/duly/core/store/window"
 )
 
@@ -29,7 +30,7 @@ type Config struct {
 	Presence   store.Presence
 	Feed       feed.Feed
 	Recent     window.Recent
-	Servers    store.Servers
+	Servers    server.Reporter
 	Outputs    output.Keeper                        // nil if the store keeps none
 	Callbacks  interface{ Check(url string) error } // nil if none are allowed
 }

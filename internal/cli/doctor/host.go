@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/server"
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/storage"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
@@ -199,12 +199,12 @@ func checkEviction(facts []redisstore.Facts, h *host) finding {
 	for i := range facts {
 		f := &facts[i]
 		switch f.Evicts() {
-		case store.LosesNothing:
-		case store.LosesUnknown:
+		case server.LosesNothing:
+		case server.LosesUnknown:
 			if worst.Severity == checkOK {
 				worst = found("eviction", checkOK, "the server does not say that it evicts anything", "")
 			}
-		case store.LosesSome:
+		case server.LosesSome:
 			if worst.Severity != checkFailed {
 				worst = found("eviction", checkWarning, fmt.Sprintf("%s has maxmemory-policy %s: finished tasks may be forgotten early, live ones are safe", f.Node, f.Eviction), h.eviction)
 			}
@@ -223,10 +223,10 @@ func checkPersistence(facts []redisstore.Facts, h *host) finding {
 	worst := found("persistence", checkOK, "an append-only file: a crash loses a second of writes at most", "")
 	for i := range facts {
 		switch f := &facts[i]; f.Forgets() {
-		case store.LosesNothing:
-		case store.LosesTasks:
+		case server.LosesNothing:
+		case server.LosesTasks:
 			return found("persistence", checkFailed, f.Node+" has neither files nor a replica: a restart loses all tasks", h.persistence)
-		case store.LosesSome:
+		case server.LosesSome:
 			worst = found("persistence", checkWarning, fmt.Sprintf("%s saves snapshots only (%s): a crash loses what was written since", f.Node, f.Save), h.persistence)
 		default:
 			worst = found("persistence", checkWarning, fmt.Sprintf("%s has no append-only file, %s, and does not say whether it saves snapshots", f.Node,

@@ -1,6 +1,5 @@
-package store
-
-// What the servers of a store report about themselves, for their operators.
+// Package server is what the servers of a store report about themselves, for their operators. It is optional for a store, and only reports depend on it.
+package server
 
 import (
 	"context"
@@ -8,8 +7,8 @@ import (
 	"time"
 )
 
-// Servers is implemented by stores that can report how their servers are set up. Only reports depend on it.
-type Servers interface {
+// Reporter is implemented by stores that can report how their servers are set up.
+type Reporter interface {
 	// Facts asks every server that has tasks, or may have once a master is lost. One that does not answer is left out; it fails if none does.
 	Facts(ctx context.Context) ([]Facts, error)
 }
