@@ -18,7 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/breaker"
 )
 
 // A chain of five tasks, each of which the one before has submitted, runs to its end; each knows where it comes from, also when it
@@ -249,7 +249,7 @@ func TestBreakerBounds(t *testing.T) {
 		require.NoError(t, turn(task("2"), task("3")))
 		err := turn(task("3"), task("4"))
 		assert.Equal(t, core.CodeSpawnRate, core.CodeOf(err))
-		var broken *store.BreakerError
+		var broken *breaker.Error
 		require.ErrorAs(t, err, &broken)
 		assert.Equal(t, w.begun.Add(65*time.Minute).UnixMilli(), broken.Until.Time().UnixMilli())
 		w.submit(task("free")) // by no run

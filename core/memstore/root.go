@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/breaker"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -31,14 +32,14 @@ type roots struct {
 }
 
 // of are the counts of a root that have not been forgotten yet.
-func (r *roots) of(root *store.Root, now moment.Millis) map[int64]int {
+func (r *roots) of(root *breaker.Root, now moment.Millis) map[int64]int {
 	counts := r.counts[[2]string{root.Agent, root.ID}]
-	maps.DeleteFunc(counts, func(slot int64, _ int) bool { return store.RootSlotEnds(slot) <= now })
+	maps.DeleteFunc(counts, func(slot int64, _ int) bool { return breaker.SlotEnds(slot) <= now })
 	return counts
 }
 
 // refuses is an error if a root has no room for another task in addition to those that the same call has for it.
-func (r *roots) refuses(root *store.Root, also int, now moment.Millis) error {
+func (r *roots) refuses(root *breaker.Root, also int, now moment.Millis) error {
 	if root == nil {
 		return nil
 	}
@@ -46,7 +47,7 @@ func (r *roots) refuses(root *store.Root, also int, now moment.Millis) error {
 	if counts == nil {
 		counts = map[int64]int{}
 	}
-	counts[store.RootSlot(now)] += also
+	counts[breaker.Slot(now)] += also
 	have := 0
 	for _, n := range counts {
 		have += n
@@ -58,14 +59,14 @@ func (r *roots) refuses(root *store.Root, also int, now moment.Millis) error {
 	// There is room once enough of the oldest spans are forgotten.
 	for _, slot := range slices.Sorted(maps.Keys(counts)) {
 		if have -= counts[slot]; have < root.Most {
-			return &store.BreakerError{Agent: root.Agent, ID: root.ID, Limit: root.Most, Until: store.RootSlotEnds(slot), Quota: root.Quota}
+			return &breaker.Error{Agent: root.Agent, ID: root.ID, Limit: root.Most, Until: breaker.SlotEnds(slot), Quota: root.Quota}
 		}
 	}
-	return &store.BreakerError{Agent: root.Agent, ID: root.ID, Limit: root.Most, Quota: root.Quota} // nothing is allowed at all
+	return &breaker.Error{Agent: root.Agent, ID: root.ID, Limit: root.Most, Quota: root.Quota} // nothing is allowed at all
 }
 
 // count counts a task that is stored.
-func (r *roots) count(root *store.Root, now moment.Millis) {
+func (r *roots) count(root *breaker.Root, now moment.Millis) {
 	if root == nil {
 		return
 	}
@@ -74,15 +75,15 @@ func (r *roots) count(root *store.Root, now moment.Millis) {
 	if r.counts[name] == nil {
 		r.counts[name] = map[int64]int{}
 	}
-	r.counts[name][store.RootSlot(now)]++
+	r.counts[name][breaker.Slot(now)]++
 }
 
 // sweep forgets roots for which nothing was submitted for long, once in a span.
 func (r *roots) sweep(now moment.Millis) {
-	if slot := store.RootSlot(now); slot != r.swept {
+	if slot := breaker.Slot(now); slot != r.swept {
 		r.swept = slot
 		maps.DeleteFunc(r.counts, func(_ [2]string, counts map[int64]int) bool {
-			maps.DeleteFunc(counts, func(slot int64, _ int) bool { return store.RootSlotEnds(slot) <= now })
+			maps.DeleteFunc(counts, func(slot int64, _ int) bool { return breaker.SlotEnds(slot) <= now })
 			return len(counts) == 0
 		})
 	}

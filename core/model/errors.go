@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/breaker"
 )
 
 // AbandonedError says that a process claims nothing more, as too many of its handlers have ignored their cancelled
@@ -107,7 +108,7 @@ func (e *DisabledError) Error() string { return fmt.Sprintf("the kind %q is disa
 func CodeOf(err error) Code {
 	var inv *store.InvalidError
 	var limit *store.LimitError
-	var broken *store.BreakerError
+	var broken *breaker.Error
 	var runs *RunsError
 	switch {
 	case err == nil:

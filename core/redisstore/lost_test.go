@@ -16,6 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
+	"github.com/seed-6f6f2c11/duly/core/store/breaker"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/message"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
@@ -107,7 +108,7 @@ var lostAnswers = []struct {
 	}},
 	{"submit", "the last task that its root has room for", func(l *losing, times int) {
 		s := sub("a", "1")
-		s.Root = &store.Root{Agent: "r", ID: "1", Most: 2}
+		s.Root = &breaker.Root{Agent: "r", ID: "1", Most: 2}
 		l.loses("submit", times, nil)
 		assert.True(l, l.submit(l.st, s).Created)
 		assert.False(l, l.submit(l.st, s).Created, "it exists")
@@ -115,7 +116,7 @@ var lostAnswers = []struct {
 		assert.True(l, l.submit(l.st, s).Created, "the first has counted once")
 		s.ID = "3"
 		_, err := l.st.Submit(l.Context(), []store.Submission{s})
-		require.ErrorAs(l, err, new(*store.BreakerError))
+		require.ErrorAs(l, err, new(*breaker.Error))
 	}},
 	{"submit", "a new task that ends meanwhile", func(l *losing, times int) {
 		l.loses("submit", times, func() { l.ends(l.other, store.VerbComplete, l.claim(l.other, "other")) })

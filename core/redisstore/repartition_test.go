@@ -21,6 +21,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
+	"github.com/seed-6f6f2c11/duly/core/store/breaker"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/core/storetest/equal"
@@ -158,7 +159,7 @@ func (f *filler) live(alone int) {
 	several("large", 3, func(_ int, s *store.Submission) { s.Body, s.State = bytes.Repeat([]byte("x"), 9000), []byte("first") })
 	several("unknown", 3, func(k int, s *store.Submission) { s.Kind = fmt.Sprint("unknown", k%2) })
 	several("keyed", 3, func(_ int, s *store.Submission) { s.Key = "asleep" })
-	several("held", 3, func(_ int, s *store.Submission) { s.Root = &store.Root{Agent: "root", ID: "r", Most: 3} }) // counts do not move
+	several("held", 3, func(_ int, s *store.Submission) { s.Root = &breaker.Root{Agent: "root", ID: "r", Most: 3} }) // counts do not move
 	several("paused", 3, func(int, *store.Submission) {})
 	several("kind", 2, func(_ int, s *store.Submission) { s.Kind = "other" })
 	for i := range 3 {

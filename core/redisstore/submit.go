@@ -15,6 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/view"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/breaker"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -74,7 +75,7 @@ type submitted struct {
 // refusedTask is the refusal of a submission, whose root may be the reason.
 func (s *Store) refusedTask(t *store.Submission, a *submitted) error {
 	if a.room != 0 && t.Root != nil {
-		return &store.BreakerError{Agent: t.Root.Agent, ID: t.Root.ID, Limit: t.Root.Most, Until: a.room, Quota: t.Root.Quota}
+		return &breaker.Error{Agent: t.Root.Agent, ID: t.Root.ID, Limit: t.Root.Most, Until: a.room, Quota: t.Root.Quota}
 	}
 	if a.quota != "" {
 		return quotaRefusal(t.Agent, a.quota)

@@ -43,7 +43,7 @@ type Queue interface {
 	// Submit stores new tasks, all or none of them. The Conflict of a task decides what is done if its (agent, id) is live, or finished and
 	// still remembered. Fails with a *[LimitError] if an agent would have more live tasks than the store
 	// allows, with a *[ConflictError] where a Conflict demands it or a task to be replaced runs and was cancelled
-	// ([ConflictEnding]), with [ErrChanged] if a task to be replaced has changed since it was read, and with a *[BreakerError] if too many
+	// ([ConflictEnding]), with [ErrChanged] if a task to be replaced has changed since it was read, and with a *[breaker.Error] if too many
 	// tasks were submitted for the Root of one. With several partitions this is
 	// checked in all of them first; a failure after that may leave a part stored, and the same call again completes it.
 	Submit(ctx context.Context, tasks []Submission) ([]Submitted, error)

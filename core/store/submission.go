@@ -5,6 +5,7 @@ package store
 import (
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/store/breaker"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -26,7 +27,7 @@ type Submission struct {
 	// Settlement, only matters for a task that a version without that knowledge has stored.
 	Version, OldGroup string
 	// Root is set for a task that a run of another task has submitted; nil for all others.
-	Root *Root
+	Root *breaker.Root
 	// Owed stores a task when the store is full too, and with ConflictKeep regardless of its agent's other tasks: it follows from one that was allowed,
 	// which ends then. Where others are submitted in the same call it has to find room as they do.
 	Owed   bool

@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/breaker"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // below is a task that a run below a root has submitted.
 func below(root string, most int, s store.Submission) store.Submission {
-	s.Root = &store.Root{Agent: "root", ID: root, Most: most}
+	s.Root = &breaker.Root{Agent: "root", ID: root, Most: most}
 	return s
 }
 
@@ -24,9 +25,9 @@ func below(root string, most int, s store.Submission) store.Submission {
 func (b *bench) noRoom(most int, tasks ...store.Submission) moment.Millis {
 	b.Helper()
 	_, err := b.store.Submit(b.Context(), tasks)
-	var full *store.BreakerError
+	var full *breaker.Error
 	require.ErrorAs(b, err, &full)
-	assert.Equal(b, store.BreakerError{Agent: "root", ID: "r:1", Limit: most, Until: full.Until}, *full)
+	assert.Equal(b, breaker.Error{Agent: "root", ID: "r:1", Limit: most, Until: full.Until}, *full)
 	return full.Until
 }
 
@@ -54,7 +55,7 @@ func testRoot(t *testing.T, b *bench) {
 	assert.Equal(t, []store.Submitted{{}}, b.submit(mine("4")), "what exists needs no room")
 	_, c := b.start(mine("at once"))
 	assert.Equal(t, most, func() int {
-		var full *store.BreakerError
+		var full *breaker.Error
 		require.ErrorAs(t, c.Err, &full)
 		return full.Limit
 	}())
@@ -95,8 +96,8 @@ func testRootWindow(t *testing.T, b *bench) {
 		assert.Positive(t, placed, "there is room when the refusal has said")
 	}
 	for i := range at[:len(at)-most] {
-		assert.GreaterOrEqual(t, at[i+most].Sub(at[i]), store.RootWindow)
-		assert.LessOrEqual(t, at[i+most].Sub(at[i]), store.RootWindow+store.RootSpan, "and no longer than it has to")
+		assert.GreaterOrEqual(t, at[i+most].Sub(at[i]), breaker.Window)
+		assert.LessOrEqual(t, at[i+most].Sub(at[i]), breaker.Window+breaker.Span, "and no longer than it has to")
 	}
 	b.clock.Advance(24 * time.Hour)
 	place(most)

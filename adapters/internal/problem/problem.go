@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/breaker"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -190,7 +191,7 @@ func Of(err error) *Error {
 // bounded adds to a problem what a breaker or a quota says: which it is, how much is left, and when there is room again.
 func (p *Error) bounded(err error) *Error {
 	var until moment.Millis
-	if broken, ok := errors.AsType[*store.BreakerError](err); ok {
+	if broken, ok := errors.AsType[*breaker.Error](err); ok {
 		until = broken.Until
 		if broken.Quota && broken.Depth > 0 {
 			p = withStatus(http.StatusForbidden, p.Code, p.Detail)

@@ -24,6 +24,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/breaker"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -124,7 +125,7 @@ func TestAnErrorBecomesAProblem(t *testing.T) {
 		{&store.LimitError{Agent: "a", Limit: 5}, 429, "limit", `agent "a" has 5 live tasks`},
 		{&store.LimitError{Agent: "a", Quota: "live", Limit: 5, Used: 5}, 429, "quota", `the quota live of agent "a": 5 of 5`},
 		{&store.LimitError{Agent: "a", Quota: "kinds", Field: "kind", Reason: "kind no"}, 403, "quota", `the quota kinds of agent "a": kind no`},
-		{&store.BreakerError{Agent: "a", Depth: 5, Limit: 4, Quota: true}, 403, "quota", `raise the quota depth`},
+		{&breaker.Error{Agent: "a", Depth: 5, Limit: 4, Quota: true}, 403, "quota", `raise the quota depth`},
 		{&model.DisabledError{Kind: "k"}, 409, "kind_disabled", "disabled"},
 		{store.ErrFull, 503, "store_full", "out of memory"},
 		{&store.Error{Verb: "read", Err: secret}, 503, "unavailable", "Redis is unavailable; the request may have been stored."},

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/breaker"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -170,11 +171,11 @@ func (w *wall) below(run *model.Origin) error {
 	q := w.quota
 	// guard: quota-depth
 	if run != nil && q.Depth > 0 && run.Depth > q.Depth {
-		return &store.BreakerError{Agent: run.Root.Agent, ID: run.Root.ID, Depth: run.Depth, Limit: q.Depth, Quota: true}
+		return &breaker.Error{Agent: run.Root.Agent, ID: run.Root.ID, Depth: run.Depth, Limit: q.Depth, Quota: true}
 	}
 	// guard: quota-spawned
 	if run != nil && q.Spawned > 0 && (w.sub.Root == nil || q.Spawned < w.sub.Root.Most) {
-		w.sub.Root = &store.Root{Agent: run.Root.Agent, ID: run.Root.ID, Most: q.Spawned, Quota: true}
+		w.sub.Root = &breaker.Root{Agent: run.Root.Agent, ID: run.Root.ID, Most: q.Spawned, Quota: true}
 	}
 	return nil
 }

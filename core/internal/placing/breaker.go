@@ -8,6 +8,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/breaker"
 )
 
 // Checked returns tasks in their stored form, or an error for any fault that shows without asking the store.
@@ -32,10 +33,10 @@ func (p *Placer) checkOrigin(o *model.Origin, subs []store.Submission) error {
 	}
 	// guard: breaker-depth
 	if most := p.MaxDepth; most > 0 && o.Depth > most {
-		return &store.BreakerError{Agent: o.Root.Agent, ID: o.Root.ID, Depth: o.Depth, Limit: most}
+		return &breaker.Error{Agent: o.Root.Agent, ID: o.Root.ID, Depth: o.Depth, Limit: most}
 	}
 	if p.MaxSpawned > 0 {
-		root := &store.Root{Agent: o.Root.Agent, ID: o.Root.ID, Most: p.MaxSpawned}
+		root := &breaker.Root{Agent: o.Root.Agent, ID: o.Root.ID, Most: p.MaxSpawned}
 		for i := range subs {
 			subs[i].Root = root
 		}
@@ -45,7 +46,7 @@ func (p *Placer) checkOrigin(o *model.Origin, subs []store.Submission) error {
 
 // Broken reports that the breaker has refused the tasks of a run. It returns the error.
 func (p *Placer) Broken(o *model.Origin, subs []store.Submission, err error) error {
-	if full, is := errors.AsType[*store.BreakerError](err); is && o != nil {
+	if full, is := errors.AsType[*breaker.Error](err); is && o != nil {
 		p.Base.Emit(model.Event{Type: model.EventBreaker, Agent: o.By.Agent, ID: o.By.ID, By: check.ByDuly, Code: model.CodeOf(full), Count: len(subs), Error: check.Clip(full.Error())})
 	}
 	return err

@@ -33,7 +33,7 @@ local CHANGED = -3
 local HEAVY = -4
 local ENDING = -5
 local FULL = '~' -- in front of when the root has room again
--- Tasks of a root are counted in spans, each of which is forgotten an hour after its end: store.RootSpan, store.RootWindow.
+-- Tasks of a root are counted in spans, each of which is forgotten an hour after its end: breaker.Span, breaker.Window.
 local SPAN = 300000
 local HOUR = 3600000
 -- The letters of rules, and the modes.

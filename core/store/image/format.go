@@ -239,6 +239,7 @@ var written = map[string]string{
 	"window.Levels":      "store.Levels",
 	"window.Slot":        "store.Slot",
 	"message.Receipt":    "store.Receipt",
+	"breaker.Root":       "store.Root",
 }
 
 // nameOf is the name by which a struct is written.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/breaker"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
@@ -69,7 +70,7 @@ func (d *draw) submission() store.Submission {
 		s.State = []byte("first")
 	}
 	if n := len(d.data); n%5 == 0 { // little room, so that some are refused; hours go by now and then
-		s.Root = &store.Root{Agent: "root:{}", ID: keys[2+n/5%2], Most: 3 + n/10%6}
+		s.Root = &breaker.Root{Agent: "root:{}", ID: keys[2+n/5%2], Most: 3 + n/10%6}
 	}
 	switch d.pick(4) {
 	case 0:

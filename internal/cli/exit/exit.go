@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/breaker"
 	"github.com/seed-6f6f2c11/duly/internal/cli/remote"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
@@ -92,7 +93,7 @@ func Of(err error) int {
 	code := CodeOf(err)
 	refused, remotely := errors.AsType[*remote.Error](err)
 	full, _ := errors.AsType[*store.LimitError](err)
-	broken, _ := errors.AsType[*store.BreakerError](err)
+	broken, _ := errors.AsType[*breaker.Error](err)
 	if remotely && refused.Status == http.StatusForbidden || code == core.CodeQuota && (full != nil && full.Field != "" || broken != nil && broken.Depth > 0) {
 		return Forbidden
 	}

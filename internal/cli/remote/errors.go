@@ -18,6 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/breaker"
 )
 
 // Error is a server's refusal, or says that no server answered. core.CodeOf finds its code if core has the same one.
@@ -66,9 +67,9 @@ func alike(code core.Code, detail string) error {
 	case core.CodeAbandoned:
 		return &model.AbandonedError{}
 	case core.CodeSpawnDepth:
-		return &store.BreakerError{Depth: 1}
+		return &breaker.Error{Depth: 1}
 	case core.CodeSpawnRate:
-		return &store.BreakerError{}
+		return &breaker.Error{}
 	case core.CodeUnavailable:
 		return &store.Error{Err: errors.New(detail)}
 	default:

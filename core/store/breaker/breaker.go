@@ -1,6 +1,5 @@
-package store
-
-// Roots: whose tasks' runs submit more tasks, and how many of them in an hour.
+// Package breaker is what a store counts to stop runs that submit tasks whose runs submit tasks: for each root, how many in an hour.
+package breaker
 
 import (
 	"fmt"
@@ -18,16 +17,16 @@ type Root struct {
 	Quota bool // Most is that of a quota
 }
 
-// A store counts in spans of RootSpan, so that what it keeps of a root is bounded. No hour, wherever it begins, has more than Most; counts
-// are forgotten RootWindow after the end of their span.
+// A store counts in spans of Span, so that what it keeps of a root is bounded. No hour, wherever it begins, has more than Most; counts
+// are forgotten Window after the end of their span.
 const (
-	RootWindow = time.Hour
-	RootSpan   = 5 * time.Minute
+	Window = time.Hour
+	Span   = 5 * time.Minute
 )
 
-// BreakerError reports that a run may not submit tasks, as it is too far from its root, or as too many were submitted for that. Nothing
+// Error reports that a run may not submit tasks, as it is too far from its root, or as too many were submitted for that. Nothing
 // was written.
-type BreakerError struct {
+type Error struct {
 	Agent, ID string        // of the root
 	Depth     int           // that the tasks would have; zero if there are too many of them
 	Limit     int           // of the depth, or of the tasks in an hour
@@ -36,7 +35,7 @@ type BreakerError struct {
 }
 
 // Error names the root, the bound and what to do.
-func (e *BreakerError) Error() string {
+func (e *Error) Error() string {
 	if e.Depth > 0 {
 		bound := "max_depth"
 		if e.Quota {
@@ -53,10 +52,10 @@ func (e *BreakerError) Error() string {
 		"there is room again at %s; find out why they are so many, or raise %s", e.ID, e.Agent, e.Limit, e.Until.Time().Format("2006-01-02T15:04:05.000Z07:00"), bound)
 }
 
-// RootSlot is the number of the span that a time lies in.
-func RootSlot(at moment.Millis) int64 { return int64(at) / RootSpan.Milliseconds() }
+// Slot is the number of the span that a time lies in.
+func Slot(at moment.Millis) int64 { return int64(at) / Span.Milliseconds() }
 
-// RootSlotEnds is when the counts of a span are forgotten.
-func RootSlotEnds(slot int64) moment.Millis {
-	return moment.Millis((slot+1)*RootSpan.Milliseconds() + RootWindow.Milliseconds())
+// SlotEnds is when the counts of a span are forgotten.
+func SlotEnds(slot int64) moment.Millis {
+	return moment.Millis((slot+1)*Span.Milliseconds() + Window.Milliseconds())
 }
