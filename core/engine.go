@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 )
 
 // engine is a scheduler as its desk and its view see it.
@@ -56,7 +57,7 @@ func (e engine) OwnKinds() map[string]*inspect.KindInfo {
 
 // OwnKind is this process' settings for a kind, for the view.
 func (e engine) OwnKind(kind string) *inspect.KindInfo {
-	info := &inspect.KindInfo{Kind: kind, Settings: *e.base.Kind(kind), Counters: store.KindCounters{Kind: kind}, Slots: e.slots.Stats().Kinds[kind]}
+	info := &inspect.KindInfo{Kind: kind, Settings: *e.base.Kind(kind), Counters: count.KindCounters{Kind: kind}, Slots: e.slots.Stats().Kinds[kind]}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	if h := e.handlers[kind]; h != nil {

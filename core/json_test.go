@@ -16,7 +16,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -214,7 +214,7 @@ func TestTheSmallShapes(t *testing.T) {
 		`{"status":"in_progress","live":1,"completed":0,"failed":0,"cancelled":0}`: &model.GroupCounts{Live: 1},
 		`{"now":"2026-01-02T03:04:05.678Z","next_due":"2026-01-02T03:04:05.679Z","partitions":8,"agents":1,"waiting":2,
 			"resting":0,"in_progress":0,"held":0,"deleted":0,"parked":0,"completed":0,"failed":0,"cancelled":0,"submitted":0,"again":0,"released":0,
-			"recovered":0,"replayed":0,"trimmed":0,"malformed":0}`: inspect.Stats{Counters: store.Counters{Partitions: 8, Agents: 1, Waiting: 2}, Now: instant.Time(), NextDue: (instant + 1).Time()},
+			"recovered":0,"replayed":0,"trimmed":0,"malformed":0}`: inspect.Stats{Counters: count.Counters{Partitions: 8, Agents: 1, Waiting: 2}, Now: instant.Time(), NextDue: (instant + 1).Time()},
 	} {
 		data, err := json.Marshal(v)
 		require.NoError(t, err)

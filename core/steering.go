@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -65,8 +66,8 @@ func (NoPolicy) Again(Figures, Ended) Placement { return Placement{} }
 // Figures are what is known when a policy is called: the store and the kind as of the last second or the last answer, the agent as this
 // process has seen it.
 type Figures struct {
-	Store store.Counters
-	Kind  store.KindCounters // of the task's kind, over all processes; its Depth says how many tasks of it wait
+	Store count.Counters
+	Kind  count.KindCounters // of the task's kind, over all processes; its Depth says how many tasks of it wait
 	Agent AgentFigures
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/store/window"
@@ -58,7 +59,7 @@ func (s *Store) Holds(ctx context.Context, page store.PageOf) (store.HoldPage, e
 }
 
 // Stats are the counters; see [store.Reader].
-func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
+func (s *Store) Stats(ctx context.Context) (count.Stats, error) {
 	return ask(ctx, s, "read", (*memstore.Store).Stats)
 }
 

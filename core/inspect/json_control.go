@@ -8,8 +8,8 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/wire"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/audit"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 )
 
 // explanationJSON is a task, and why it has not run.
@@ -86,7 +86,7 @@ func (k KindStats) MarshalJSON() ([]byte, error) {
 func (k *KindStats) UnmarshalJSON(data []byte) error {
 	w := kindStatsJSON{}
 	err := json.Unmarshal(data, &w)
-	*k = KindStats{KindCounters: store.KindCounters{
+	*k = KindStats{KindCounters: count.KindCounters{
 		Live: w.Depth + w.Resting + w.Running, Duration: time.Duration(w.Average) * time.Duration(w.Runs), Lag: time.Duration(w.AverageLag) * time.Duration(w.Runs),
 	}}
 	wire.Copy(&k.KindCounters, &w)
@@ -101,7 +101,7 @@ func (k *KindStats) UnmarshalJSON(data []byte) error {
 type statsJSON struct {
 	Now     wire.Stamp `json:"now"`
 	NextDue wire.Stamp `json:"next_due,omitzero"`
-	store.Counters
+	count.Counters
 
 	Kinds []KindStats `json:"kinds,omitempty"`
 }

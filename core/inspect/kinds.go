@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 )
 
 // KindInfo is what is known about a kind: what this process has for it, and what the store counts for all processes.
@@ -25,7 +26,7 @@ type KindInfo struct {
 	Slots    model.KindSlots  // of this process; zero if the kind has no bound
 	// Processes is how many have recently reported that they handle it, this one included; zero also if Config.Presence is not set.
 	Processes int
-	Counters  store.KindCounters // of the whole store
+	Counters  count.KindCounters // of the whole store
 	Pause     *model.PauseInfo   // of the kind itself; nil if it is not paused
 	Limits    []bound.LimitUse   // about the kind itself
 }

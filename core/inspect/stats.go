@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 )
 
 // Stats are the counters of a whole store, and of each kind of its tasks.
 type Stats struct {
-	store.Counters
+	count.Counters
 
 	Now         time.Time   // by the store's clock
 	NextDue     time.Time   // when the first waiting task is due; zero for never
@@ -22,7 +22,7 @@ type Stats struct {
 
 // KindStats are the counters of one kind of task.
 type KindStats struct {
-	store.KindCounters
+	count.KindCounters
 
 	Failed []RecentFailure // the last failed runs, newest first
 }

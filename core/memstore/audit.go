@@ -5,8 +5,8 @@ package memstore
 import (
 	"slices"
 
-	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/audit"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -32,14 +32,14 @@ func (p *partition) audit(now moment.Millis) audit.Result {
 // counted is what a partition's counters should be, found by looking at every task.
 type counted struct {
 	live, running int64
-	kinds         map[string]store.KindStats
+	kinds         map[string]count.KindStats
 	groups        map[[2]string]int64
 }
 
 // recount counts all live tasks.
 // It reads the tasks and never a counter.
 func (p *partition) recount() counted {
-	c := counted{kinds: map[string]store.KindStats{}, groups: map[[2]string]int64{}}
+	c := counted{kinds: map[string]count.KindStats{}, groups: map[[2]string]int64{}}
 	for _, a := range p.agents {
 		for _, t := range a.tasks {
 			k := c.kinds[t.Kind]

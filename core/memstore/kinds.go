@@ -7,15 +7,16 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // stats are the counters of a kind in this partition.
 // They exist from the first task of a kind on, and are never removed.
-func (p *partition) stats(kind string) *store.KindStats {
+func (p *partition) stats(kind string) *count.KindStats {
 	k := p.kinds[kind]
 	if k == nil {
-		k = &store.KindStats{KindCounters: store.KindCounters{Kind: kind}}
+		k = &count.KindStats{KindCounters: count.KindCounters{Kind: kind}}
 		p.kinds[kind] = k
 	}
 	return k
@@ -25,10 +26,10 @@ func (p *partition) stats(kind string) *store.KindStats {
 func (p *partition) count(r *store.RunStat, now moment.Millis) {
 	// Whole milliseconds, as Redis stores them: equal answers need equal rounding.
 	took, lag := r.Duration.Truncate(time.Millisecond), r.Lag.Truncate(time.Millisecond)
-	one := store.KindStats{KindCounters: store.KindCounters{Runs: 1, Duration: took, Shortest: took, Longest: took, Lag: lag, LongestLag: lag}}
+	one := count.KindStats{KindCounters: count.KindCounters{Runs: 1, Duration: took, Shortest: took, Longest: took, Lag: lag, LongestLag: lag}}
 	if r.Failed {
 		one.Failures = 1
-		one.Failed = []store.Failure{{At: now, Note: slices.Clone(r.Failure)}}
+		one.Failed = []count.Failure{{At: now, Note: slices.Clone(r.Failure)}}
 	}
 	switch r.Schedule {
 	case store.ScheduleEvery:
@@ -46,8 +47,8 @@ func (p *partition) count(r *store.RunStat, now moment.Millis) {
 
 // kindsOf are the counters of all kinds, by name.
 // Failures of several partitions are merged by time.
-func (s *Store) kindsOf() []store.KindStats {
-	var all store.KindTable
+func (s *Store) kindsOf() []count.KindStats {
+	var all count.Table
 	for _, p := range s.parts {
 		for _, k := range p.kinds {
 			all.Add(k)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -36,10 +37,10 @@ type partition struct {
 	fading   [][2]string            // of gone, in the order of their drops
 	clock    int64                  // the hybrid clock that numbers tasks and claims
 	// counts only grow; live and running are of now.
-	counts   store.Stats
+	counts   count.Stats
 	live     int64
 	running  int64
-	kinds    map[string]*store.KindStats
+	kinds    map[string]*count.KindStats
 	suspects map[[2]string]*task // by agent and id: tasks whose last run died with its process
 	limits   []rule              // and budgets, in the order of their names
 	buckets  map[string]*bucket
@@ -63,7 +64,7 @@ type partition struct {
 // every run gives the same answers.
 func newPartition(s *Store, index int) *partition {
 	return &partition{
-		store: s, index: index, agents: map[string]*agent{}, parked: map[string]*parking{}, holds: map[scope]hold{}, kinds: map[string]*store.KindStats{},
+		store: s, index: index, agents: map[string]*agent{}, parked: map[string]*parking{}, holds: map[scope]hold{}, kinds: map[string]*count.KindStats{},
 		claims: map[store.Fence]*claim{}, nonces: map[string]store.Fence{}, groups: map[[2]string]*group{},
 		finished: map[string]*history{}, serial: map[string]*claim{}, gone: map[[2]string]finished{}, buckets: map[string]*bucket{}, profiles: map[string][]byte{}, bounds: map[string][]rule{}, usual: map[useOf][]bound.Amount{},
 		roots: roots{counts: map[[2]string]map[int64]int{}}, signals: signals{waiting: map[[2]string]map[string]*task{}, early: map[[2]string]early{}}, suspects: map[[2]string]*task{},

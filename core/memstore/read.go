@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -194,13 +195,13 @@ func (s *Store) holds(q store.PageOf, now moment.Millis) store.HoldPage {
 
 // Stats are the counters of all partitions.
 // One lock, so that all counters are of the same moment, which Redis does not promise.
-func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
+func (s *Store) Stats(ctx context.Context) (count.Stats, error) {
 	if err := ctx.Err(); err != nil {
-		return store.Stats{}, &store.Error{Verb: "stats", Err: err}
+		return count.Stats{}, &store.Error{Verb: "stats", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := store.Stats{Counters: store.Counters{Partitions: len(s.parts)}, Now: s.now()}
+	st := count.Stats{Counters: count.Counters{Partitions: len(s.parts)}, Now: s.now()}
 	for _, p := range s.parts {
 		st.Agents += int64(len(p.agents))
 		st.Waiting += p.live - p.running

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 )
 
 // UnknownTargetError says that the target of a pause or a resume does not exist, as far as can be known: pausing a misspelt
@@ -62,7 +63,7 @@ func (s *Desk) knowsKind(ctx context.Context, kind string) (bool, error) {
 		return true, nil
 	}
 	stats, err := s.base.Store.Stats(ctx)
-	return slices.ContainsFunc(stats.Kinds, func(k store.KindStats) bool { return k.Kind == kind }), err
+	return slices.ContainsFunc(stats.Kinds, func(k count.KindStats) bool { return k.Kind == kind }), err
 }
 
 // paused reports whether a target itself is paused. It reads all pauses, which is only done for a target of which

@@ -14,7 +14,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -54,7 +54,7 @@ func folded(counters []map[string]string) map[string]int64 {
 
 // fold writes the sums into the copies. The clock of every copy is the highest of all, so that fences keep growing, and holds begin
 // later than the orders before them.
-func (m *copier) fold(ctx context.Context, counters []map[string]string, st *store.Stats) error {
+func (m *copier) fold(ctx context.Context, counters []map[string]string, st *count.Stats) error {
 	b, first := batch{}, m.copies.db.Parts[0]
 	sums := folded(counters)
 	for name, n := range sums {
@@ -76,7 +76,7 @@ func (m *copier) fold(ctx context.Context, counters []map[string]string, st *sto
 }
 
 // foldKind writes the statistics of a kind. One that nothing is known of any more keeps its name.
-func foldKind(b batch, p layout.Partition, k *store.KindStats) {
+func foldKind(b batch, p layout.Partition, k *count.KindStats) {
 	b.add("HSET", p.Key("kinds"), "l"+k.Kind, 0)
 	if k.Runs > 0 {
 		b.add("HSET", p.Key("kinds"), "s"+k.Kind, packRuns(k))
@@ -87,7 +87,7 @@ func foldKind(b batch, p layout.Partition, k *store.KindStats) {
 }
 
 // packRuns is the tally of a kind as the scripts read it: eleven numbers in MessagePack; see parseRuns.
-func packRuns(k *store.KindStats) []byte {
+func packRuns(k *count.KindStats) []byte {
 	const elevenOf, float = 0x9b, 0xcb
 	ms := func(d time.Duration) int64 { return d.Milliseconds() }
 	out := []byte{elevenOf}
@@ -106,8 +106,8 @@ type counted struct {
 	listed int64
 }
 
-// count counts what is stored: agents, live tasks, and records.
-func count(ctx context.Context, db *call.DB) (counted, error) {
+// countAll counts what is stored: agents, live tasks, and records.
+func countAll(ctx context.Context, db *call.DB) (counted, error) {
 	counters, err := countersOf(ctx, db)
 	if err != nil {
 		return counted{}, err

@@ -13,8 +13,8 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
-	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/audit"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 )
 
 const verbRepartition = "repartition"
@@ -181,7 +181,7 @@ func (m *mover) wouldMove(ctx context.Context) (Moved, error) {
 	if err := m.stopped(ctx); err != nil {
 		return Moved{}, err
 	}
-	all, err := count(ctx, &m.old.db)
+	all, err := countAll(ctx, &m.old.db)
 	return all.Moved, err
 }
 
@@ -244,7 +244,7 @@ func (m *mover) copyAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	moved, err := count(ctx, &m.old.db)
+	moved, err := countAll(ctx, &m.old.db)
 	if err != nil {
 		return err
 	}
@@ -275,7 +275,7 @@ func orElse(err error, text string) error {
 }
 
 // proven compares the copies with their originals. Counts of live tasks are set by the audit, from the tasks.
-func (m *mover) proven(ctx context.Context, moved counted, before *store.Stats) error {
+func (m *mover) proven(ctx context.Context, moved counted, before *count.Stats) error {
 	const repair = "duly audit finds out more, and duly audit --repair mends what it can; then try again"
 	for _, mend := range []bool{true, false} {
 		faults, err := m.copies.auditAll(ctx, mend)
@@ -298,7 +298,7 @@ func (m *mover) proven(ctx context.Context, moved counted, before *store.Stats) 
 	if !reflect.DeepEqual(&after, before) {
 		return fmt.Errorf("the copy has other counters than the store (%+v, not %+v): %s", after, *before, repair)
 	}
-	copied, err := count(ctx, &m.copies.db)
+	copied, err := countAll(ctx, &m.copies.db)
 	if err == nil && copied != moved {
 		err = fmt.Errorf("the copy has %+v, but the store %+v: %s", copied, moved, repair)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/breaker"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/core/storetest/equal"
@@ -202,7 +203,7 @@ type view struct {
 	Holds  []store.Held
 	Tasks  map[string][]store.Stored
 	Groups map[string]store.GroupCounts
-	Stats  store.Stats
+	Stats  count.Stats
 
 	Profiles map[string]string
 }

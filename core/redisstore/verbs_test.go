@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -90,7 +91,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	st := open(t, redisstore.Config{URL: srv.URL, Partitions: 1, Prefix: "p:"})
 	_, err := st.Submit(t.Context(), []store.Submission{sub("a", "1")})
 	require.NoError(t, err)
-	for i := range store.KeptFailures + 5 {
+	for i := range count.KeptFailures + 5 {
 		c := claim(t, st, fmt.Sprint(i), 1)
 		require.Len(t, c.Tasks, 1)
 		_, err := st.Settle(t.Context(), []store.Settlement{{
@@ -102,5 +103,5 @@ func TestFailuresAreBounded(t *testing.T) {
 	keys, err := c.Keys(t.Context(), "p:*failures:k").Result()
 	require.NoError(t, err)
 	require.Len(t, keys, 1)
-	assert.Equal(t, int64(store.KeptFailures), c.LLen(t.Context(), keys[0]).Val())
+	assert.Equal(t, int64(count.KeptFailures), c.LLen(t.Context(), keys[0]).Val())
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/message"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
@@ -144,7 +145,7 @@ type Reader interface {
 	Holds(ctx context.Context, page PageOf) (HoldPage, error)
 
 	// Stats are the counters of the whole store; reading them costs the same however many tasks there are.
-	Stats(ctx context.Context) (Stats, error)
+	Stats(ctx context.Context) (count.Stats, error)
 }
 
 // Tenants keeps data of agents themselves, whether or not they have tasks: opaque profiles, which each claim and submit returns.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
@@ -138,14 +139,14 @@ func (b *sight) group(name string) store.GroupCounts {
 
 // kind are the counters of a kind; empty if there are none.
 // Every counter is zero in it.
-func (b *sight) kind(name string) store.KindStats {
+func (b *sight) kind(name string) count.KindStats {
 	b.Helper()
 	for _, k := range b.stats().Kinds {
 		if k.Kind == name {
 			return k
 		}
 	}
-	return store.KindStats{}
+	return count.KindStats{}
 }
 
 // ended settles a run as it says, and returns when the task is due again.
@@ -322,7 +323,7 @@ func (b *sight) status(agent, id string) store.Status {
 }
 
 // stats are the counters without the time, which no test compares.
-func (b *sight) stats() store.Stats {
+func (b *sight) stats() count.Stats {
 	b.Helper()
 	st, err := b.store.Stats(b.Context())
 	require.NoError(b, err)

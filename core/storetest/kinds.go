@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
@@ -111,12 +112,12 @@ func testKindsRuns(t *testing.T, b *bench) {
 	b.tallied(store.RunStat{Schedule: store.ScheduleAt, Duration: 2 * time.Second})
 	// Parts of a millisecond are dropped, in both stores.
 	b.tallied(store.RunStat{Duration: 1500*time.Millisecond + 700*time.Microsecond, Lag: time.Hour})
-	want := store.KindStats{
-		KindCounters: store.KindCounters{
+	want := count.KindStats{
+		KindCounters: count.KindCounters{
 			Kind: "k", Live: 1, Runs: 5, Failures: 1, Duration: 9500 * time.Millisecond, Shortest: time.Second, Longest: 3 * time.Second,
 			Lag: time.Hour + 12*time.Millisecond, LongestLag: time.Hour, At: 2, Every: 1, Cron: 1, Activity: 1,
 		},
-		Failed: []store.Failure{{At: b.now(), Note: []byte("no")}},
+		Failed: []count.Failure{{At: b.now(), Note: []byte("no")}},
 	}
 	k = b.kind("k")
 	assert.Equal(t, want, k, "a settle that is sent twice counts once")
@@ -137,16 +138,16 @@ func testKindsRuns(t *testing.T, b *bench) {
 func testKindsFailures(t *testing.T, b *bench) {
 	b.with(Options{})
 	b.submit(task("a", "1"))
-	for i := range store.KeptFailures + 5 {
+	for i := range count.KeptFailures + 5 {
 		b.clock.Advance(time.Second)
 		b.tallied(store.RunStat{Failed: true, Failure: fmt.Append(nil, i)})
 		b.tallied(store.RunStat{Duration: time.Second})
 	}
 	k := b.kind("k")
 	assert.Equal(t, [2]int64{50, 25}, [2]int64{k.Runs, k.Failures})
-	require.Len(t, k.Failed, store.KeptFailures)
+	require.Len(t, k.Failed, count.KeptFailures)
 	for i, f := range k.Failed {
-		assert.Equal(t, store.Failure{At: b.now().Add(-time.Duration(i) * time.Second), Note: fmt.Append(nil, store.KeptFailures+4-i)}, f, "newest first")
+		assert.Equal(t, count.Failure{At: b.now().Add(-time.Duration(i) * time.Second), Note: fmt.Append(nil, count.KeptFailures+4-i)}, f, "newest first")
 	}
 }
 

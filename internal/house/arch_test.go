@@ -24,7 +24,7 @@ const module = "github.com/seed-6f6f2c11/duly"
 const contract = "core/store"
 
 // subjects are the parts that it is made of, from the ground up. Each may import those before it.
-var subjects = []string{"core/store/feed", "core/store/moment", "core/store/alarm", "core/store/bound", "core/store/window", "core/store/audit", "core/store/message", "core/store/server", "core/store/breaker"}
+var subjects = []string{"core/store/feed", "core/store/moment", "core/store/alarm", "core/store/bound", "core/store/window", "core/store/audit", "core/store/message", "core/store/server", "core/store/breaker", "core/store/count"}
 
 // outputs is what stands on it, and a store may leave out: what runs print.
 const outputs = "core/store/output"

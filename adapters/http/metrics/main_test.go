@@ -22,7 +22,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/adapters/http/metrics"
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -194,10 +194,10 @@ type faulty struct {
 	core.Store
 
 	calls atomic.Int64
-	stats func(ctx context.Context) (store.Stats, error) // in place of the store's, if set
+	stats func(ctx context.Context) (count.Stats, error) // in place of the store's, if set
 }
 
-func (f *faulty) Stats(ctx context.Context) (store.Stats, error) {
+func (f *faulty) Stats(ctx context.Context) (count.Stats, error) {
 	f.calls.Add(1)
 	if f.stats != nil {
 		return f.stats(ctx)

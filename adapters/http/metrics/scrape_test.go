@@ -19,6 +19,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
@@ -79,7 +80,7 @@ func TestManyScrapesAskTheStoreOnce(t *testing.T) {
 		}
 		scrapes.Wait()
 	}
-	w.store.stats = func(ctx context.Context) (store.Stats, error) { // it answers when all are there
+	w.store.stats = func(ctx context.Context) (count.Stats, error) { // it answers when all are there
 		assert.Eventually(t, func() bool { return w.requests.Load() == many }, 10*time.Second, time.Millisecond)
 		return w.store.Store.Stats(ctx)
 	}
@@ -98,9 +99,9 @@ func TestManyScrapesAskTheStoreOnce(t *testing.T) {
 // is asked once, too.
 func TestAScrapeWithoutTheStore(t *testing.T) {
 	t.Parallel()
-	for name, stats := range map[string]func(context.Context) (store.Stats, error){
-		"fails": func(context.Context) (store.Stats, error) { return store.Stats{}, errors.New("away") },
-		"hangs": func(ctx context.Context) (store.Stats, error) { <-ctx.Done(); return store.Stats{}, ctx.Err() },
+	for name, stats := range map[string]func(context.Context) (count.Stats, error){
+		"fails": func(context.Context) (count.Stats, error) { return count.Stats{}, errors.New("away") },
+		"hangs": func(ctx context.Context) (count.Stats, error) { <-ctx.Done(); return count.Stats{}, ctx.Err() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -148,11 +149,11 @@ func TestAScraperThatGoesAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, memstore.New(memstore.Config{Partitions: 8}), metrics.Config{Timeout: time.Minute}, core.Config{}, nil)
 	asked, ended := make(chan struct{}), make(chan struct{})
-	w.store.stats = func(ctx context.Context) (store.Stats, error) {
+	w.store.stats = func(ctx context.Context) (count.Stats, error) {
 		close(asked)
 		<-ctx.Done()
 		defer close(ended)
-		return store.Stats{}, ctx.Err()
+		return count.Stats{}, ctx.Err()
 	}
 	ctx, leave := context.WithCancel(t.Context())
 	go func() { <-asked; leave() }()
@@ -211,7 +212,7 @@ func TestWhatIsGatheredIsWhatAScrapeHas(t *testing.T) {
 	assert.ElementsMatch(t, w.scrape().ours(), names)
 	assert.Contains(t, names, "duly_tasks")
 	assert.EqualValues(t, 1, up)
-	st.stats = func(context.Context) (store.Stats, error) { return store.Stats{}, errors.New("away") }
+	st.stats = func(context.Context) (count.Stats, error) { return count.Stats{}, errors.New("away") }
 	names, up = gathered()
 	assert.NotContains(t, names, "duly_tasks")
 	assert.Contains(t, names, "duly_runs_total")

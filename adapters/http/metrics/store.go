@@ -9,6 +9,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/message"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
@@ -315,7 +316,7 @@ func (s *countedStore) Limits(ctx context.Context) ([]bound.LimitUse, error) {
 	return s.next.Limits(ctx)
 }
 
-func (s *countedStore) Stats(ctx context.Context) (store.Stats, error) {
+func (s *countedStore) Stats(ctx context.Context) (count.Stats, error) {
 	defer s.count(verbStats, s.now())
 	return s.next.Stats(ctx)
 }

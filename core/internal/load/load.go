@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/decide"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 )
 
 // Agent is what this process has lately submitted for an agent and run of it. Counts fade by half each minute, so that they
@@ -37,8 +37,8 @@ type Figures struct {
 
 	mu     sync.Mutex
 	asked  time.Time
-	store  store.Counters
-	kinds  map[string]store.KindCounters
+	store  count.Counters
+	kinds  map[string]count.KindCounters
 	agents map[string]*agentLoad
 }
 
@@ -72,14 +72,14 @@ func (f *Figures) Refresh(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	f.store, f.kinds = st.Counters, make(map[string]store.KindCounters, len(st.Kinds))
+	f.store, f.kinds = st.Counters, make(map[string]count.KindCounters, len(st.Kinds))
 	for i := range st.Kinds {
 		f.kinds[st.Kinds[i].Kind] = st.Kinds[i].KindCounters
 	}
 }
 
 // Of are the figures of the store, of a kind over all processes, and of an agent now.
-func (f *Figures) Of(now time.Time, agent, kind string) (st store.Counters, of store.KindCounters, own Agent) {
+func (f *Figures) Of(now time.Time, agent, kind string) (st count.Counters, of count.KindCounters, own Agent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	st, of = f.store, f.kinds[kind]

@@ -240,6 +240,11 @@ var written = map[string]string{
 	"window.Slot":        "store.Slot",
 	"message.Receipt":    "store.Receipt",
 	"breaker.Root":       "store.Root",
+	"count.Counters":     "store.Counters",
+	"count.Stats":        "store.Stats",
+	"count.KindCounters": "store.KindCounters",
+	"count.KindStats":    "store.KindStats",
+	"count.Failure":      "store.Failure",
 }
 
 // nameOf is the name by which a struct is written.

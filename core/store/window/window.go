@@ -36,7 +36,7 @@ type Slot struct {
 
 // Levels are what one process measured for all. Nil for what was not measured.
 type Levels struct {
-	// Depth is how many tasks waited, by kind: see store.KindCounters.
+	// Depth is how many tasks waited, by kind: see count.KindCounters.
 	Depth map[string]int64
 	// Used is how much of a budget was used, in thousandths of its amount, by what it is about: of one that counts each by itself, by the one
 	// that had used most.

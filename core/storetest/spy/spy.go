@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/message"
 )
@@ -243,8 +244,8 @@ func (s *Store) Holds(ctx context.Context, page store.PageOf) (store.HoldPage, e
 }
 
 // Stats calls the store's.
-func (s *Store) Stats(ctx context.Context) (store.Stats, error) {
-	return through(ctx, s, "Stats", func() (store.Stats, error) { return s.Store.Stats(ctx) })
+func (s *Store) Stats(ctx context.Context) (count.Stats, error) {
+	return through(ctx, s, "Stats", func() (count.Stats, error) { return s.Store.Stats(ctx) })
 }
 
 // Book calls the store's.

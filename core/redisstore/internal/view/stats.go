@@ -13,20 +13,20 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Stats reads the counters of all partitions. Those of kinds come in pages, those of all partitions together.
 // They are read side by side, not at one moment: between two counters a task may change its state.
-func (s *View) Stats(ctx context.Context) (store.Stats, error) {
+func (s *View) Stats(ctx context.Context) (count.Stats, error) {
 	// The pipeline is filled now and sent below: the pages of kinds take
 	// round trips of their own first.
 	pipe := s.db.Client.Pipeline()
 	now := pipe.Do(ctx, "TIME")
 	kinds, err := s.kinds(ctx)
 	if err != nil {
-		return store.Stats{}, err
+		return count.Stats{}, err
 	}
 	// part has the answers that one partition owes.
 	type part struct {
@@ -45,9 +45,9 @@ func (s *View) Stats(ctx context.Context) (store.Stats, error) {
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return store.Stats{}, call.Wrap("stats", err)
+		return count.Stats{}, call.Wrap("stats", err)
 	}
-	st := store.Stats{Counters: store.Counters{Partitions: len(s.db.Parts)}, Now: layout.ParseTime(now)}
+	st := count.Stats{Counters: count.Counters{Partitions: len(s.db.Parts)}, Now: layout.ParseTime(now)}
 	for _, p := range parts {
 		// Counters grow for as long as the prefix exists; the others are the current state.
 		counters := layout.FieldsOf(p.counters)
@@ -85,7 +85,7 @@ type kindCounter struct {
 
 // kinds adds up the counters of kinds in all partitions, a page of each at a time. A counter that a page repeats is the same one.
 // The script returns a page to stay below its bound of 5 ms, however many kinds a tenant invents.
-func (s *View) kinds(ctx context.Context) ([]store.KindStats, error) {
+func (s *View) kinds(ctx context.Context) ([]count.KindStats, error) {
 	found := map[kindCounter][]any{}
 	calls := make([]call.Call, len(s.db.Parts))
 	for i := range calls {
@@ -109,7 +109,7 @@ func (s *View) kinds(ctx context.Context) ([]store.KindStats, error) {
 		}
 		calls = more
 	}
-	var all store.KindTable
+	var all count.Table
 	counters := slices.Collect(maps.Keys(found))
 	sort.Slice(counters, func(i, k int) bool { return counters[i].partition < counters[k].partition }) // it is smaller than a sort of its own
 	for _, c := range counters {                                                                       // in order, as failures of the same time stay in it
@@ -133,8 +133,8 @@ func takeCounters(found map[kindCounter][]any, partition int, reply []any) (stri
 
 // parseKind reads one counter of a kind; the fields that it is not about stay
 // zero, so that KindTable can add them up.
-func parseKind(counter kindCounter, fields []any) *store.KindStats {
-	k := &store.KindStats{KindCounters: store.KindCounters{Kind: counter.kind}}
+func parseKind(counter kindCounter, fields []any) *count.KindStats {
+	k := &count.KindStats{KindCounters: count.KindCounters{Kind: counter.kind}}
 	switch counter.what {
 	case "l":
 		k.Live = layout.Number(fields[0])
@@ -152,7 +152,7 @@ func parseKind(counter kindCounter, fields []any) *store.KindStats {
 // parseRuns reads the statistics of the runs of a kind, and of the last that failed.
 // The eleven numbers are runs, failures, total, shortest and longest duration, total and longest lag,
 // and runs of each sort of schedule. Durations are in ms.
-func parseRuns(k *store.KindStats, fields []any) {
+func parseRuns(k *count.KindStats, fields []any) {
 	if s, ok := fields[0].([]any); ok && len(s) == 11 {
 		n := func(i int) int64 { return layout.Int(layout.Text(s[i])) }
 		ms := func(i int) time.Duration { return time.Duration(n(i)) * time.Millisecond }
@@ -165,14 +165,14 @@ func parseRuns(k *store.KindStats, fields []any) {
 		// The time, 13 digits of ms, then a note of core's.
 		const head = 13
 		if v := layout.Text(f); len(v) >= head {
-			k.Failed = append(k.Failed, store.Failure{At: moment.Millis(layout.Int(v[:head])), Note: layout.Data(v[head:])})
+			k.Failed = append(k.Failed, count.Failure{At: moment.Millis(layout.Int(v[:head])), Note: layout.Data(v[head:])})
 		}
 	}
 }
 
 // add adds the counters of one partition, whose names are those that the scripts give them.
 // A counter that a newer binary has added is passed over.
-func add(st *store.Stats, c map[string]string) {
+func add(st *count.Stats, c map[string]string) {
 	// The scripts count live and running, as those change in one place each; waiting is the difference.
 	live, running := layout.Int(c["live"]), layout.Int(c["running"])
 	st.Waiting += live - running

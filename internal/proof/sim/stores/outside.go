@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/message"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/store/window"
@@ -151,8 +152,8 @@ func (o *outside) Limits(context.Context) ([]bound.LimitUse, error) {
 	return on(o, func() ([]bound.LimitUse, error) { return o.store.Limits(o.ctx) })
 }
 
-func (o *outside) Stats(context.Context) (store.Stats, error) {
-	return on(o, func() (store.Stats, error) { return o.store.Stats(o.ctx) })
+func (o *outside) Stats(context.Context) (count.Stats, error) {
+	return on(o, func() (count.Stats, error) { return o.store.Stats(o.ctx) })
 }
 
 func (o *outside) Book(_ context.Context, b alarm.Booking) (alarm.Booked, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
@@ -87,7 +88,7 @@ func (a balanceAudit) balanceStats(live int) {
 		a.must(kindsAreTrue, seen[kind], "%s is missing, and has %d", kind, n)
 	}
 	want := &a.model.totals
-	got := store.Counters{
+	got := count.Counters{
 		Submitted: st.Submitted, Completed: st.Completed, Failed: st.Failed, Cancelled: st.Cancelled, Again: st.Again, Released: st.Released,
 		Replayed: st.Replayed, Deleted: st.Deleted, Recovered: want.Recovered,
 	}

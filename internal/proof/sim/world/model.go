@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/internal/proof/sim/draw"
 )
@@ -129,7 +130,7 @@ type storeModel struct {
 	claims    map[claimName]*claimRecord
 	nonces    map[string]*claimRecord
 	settled   map[settledRun]bool
-	totals    store.Counters
+	totals    count.Counters
 	freed     moment.Millis // when the last pause was ended
 	spawned   map[spawning]string
 	cancelled map[ref]bool                 // at some time

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/alarm"
 	"github.com/seed-6f6f2c11/duly/core/store/audit"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/message"
 )
 
@@ -366,7 +367,7 @@ func (b *bus) Receive(ctx context.Context, r message.Receipt) (message.Received,
 }
 
 // Stats are the counters.
-func (b *bus) Stats(ctx context.Context) (store.Stats, error) {
+func (b *bus) Stats(ctx context.Context) (count.Stats, error) {
 	w := b.p.w
-	return through(ctx, b, "Stats", func() string { return "" }, func(st store.Store) (store.Stats, error) { return st.Stats(w.free()) })
+	return through(ctx, b, "Stats", func() string { return "" }, func(st store.Store) (count.Stats, error) { return st.Stats(w.free()) })
 }

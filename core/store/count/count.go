@@ -1,6 +1,5 @@
-package store
-
-// Counters: of tasks, and of the runs of each kind.
+// Package count is the counters of a store: of its tasks, and of the runs of each kind.
+package count
 
 import (
 	"slices"
@@ -73,7 +72,7 @@ type KindStats struct {
 // Failure is a failed run as the statistics of its kind keep it.
 type Failure struct {
 	At   moment.Millis
-	Note []byte // as settled: see RunStat.Failure
+	Note []byte // as settled: see store.RunStat
 }
 
 // KeptFailures is how many of the last failed runs of a kind are kept.
@@ -116,11 +115,11 @@ func (k *KindStats) Add(o *KindStats) {
 	k.Failed = all[:min(len(all), KeptFailures)]
 }
 
-// KindTable gathers the counters of kinds from several partitions. The zero value is empty.
-type KindTable struct{ kinds map[string]*KindStats }
+// Table gathers the counters of kinds from several partitions. The zero value is empty.
+type Table struct{ kinds map[string]*KindStats }
 
 // Add adds the counters of a kind in one partition.
-func (t *KindTable) Add(k *KindStats) {
+func (t *Table) Add(k *KindStats) {
 	if t.kinds == nil {
 		t.kinds = map[string]*KindStats{}
 	}
@@ -131,7 +130,7 @@ func (t *KindTable) Add(k *KindStats) {
 }
 
 // Sorted are the gathered kinds, by name.
-func (t *KindTable) Sorted() []KindStats {
+func (t *Table) Sorted() []KindStats {
 	out := make([]KindStats, 0, len(t.kinds))
 	for _, k := range t.kinds {
 		out = append(out, *k)
