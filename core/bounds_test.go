@@ -17,7 +17,6 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/model"
-	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
@@ -107,7 +106,7 @@ func TestBoundsOfProfilesThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	w := newSpender(t, memstore.New(memstore.Config{}), 0)
 	many := `{"limits":[` + `{"concurrency":1}`
-	for i := range store.MostBounds {
+	for i := range bound.MostInProfile {
 		many += fmt.Sprintf(`,{"kind":"k%d","concurrency":1}`, i)
 	}
 	for text, field := range map[string]string{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -63,7 +64,7 @@ func (s *Store) Stamp(ctx context.Context, stamp string) error {
 	defer s.mu.Unlock()
 	for _, p := range s.parts {
 		p.stamps = append(slices.DeleteFunc(p.stamps, func(known string) bool { return known == stamp }), stamp)
-		p.stamps = p.stamps[max(0, len(p.stamps)-store.MostStamps):]
+		p.stamps = p.stamps[max(0, len(p.stamps)-bound.MostStamps):]
 	}
 	return nil
 }

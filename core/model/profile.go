@@ -16,8 +16,8 @@ import (
 
 // checkBounds refuses limits and budgets that are invalid for one agent, and completes the others.
 func (p *Profile) checkBounds() error {
-	if n := len(p.Limits) + len(p.Budgets); n > store.MostBounds {
-		return check.Invalid("limits", "and budgets of a profile must be at most %d, not %d", store.MostBounds, n)
+	if n := len(p.Limits) + len(p.Budgets); n > bound.MostInProfile {
+		return check.Invalid("limits", "and budgets of a profile must be at most %d, not %d", bound.MostInProfile, n)
 	}
 	p.Limits, p.Budgets = append([]bound.Limit(nil), p.Limits...), append([]bound.Budget(nil), p.Budgets...)
 	seen := map[string]bool{}
@@ -87,7 +87,7 @@ type Profile struct {
 	// Urgent lets tasks of level 1, and those that are urgent themselves, start in quiet hours too.
 	Urgent bool
 	Labels map[string]string // the platform's own, at most 32
-	// Limits and Budgets bound the tasks of this agent, besides those of the store: by kind and key, together [store.MostBounds] at most, and each without
+	// Limits and Budgets bound the tasks of this agent, besides those of the store: by kind and key, together [bound.MostInProfile] at most, and each without
 	// Each. Only callers that may act for all agents can change them; a profile set by another caller keeps the existing ones.
 	Limits  []bound.Limit
 	Budgets []bound.Budget

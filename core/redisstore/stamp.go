@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
-	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 )
 
 // Stamp notes that definitions are stored; see [store.Bounds]. It restores the layout of the prefix first, which is lost with the rest: a
@@ -22,7 +22,7 @@ func (s *Store) Stamp(ctx context.Context, stamp string) error {
 	}
 	calls := make([]call.Call, len(s.db.Parts))
 	for p := range calls {
-		calls[p] = call.Call{Script: &s.db.Scripts.Stamp, Partition: p, Args: []any{stamp, store.MostStamps}}
+		calls[p] = call.Call{Script: &s.db.Scripts.Stamp, Partition: p, Args: []any{stamp, bound.MostStamps}}
 	}
 	_, err := s.db.Run(ctx, call.VerbControl, calls)
 	return err

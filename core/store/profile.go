@@ -26,9 +26,6 @@ type ProfileChange struct {
 	Recurring []Stored
 }
 
-// MostBounds is how many limits and budgets a profile may have.
-const MostBounds = 20
-
 // Profiled is an agent with its profile.
 type Profiled struct {
 	Agent   string

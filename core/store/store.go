@@ -186,19 +186,13 @@ type Bounds interface {
 	Budgets(ctx context.Context) ([]bound.BudgetUse, error)
 
 	// Stamp notes in every partition that the definitions which a stamp names are stored: limits, budgets, and everything else that a process
-	// needs to have stored before it starts anything. The last [MostStamps] are known; a store that loses the definitions loses the stamp. A
-	// stamp has [StampLen] digits and capital letters. It works when the store is full.
+	// needs to have stored before it starts anything. The last [bound.MostStamps] are known; a store that loses the definitions loses the stamp. A
+	// stamp has [bound.StampLen] digits and capital letters. It works when the store is full.
 	Stamp(ctx context.Context, stamp string) error
 
 	// Stamped reports whether a partition has a stamp.
 	Stamped(ctx context.Context, partition int, stamp string) (bool, error)
 }
-
-// StampLen is the length of a stamp; MostStamps is how many a partition knows, those that were given last.
-const (
-	StampLen   = 24
-	MostStamps = 32
-)
 
 // Bookings is what a store remembers of the alarms of hosts without a process of their own: which ones an external clock has confirmed, and which ones
 // are owed, as it has not. It is for the whole store together, so that a hundred processes book one alarm, and the next caller settles the debt of a

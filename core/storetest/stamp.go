@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
 )
 
@@ -61,12 +62,12 @@ func testStamps(t *testing.T, b *bench) {
 // testManyStamps knows those stamps that were given last.
 func testManyStamps(t *testing.T, b *bench) {
 	b.with(Options{})
-	for i := range store.MostStamps {
+	for i := range bound.MostStamps {
 		require.NoError(t, b.store.Stamp(t.Context(), given.Stamp(i)))
 	}
 	require.NoError(t, b.store.Stamp(t.Context(), given.Stamp(0))) // once more
-	require.NoError(t, b.store.Stamp(t.Context(), given.Stamp(store.MostStamps)))
-	for i := range store.MostStamps + 1 {
+	require.NoError(t, b.store.Stamp(t.Context(), given.Stamp(bound.MostStamps)))
+	for i := range bound.MostStamps + 1 {
 		known, err := b.store.Stamped(t.Context(), 0, given.Stamp(i))
 		require.NoError(t, err)
 		assert.Equal(t, i != 1, known, i)

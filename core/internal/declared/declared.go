@@ -192,5 +192,5 @@ func (d *Declared) newStamp() (string, error) {
 		return "", fmt.Errorf("name the definitions: %w", err)
 	}
 	sum := sha256.Sum256(all)
-	return strings.ToUpper(hex.EncodeToString(sum[:store.StampLen/2])), nil
+	return strings.ToUpper(hex.EncodeToString(sum[:bound.StampLen/2])), nil
 }

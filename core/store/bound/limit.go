@@ -51,8 +51,17 @@ const (
 	EachKey   Each = "key"
 )
 
-// MostLimits is how many limits there may be: each claim reads them all.
-const MostLimits = 100
+// MostLimits is how many limits there may be: each claim reads them all. MostInProfile is how many limits and budgets a profile may have.
+const (
+	MostLimits    = 100
+	MostInProfile = 20
+)
+
+// StampLen is the length of a stamp, which names the definitions of a process; MostStamps is how many a partition knows, those that were given last.
+const (
+	StampLen   = 24
+	MostStamps = 32
+)
 
 // LimitChange sets a limit, or lifts it.
 type LimitChange struct {

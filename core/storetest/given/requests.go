@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/message"
 )
 
@@ -27,7 +28,7 @@ func Touching(s store.Submission, p store.Pulse) store.Touch {
 }
 
 // Stamp is a stamp with a number.
-func Stamp(n int) string { return fmt.Sprintf("STAMP%0*d", store.StampLen-len("STAMP"), n) }
+func Stamp(n int) string { return fmt.Sprintf("STAMP%0*d", bound.StampLen-len("STAMP"), n) }
 
 // Receipt is one of a delivery that has a letter for a name.
 func Receipt(name, by string, state message.State, lasts time.Duration) message.Receipt {
