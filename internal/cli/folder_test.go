@@ -251,5 +251,5 @@ handlers:
 	defer func() { assert.NoError(t, st.Close()) }()
 	s, err := core.New(st, core.Config{})
 	require.NoError(t, err)
-	account(t, s, tasks, starts(t, log), killed, longestStart(t, begun))
+	account(t, s, tasks, starts(t, log), killed, longestStart(t, begun), lateness(t))
 }
