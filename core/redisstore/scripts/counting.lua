@@ -113,8 +113,8 @@ local function with_counting(base, now)
     return era * 146097 + 365 * year + floor(year / 4) - floor(year / 100) - 719468
   end
 
-  -- period_end is when the period of a budget is over that a time is in.
-  function counting.period_end(rule, at)
+  -- period_end is when the period of a budget is over that a time is in, as a number and as text. The buckets of a rule ask for the same.
+  local function end_of(rule, at)
     local ahead = ahead_at(rule.clock, at)
     local local_, ends = at + ahead, nil
     if rule.per == 'h' then
@@ -127,6 +127,13 @@ local function with_counting(base, now)
     local later, since = ahead_at(rule.clock, ends - ahead)
     if later ~= ahead then return math.max(ends - later, since) end -- clocks are changed before
     return ends - ahead
+  end
+  function counting.period_end(rule, at)
+    if rule.at ~= at then
+      rule.at, rule.ends = at, end_of(rule, at)
+      rule.ends_text = string.format('%.0f', rule.ends)
+    end
+    return rule.ends, rule.ends_text
   end
 
   -- started is when a bucket with a rate would be empty again, if it would at `empty` before another start; to the microsecond.
@@ -189,14 +196,15 @@ local function with_counting(base, now)
   function counting.used_by(text, amounts)
     local all = {}
     for n in string.gmatch(text or '', '%d+') do all[#all + 1] = n end
-    for _, amount in ipairs(amounts) do all[#all + 1] = string.format('%.0f', amount) end
+    for i = math.max(1, #amounts - LAST_RUNS + 1), #amounts do all[#all + 1] = string.format('%.0f', amounts[i]) end
     return table.concat(all, ',', math.max(1, #all - LAST_RUNS + 1))
   end
 
   -- units reads amounts by their units: unit=amount in lines.
   function counting.units(text)
-    local first, its, rest = string.match(text or '', '^([%w_]+)=(%d+)()')
-    if first and rest > #text then return { [first] = tonumber(its) } end -- one unit, mostly
+    local eq = text and string.find(text, '=', 1, true)
+    local its = eq and tonumber(sub(text, eq + 1))
+    if its then return { [sub(text, 1, eq - 1)] = its } end -- one unit, mostly
     local all = {}
     for unit, amount in string.gmatch(text or '', '([%w_]+)=(%d+)') do all[unit] = tonumber(amount) end
     return all

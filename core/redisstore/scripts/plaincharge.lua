@@ -7,10 +7,12 @@ local MOST_EXACT = 9000000000000000 -- below which sums of amounts are exact
 -- rule: limits
 local function with_charges(all, counting, base, now)
   local charges, by_kind, of_sort, of_agent = {}, {}, {}, {}
-  -- Of each bucket its place, by its name; of each place the name, the rule, how many are to be taken, and how many run. What else there is to know of one
-  -- is in `more`, and in a list of those of its sort: each table costs as much as a command for a few fields.
-  local places, names, ruled, counts, runs, more, n = {}, {}, {}, {}, {}, {}, 0
-  local rated, learning, spending, reserving, kept = {}, {}, {}, {}, {}
+  -- Of each bucket its place, by its name; of each place the name, the rule, how many are to be taken, and how many run. What else there is to know of
+  -- some is in lists by their places, too: a table for each bucket costs as much as a command for a few fields.
+  local places, names, ruled, counts, runs, n = {}, {}, {}, {}, {}, 0
+  local rated, learning, spending, reserving = {}, {}, {}, {} -- places of a sort
+  local learned, gaps, empties, ends, spent, after = {}, {}, {}, {}, {}, {}
+  local whose, keeps, reserves, reserved_at = {}, {}, {}, {} -- whose amount is reserved: task, kind, ..; what is kept then, in all and for each task
   local uses, nuses, none = {}, 0, {}
   for i = 1, #all, 2 do
     local kind, key, each = string.match(all[i], '^([^|]*)|([^|]*)|(%a?)')
@@ -26,12 +28,10 @@ local function with_charges(all, counting, base, now)
   local function place_of(name, rule)
     n = n + 1
     places[name], names[n], ruled[n], counts[n] = n, name, rule, 0
-    if rule.gap or rule.adapts or rule.amount then
-      local b = { name = name, rule = rule, at = n, of = rule.unit and rule.unit ~= UNIT_RUNS and {} }
-      more[n] = b
-      if rule.adapts then learning[#learning + 1] = b elseif rule.gap then rated[#rated + 1] = b end
-      if rule.amount then spending[#spending + 1] = b end
-      if b.of then reserving[#reserving + 1] = b end
+    if rule.adapts then learning[#learning + 1] = n elseif rule.gap then rated[#rated + 1] = n end
+    if rule.amount then
+      spending[#spending + 1] = n
+      if rule.unit ~= UNIT_RUNS then reserving[#reserving + 1], whose[n] = n, none end
     end
     return n
   end
@@ -81,8 +81,12 @@ local function with_charges(all, counting, base, now)
 
   local function enter(at, ref, kind)
     counts[at] = counts[at] + 1
-    local b = more[at]
-    if b and b.of then b.of[#b.of + 1], b.of[#b.of + 2] = ref, kind end
+    local of = whose[at]
+    if of == none then
+      whose[at] = { ref, kind }
+    elseif of then
+      of[#of + 1], of[#of + 2] = ref, kind
+    end
   end
 
   -- count notes that a task is to be taken; `text` is what `bounds` has of its agent. It returns whether that can be reckoned here.
@@ -116,47 +120,57 @@ local function with_charges(all, counting, base, now)
   end
 
   local function read(some, command, key)
-    local of = {}
-    for i, b in ipairs(some) do of[i] = b.name end
+    local of = #some == n and names or {}
+    for i = #of + 1, #some do of[i] = names[some[i]] end
     return #of > 0 and redis.call(command, base .. key, unpack(of)) or none
   end
 
   -- Of a rate each start has to be in time by itself, as if they came one after the other.
-  local function in_time(b, empty)
-    local leeway, gap = b.learned and LATE or b.rule.leeway, b.gap or b.rule.gap
-    for _ = 1, counts[b.at] do
+  local function in_time(at, empty)
+    local leeway, gap = learned[at] and LATE or ruled[at].leeway, gaps[at] or ruled[at].gap
+    for _ = 1, counts[at] do
       if empty - leeway > now then return false end
       empty = counting.started(empty, gap)
     end
-    b.empty = empty
+    empties[at] = empty
     return true
   end
 
   local known = {}
   local function usual(kind, unit)
-    local name = kind .. '|' .. unit
-    if known[name] == nil then known[name] = counting.usual(redis.call('HGET', base .. 'usual', name)) or false end
-    return known[name]
+    local of = known[unit] or {}
+    known[unit] = of
+    if of[kind] == nil then
+      local u = counting.usual(redis.call('HGET', base .. 'usual', kind .. '|' .. unit))
+      if u then u.text = string.format('%.0f', u[2]) end
+      of[kind] = u or false
+    end
+    return of[kind]
   end
 
   -- reserve keeps what the tasks of a bucket usually use, if there is room for each beside those under way: see own.tight and own.reserve.
-  local function reserve(b, all_)
-    b.reserved, b.untried = 0, 0
-    if runs[b.at] > 0 and all_ then
-      local reserved, untried = string.match(all_, '^(%d+)|(%d+)$')
-      b.reserved, b.untried = tonumber(reserved) or 0, tonumber(untried) or 0
+  local function reserve(at, all_)
+    local rule, of, reserved, untried = ruled[at], whose[at], 0, 0
+    if runs[at] > 0 and all_ then
+      local bar = string.find(all_, '|', 1, true)
+      reserved, untried = tonumber(sub(all_, 1, bar - 1)), tonumber(sub(all_, bar + 1))
     end
-    for k = 1, #b.of, 2 do
-      local u, ref = usual(b.of[k + 1], b.rule.unit), b.of[k]
-      if not u or not b.rule.notify and b.reserved + b.untried > 0 and b.spent + b.reserved + u[1] > b.rule.amount then return false end
+    for k = 1, #of, 2 do
+      local u, ref = usual(of[k + 1], rule.unit), of[k]
+      if not u or not rule.notify and reserved + untried > 0 and spent[at] + reserved + u[1] > rule.amount then return false end
       if u[2] > 0 then
-        u.text = u.text or string.format('%.0f', u[2])
-        b.keeps = b.reserved + b.untried == 0 and u.text .. '|0' or true -- what is to be kept, if it is that of one run
-        b.reserved = b.reserved + u[2]
-        kept[ref] = (kept[ref] and kept[ref] .. '\n' or '') .. u.text .. ' ' .. b.name
+        keeps[at] = reserved + untried == 0 and u.text .. '|0' or string.format('%.0f|%.0f', reserved + u[2], untried)
+        reserved = reserved + u[2]
+        local text = u.text .. ' ' .. names[at]
+        if reserved_at[ref] then
+          reserves[reserved_at[ref]] = reserves[reserved_at[ref]] .. '\n' .. text
+        else
+          reserves[#reserves + 1], reserves[#reserves + 2] = ref, text
+          reserved_at[ref] = #reserves
+        end
       end
     end
-    return b.spent + b.reserved < MOST_EXACT
+    return spent[at] + reserved < MOST_EXACT
   end
 
   -- fit says whether there is room for all that are to be taken, so that none has to wait and no budget is used up by them.
@@ -167,30 +181,32 @@ local function with_charges(all, counting, base, now)
         if there then return false end
       end
     end
-    for i, now_ in ipairs(redis.call('HMGET', base .. 'flight', unpack(names))) do
-      now_ = now_ and tonumber(now_) or 0
+    local flying = redis.call('HMGET', base .. 'flight', unpack(names))
+    for i = 1, n do
+      local now_ = tonumber(flying[i] or 0)
       runs[i] = now_
       local most = ruled[i].runs
       -- guard: plain-charge-runs
       if most and now_ + counts[i] > most then return false end
     end
     for i, text in ipairs(read(learning, 'HMGET', 'learned')) do
-      local b, l = learning[i], counting.learned(text)
-      if not l or l.probe ~= 0 or l.till > now or runs[b.at] + counts[b.at] > math.floor(l.allow) then return false end
-      b.learned, b.gap = l, l.gap > 0 and l.gap or b.rule.gap
-      if b.gap then rated[#rated + 1] = b end
+      local at, l = learning[i], counting.learned(text)
+      if not l or l.probe ~= 0 or l.till > now or runs[at] + counts[at] > math.floor(l.allow) then return false end
+      learned[at], gaps[at] = true, l.gap > 0 and l.gap or ruled[at].gap
+      if gaps[at] then rated[#rated + 1] = at end
     end
     for i, empty in ipairs(read(rated, 'ZMSCORE', 'rates')) do
       if not in_time(rated[i], tonumber(empty) or 0) then return false end
     end
-    local ends = read(spending, 'ZMSCORE', 'periods')
+    local till = read(spending, 'ZMSCORE', 'periods')
     for i, amount in ipairs(read(spending, 'HMGET', 'spent')) do
-      local b, till = spending[i], tonumber(ends[i])
-      local r, add = b.rule, b.of and 0 or counts[b.at] * ONE
-      if till and till > now then b.ends, b.spent = till, tonumber(amount) or 0 else b.spent = 0 end
+      local at, end_ = spending[i], till[i] and tonumber(till[i])
+      local r, add, before = ruled[at], whose[at] and 0 or counts[at] * ONE, 0
+      ends[at] = end_ and end_ > now
+      if ends[at] then before = amount and tonumber(amount) or 0 end
       -- guard: plain-charge-spent
-      if (b.spent >= r.amount or b.spent + add >= r.amount) and not (r.notify and b.spent >= r.amount) or b.spent + add >= MOST_EXACT then return false end
-      b.after = b.spent + add
+      if (before >= r.amount or before + add >= r.amount) and not (r.notify and before >= r.amount) or before + add >= MOST_EXACT then return false end
+      spent[at], after[at] = before, before + add
     end
     for i, text in ipairs(read(reserving, 'HMGET', 'reserved')) do
       if not reserve(reserving[i], text) then return false end
@@ -208,7 +224,7 @@ local function with_charges(all, counting, base, now)
   -- commit writes it.
   function charges.commit()
     if nuses == 0 then return end
-    local flight, rates, spent, periods, reserved, reserves, texts = {}, {}, {}, {}, {}, {}, {}
+    local flight, rates, charged, periods, reserved, texts = {}, {}, {}, {}, {}, {}
     local function put(to, key, value) to[#to + 1], to[#to + 2] = key, value end
     forget(rated, 'rates')
     forget(spending, 'periods', 'spent')
@@ -218,21 +234,22 @@ local function with_charges(all, counting, base, now)
       texts[after] = text
       flight[2 * i - 1], flight[2 * i] = names[i], text
     end
-    for _, b in ipairs(rated) do put(rates, string.format('%.3f', b.empty), b.name) end
-    for _, b in ipairs(reserving) do
-      if b.keeps then put(reserved, b.name, b.keeps ~= true and b.keeps or string.format('%.0f|%.0f', b.reserved, b.untried)) end
+    for _, at in ipairs(rated) do put(rates, string.format('%.3f', empties[at]), names[at]) end
+    for i = 1, #reserving do
+      local at = reserving[i]
+      if keeps[at] then put(reserved, names[at], keeps[at]) end
     end
-    for _, b in ipairs(spending) do
-      if not b.of then
-        put(spent, b.name, string.format('%.0f', b.after))
-        if not b.ends then put(periods, string.format('%.0f', counting.period_end(b.rule, now)), b.name) end
+    for i = 1, #spending do
+      local at = spending[i]
+      if not whose[at] then
+        put(charged, names[at], string.format('%.0f', after[at]))
+        if not ends[at] then put(periods, select(2, counting.period_end(ruled[at], now)), names[at]) end
       end
     end
-    for ref, text in pairs(kept) do put(reserves, ref, text) end
     counting.put_all('flight', flight)
     counting.put_all('uses', uses)
     if #rates > 0 then redis.call('ZADD', base .. 'rates', unpack(rates)) end
-    counting.put_all('spent', spent)
+    counting.put_all('spent', charged)
     if #periods > 0 then redis.call('ZADD', base .. 'periods', unpack(periods)) end
     counting.put_all('reserved', reserved)
     counting.put_all('reserves', reserves)

@@ -7,33 +7,40 @@
 -- rule: limits
 local function with_returns(refs, had, kind_of, said, counting, base, now)
   local adapts, byte, sub = redis.call('EXISTS', base .. 'learned') == 1, string.byte, string.sub
+  local find = string.find
   -- Of each bucket its place, by its name; of each place the name, how many runs end, and how many there were. Of a budget, and of what may adapt, there is
-  -- more to know.
-  local places, names, counts, runs, more, n = {}, {}, {}, {}, {}, 0
-  local budgets, ends_of, answers, used, charged = {}, {}, {}, {}, {}
-  for at, answer, units in string.gmatch(said, '\n(%d+)|([^|\n]*)|([^\n]*)') do
-    local i = tonumber(at)
+  -- more to know, in lists by their places, too: which runs they are, of a budget its rule, what is reserved and what was used.
+  local places, names, counts, runs, n = {}, {}, {}, {}, 0
+  local of, budgets, ends_of, answers, used, charged = {}, {}, {}, {}, {}, {}
+  local rules, reserved, untried, changed, more, ends, after = {}, {}, {}, {}, {}, {}, {}
+  local from = find(said, '\n', 1, true)
+  while from do
+    local bar = find(said, '|', from, true)
+    local second, to = find(said, '|', bar + 1, true), find(said, '\n', bar + 1, true)
+    local i, answer = tonumber(sub(said, from + 1, bar - 1)), sub(said, bar + 1, second - 1)
     if had[i] and byte(answer) == byte('w') then return nil end -- it was told to come back later
-    answers[i], used[i] = answer, counting.units(units)
+    answers[i], used[i] = answer, counting.units(sub(said, second + 1, to and to - 1 or -1))
+    from = to
   end
   local function note(name, i)
     local at = places[name]
     if not at then
       n = n + 1
       at = n
-      places[name], names[n], counts[n] = n, name, 0
-      local budget = string.find(name, '$', 1, true)
-      if budget or adapts then more[n] = { name = name, at = n, budget = budget, of = {} } end
-      if budget then budgets[#budgets + 1] = more[n] end
+      local budget = find(name, '$', 1, true)
+      places[name], names[n], counts[n] = n, name, 1
+      if budget or adapts then of[n] = { i } end
+      if budget then budgets[#budgets + 1], rules[n] = n, true end
+    else
+      counts[at] = counts[at] + 1
+      local some = of[at]
+      if some then some[#some + 1] = i end
     end
-    counts[at] = counts[at] + 1
-    local b = more[at]
-    if b then b.of[#b.of + 1] = i end
-    if b and b.budget and ends_of[#ends_of] ~= i then ends_of[#ends_of + 1] = i end
+    if rules[at] and ends_of[#ends_of] ~= i then ends_of[#ends_of + 1] = i end
   end
   for i = 1, #refs do
     local all = had[i]
-    if all and (places[all] or not string.find(all, '\n', 1, true)) then
+    if all and (places[all] or not find(all, '\n', 1, true)) then
       note(all, i)
     else
       for name in string.gmatch(all or '', '[^\n]+') do note(name, i) end
@@ -42,9 +49,10 @@ local function with_returns(refs, had, kind_of, said, counting, base, now)
   -- guard: plain-return-many
   if n > MOST_BUCKETS then return nil end
   local function names_of(some)
-    local of = {}
-    for i, b in ipairs(some) do of[i] = b.name end
-    return unpack(of)
+    if #some == n then return unpack(names) end
+    local list = {}
+    for i, at in ipairs(some) do list[i] = names[at] end
+    return unpack(list)
   end
   if redis.call('EXISTS', base .. 'granted') == 1 then return nil end
   if redis.call('EXISTS', base .. 'lines') == 1 then
@@ -53,7 +61,8 @@ local function with_returns(refs, had, kind_of, said, counting, base, now)
       if there then return nil end
     end
   end
-  for i, now_ in ipairs(redis.call('HMGET', base .. 'flight', unpack(names))) do runs[i] = now_ and tonumber(now_) or 0 end
+  local flying = redis.call('HMGET', base .. 'flight', unpack(names))
+  for i = 1, n do runs[i] = tonumber(flying[i] or 0) end
 
   -- rule_of is what is known of the rule of a bucket: its text, '' if it was lifted, and of a budget its unit. Mostly it is the same as that of the last.
   local known, last = {}, nil
@@ -80,20 +89,20 @@ local function with_returns(refs, had, kind_of, said, counting, base, now)
   local learns = {}
   if adapts then
     for i, known in ipairs(redis.call('HMGET', base .. 'learned', unpack(names))) do
-      local b, l = more[i], known and counting.learned(known)
-      local allowed = l and not b.budget and rule_of(b.name).text or ''
+      local l = known and counting.learned(known)
+      local allowed = l and not rules[i] and rule_of(names[i]).text or ''
       if l and l.probe ~= 0 then return nil end
-      if string.find(allowed, ADAPTS) then
+      if find(allowed, ADAPTS) then
         local empty
         local function busy()
-          empty = empty or redis.call('ZSCORE', base .. 'rates', b.name) or ''
+          empty = empty or redis.call('ZSCORE', base .. 'rates', names[i]) or ''
           return tonumber(empty)
         end
-        for k, run in ipairs(b.of) do
+        for k, run in ipairs(of[i]) do
           -- rule: learned
           if answers[run] ~= '-' then counting.learn(l, runs[i] - k + 1, tonumber(string.match(allowed, '^%d+')), nil, busy) end
         end
-        learns[#learns + 1], learns[#learns + 2] = b.name, counting.text(l)
+        learns[#learns + 1], learns[#learns + 2] = names[i], counting.text(l)
       end
     end
   end
@@ -105,48 +114,59 @@ local function with_returns(refs, had, kind_of, said, counting, base, now)
     some_charged = redis.call('EXISTS', base .. 'charged') == 1
     for k, before in ipairs(some_charged and redis.call('HMGET', base .. 'charged', unpack(refs_of)) or {}) do charged[ends_of[k]] = counting.units(before) end
     for i, amounts in ipairs(redis.call('HMGET', base .. 'reserved', names_of(budgets))) do
-      if amounts then
-        local reserved, untried = string.match(amounts, '^(%d+)|(%d+)$')
-        budgets[i].reserved, budgets[i].untried = tonumber(reserved), tonumber(untried)
+      local bar = amounts and find(amounts, '|', 1, true)
+      if bar then reserved[budgets[i]], untried[budgets[i]] = tonumber(sub(amounts, 1, bar - 1)), tonumber(sub(amounts, bar + 1)) end
+    end
+    -- unkept takes what was reserved for a run out of what is for its bucket. It returns whether the run counts there.
+    local function unkept(amount, name)
+      local at = places[name]
+      if not at or not rules[at] then return false end
+      if reserved[at] then
+        changed[at] = true
+        if amount == '?' then untried[at] = math.max(untried[at] - 1, 0) else reserved[at] = math.max(reserved[at] - amount, 0) end
       end
+      return true
     end
     for _, lines in ipairs(redis.call('HMGET', base .. 'reserves', unpack(refs_of))) do
-      for amount, name in string.gmatch(lines or '', '([%d?]+) ([^\n]+)') do
-        local b = more[places[name] or 0]
-        if not b then return nil end
-        if b.reserved then
-          b.changed = true
-          if amount == '?' then b.untried = math.max(b.untried - 1, 0) else b.reserved = math.max(b.reserved - amount, 0) end
+      local space = lines and find(lines, ' ', 1, true)
+      if space and not find(lines, '\n', space, true) then
+        if not unkept(sub(lines, 1, space - 1), sub(lines, space + 1)) then return nil end
+      else
+        for amount, name in string.gmatch(lines or '', '([%d?]+) ([^\n]+)') do
+          if not unkept(amount, name) then return nil end
         end
       end
     end
     local noted = {}
-    for _, b in ipairs(budgets) do
-      local its = rule_of(b.name)
+    for k = 1, #budgets do
+      local at = budgets[k]
+      local its, runs_of = rule_of(names[at]), of[at]
       local unit, rule = its.unit, its.budget
       if not unit then return nil end
-      noted[unit] = unit ~= UNIT_RUNS and (noted[unit] or {})
-      local noting = noted[unit]
-      for _, i in ipairs(b.of) do
-        local amount, kind = used[i] and used[i][unit], kind_of(i)
+      noted[unit], usual[unit] = unit ~= UNIT_RUNS and (noted[unit] or {}), usual[unit] or {}
+      local noting, by_kind = noted[unit], usual[unit]
+      for j = 1, #runs_of do
+        local i = runs_of[j]
+        local amount = used[i] and used[i][unit]
         if noting and answers[i] ~= '-' and not noting[i] then
           noting[i] = true
-          local name = kind .. '|' .. unit
-          local of = usual[name] or {}
-          usual[name], of[#of + 1] = of, amount or 0
+          local kind = kind_of(i)
+          local amounts = by_kind[kind] or {}
+          by_kind[kind], amounts[#amounts + 1] = amounts, amount or 0
         end
-        if amount and rule then b.more = (b.more or 0) + math.max(amount - (charged[i] and charged[i][unit] or 0), 0) end
+        if amount and rule then more[at] = (more[at] or 0) + math.max(amount - (charged[i] and charged[i][unit] or 0), 0) end
       end
-      if b.more then sums[#sums + 1] = b end
-      b.rule = rule
+      if more[at] then sums[#sums + 1] = at end
+      rules[at] = rule or true
     end
   end
   local till = #sums > 0 and redis.call('ZMSCORE', base .. 'periods', names_of(sums))
   for i, amount in ipairs(till and redis.call('HMGET', base .. 'spent', names_of(sums)) or {}) do
-    local b, ends, before = sums[i], tonumber(till[i]), 0
-    if ends and ends > now then b.ends, before = ends, tonumber(amount) or 0 end
-    b.after = before + b.more
-    if before < b.rule.amount and b.after >= b.rule.amount or b.after >= MOST_EXACT then return nil end
+    local at, end_, before = sums[i], till[i] and tonumber(till[i]), 0
+    ends[at] = end_ and end_ > now
+    if ends[at] then before = amount and tonumber(amount) or 0 end
+    after[at] = before + more[at]
+    if before < rules[at].amount and after[at] >= rules[at].amount or after[at] >= MOST_EXACT then return nil end
   end
 
   -- It is written once the settlement is known to be plain.
@@ -163,15 +183,16 @@ local function with_returns(refs, had, kind_of, said, counting, base, now)
         gone[#gone + 1] = names[i]
       end
     end
-    for _, b in ipairs(budgets) do
-      if runs[b.at] <= counts[b.at] then
-        unkept[#unkept + 1] = b.name
-      elseif b.changed then
-        put(kept, b.name, string.format('%.0f|%.0f', b.reserved, b.untried))
+    for k = 1, #budgets do
+      local at = budgets[k]
+      if runs[at] <= counts[at] then
+        unkept[#unkept + 1] = names[at]
+      elseif changed[at] then
+        put(kept, names[at], string.format('%.0f|%.0f', reserved[at], untried[at]))
       end
-      if b.after then
-        put(spent, b.name, string.format('%.0f', b.after))
-        if not b.ends then put(periods, string.format('%.0f', counting.period_end(b.rule, now)), b.name) end
+      if after[at] then
+        put(spent, names[at], string.format('%.0f', after[at]))
+        if not ends[at] then put(periods, select(2, counting.period_end(rules[at], now)), names[at]) end
       end
     end
     for i = 1, #refs do
@@ -188,8 +209,11 @@ local function with_returns(refs, had, kind_of, said, counting, base, now)
     if #periods > 0 then redis.call('ZADD', base .. 'periods', unpack(periods)) end
     if #learns > 0 then redis.call('HSET', base .. 'learned', unpack(learns)) end
     -- rule: usual
-    for name, amounts in pairs(usual) do
-      redis.call('HSET', base .. 'usual', name, counting.used_by(redis.call('HGET', base .. 'usual', name), amounts))
+    for unit, by_kind in pairs(usual) do
+      for kind, amounts in pairs(by_kind) do
+        local name = kind .. '|' .. unit
+        redis.call('HSET', base .. 'usual', name, counting.used_by(redis.call('HGET', base .. 'usual', name), amounts))
+      end
     end
   end
 end

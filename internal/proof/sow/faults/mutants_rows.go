@@ -179,7 +179,7 @@ var OfRows = []sow.Fault{
 	},
 	{
 		Name: "plain-end-of-keys", What: "A plain settlement gives nothing back to a limit that counts each key by itself, unless some adapt.",
-		At: "plain-return-many", Change: sow.After("for i = 1, n do counts[i] = (more[i] or not string.find(names[i], '|k|', 1, true)) and counts[i] or 0 end"),
+		At: "plain-return-many", Change: sow.After("for i = 1, n do counts[i] = (of[i] or not string.find(names[i], '|k|', 1, true)) and counts[i] or 0 end"),
 	},
 	{
 		Name: "ahead-at-once", What: "What is claimed ahead of its time starts as soon as it is claimed.", Change: sow.Swap("at.Time().Sub(c.shows)", "at.Time().Sub(at.Time())"),
