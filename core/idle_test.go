@@ -85,7 +85,7 @@ func TestIdleBackoff(t *testing.T) {
 				core.Handle(w.s, "k", func(context.Context, *core.Task[note]) error { ran++; return nil })
 				c.task.Agent, c.task.ID, c.task.Kind = "a", "1", "k"
 				w.submit(c.task)
-				w.runUntil(100 * time.Hour)
+				w.runUntil(time.Duration(c.want[len(c.want)-1])*time.Minute + time.Second)
 				require.GreaterOrEqual(t, len(*asked), len(c.want))
 				assert.Equal(t, c.want, inMinutes(*asked)[:len(c.want)])
 				assert.Equal(t, 1, ran)

@@ -334,7 +334,7 @@ func TestAnExpectationIsPossible(t *testing.T) {
 			core.NewTask{Agent: "ada", ID: "once", Kind: "k", Delay: 200 * time.Hour},
 			core.NewTask{Agent: "ada", ID: "daily", Kind: "k", Cron: "0 9 * * *", Paused: true},
 		)
-		time.Sleep(14 * 24 * time.Hour)
+		time.Sleep(9 * 24 * time.Hour)
 		told := kinds.seen(model.EventLate)
 		require.Len(w, told, 1)
 		assert.Equal(w, "daily", told[0].ID)

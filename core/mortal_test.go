@@ -19,6 +19,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
+	"github.com/seed-6f6f2c11/duly/internal/race"
 )
 
 // mortal is the way of one process to a store: once the process is dead, nothing of it gets there.
@@ -181,7 +182,11 @@ func poison(t *testing.T, concurrency, poisonous, innocent int) {
 // However often processes are killed at random, no task dies of it.
 func TestRandomKillsKillNoTask(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
+	seeds := uint64(20)
+	if race.Enabled { // each takes ten times as long
+		seeds = 4
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

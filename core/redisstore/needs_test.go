@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -20,8 +21,22 @@ var (
 	word       = regexp.MustCompile(`(^|[^.\w])([a-zA-Z_]\w*)`)
 )
 
+// once has a function reckon its answer for each text once: all scripts are compared with all parts.
+func once(f func(string) map[string]bool) func(string) map[string]bool {
+	var mu sync.Mutex
+	answers := map[string]map[string]bool{}
+	return func(text string) map[string]bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if answers[text] == nil {
+			answers[text] = f(text)
+		}
+		return answers[text]
+	}
+}
+
 // defines are the names that a part defines for what is behind it: those at the beginning of a line.
-func defines(part string) map[string]bool {
+var defines = once(func(part string) map[string]bool {
 	names := map[string]bool{}
 	for _, m := range definition.FindAllStringSubmatch(redisstore.Part(part), -1) {
 		for name := range strings.SplitSeq(m[1], ",") {
@@ -29,16 +44,16 @@ func defines(part string) map[string]bool {
 		}
 	}
 	return names
-}
+})
 
 // uses are the names in a text that are not fields.
-func uses(text string) map[string]bool {
+var uses = once(func(text string) map[string]bool {
 	names := map[string]bool{}
 	for _, m := range word.FindAllStringSubmatch(literal.ReplaceAllString(text, "''"), -1) {
 		names[m[2]] = true
 	}
 	return names
-}
+})
 
 // usesAny reports whether a text uses one of some names.
 func usesAny(text string, names map[string]bool) bool {

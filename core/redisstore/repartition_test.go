@@ -26,6 +26,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 	"github.com/seed-6f6f2c11/duly/core/storetest/equal"
+	"github.com/seed-6f6f2c11/duly/internal/race"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -441,7 +442,11 @@ func TestRepartitionBetweenNumbersWithTheSameTags(t *testing.T) {
 func TestRepartitionOfRandomStores(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	for seed := range uint64(12) {
+	seeds := uint64(12)
+	if race.Enabled {
+		seeds = 6 // each of the options
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			clock := storetest.NewClock()

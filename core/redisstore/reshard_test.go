@@ -18,6 +18,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/internal/race"
 	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
@@ -107,7 +108,10 @@ func (r *reshard) work() {
 // runs whole, on the node that has the whole slot, or not at all.
 func TestSlotsAreMovedUnderWork(t *testing.T) {
 	t.Parallel()
-	const tasks, rounds = 50_000, 3
+	tasks, rounds := 50_000, 3
+	if race.Enabled {
+		tasks, rounds = 20_000, 2
+	}
 	r := newReshard(t, 500)
 	for i := range r.agents { // so that there are keys to move whatever has run
 		for _, id := range []string{"later", "much later"} {
