@@ -191,9 +191,9 @@ func taken(b *bench, r store.ClaimRequest) map[byte]int {
 // testTenantFlood has one agent of a tenant beside many of another: with as many tasks as agents, and claims of each size. It waits for two claims at
 // most, whether it has come with the others or later.
 func testTenantFlood(t *testing.T, b *bench) {
-	for _, limit := range []int{1, 10, 100} {
+	for limit, agents := range map[int]int{1: 1000, 10: 10_000, 100: 1000} {
 		b.with(Options{})
-		many := named("many", 10_000)
+		many := named("many", agents)
 		for i := 0; i < len(many); i += 500 {
 			tenantOf(b, "big", many[i:i+500]...)
 		}
