@@ -30,7 +30,7 @@ const usualBody = 140
 
 // shapes are what is counted, with a part of the tasks if quick is set.
 func shapes(quick bool) []shape {
-	tasks, single, rounds := 2000, 200, 3
+	tasks, single, rounds := 1000, 200, 3
 	if quick {
 		tasks, single = 100, 20
 	}
@@ -41,7 +41,11 @@ func shapes(quick bool) []shape {
 			name = "run"
 		}
 		for _, each := range []int{1, 5, 20, 100} {
-			all = append(all, shape{name: fmt.Sprintf("%s-%d", name, each), each: each, tasks: tasks, batch: 50, inFlight: 400, again: again})
+			n := tasks
+			if each == 100 { // else a claim meets ten agents alone
+				n *= 2
+			}
+			all = append(all, shape{name: fmt.Sprintf("%s-%d", name, each), each: each, tasks: n, batch: 50, inFlight: 400, again: again})
 		}
 		all = append(all, shape{name: name + "-1-single", each: 1, tasks: single, batch: 1, inFlight: 50, again: again})
 	}
