@@ -5,89 +5,13 @@ package slots
 
 import (
 	"context"
-	"maps"
 	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
-
-// Spare takes a slot for a task of level 1, if there is a free one that no pull waits for.
-func (s *Slots) Spare(kind string) Grant {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	most, bounded := s.ofKind[kind]
-	if s.abandoned >= s.most || bounded && s.kinds[kind] >= most {
-		return Grant{}
-	}
-	usual := s.free() > 0
-	for _, w := range s.waiting {
-		// guard: start-slots
-		if usual || w.urgent {
-			return Grant{}
-		}
-	}
-	if !usual && s.total-s.used <= 0 {
-		return Grant{}
-	}
-	g := Grant{N: 1, Urgent: !usual, News: s.news}
-	s.lend(1, g.Urgent)
-	if bounded {
-		g.Room = map[string]int{kind: 1}
-		s.kinds[kind]++
-		s.lent.Room[kind]++
-	}
-	return g
-}
-
-// Share is how many tasks of the kinds that have a bound the i-th of n requests may take. Where there are fewer than
-// requests, it is the turn of others each time: turn grows with each.
-func (g *Grant) Share(i, n, turn int) map[string]int {
-	if len(g.Room) == 0 {
-		return nil
-	}
-	most := make(map[string]int, len(g.Room))
-	for kind, room := range g.Room {
-		most[kind] = room / n
-		// The remainder goes around: with one slot and three partitions each has it every third time,
-		// and none starves.
-		if (i+turn)%n < room%n {
-			most[kind]++
-		}
-	}
-	return most
-}
-
-// Fit is for how many tasks, from the first on, a grant has slots.
-func (g *Grant) Fit(tasks []store.Claimed) int {
-	used := map[string]int{}
-	for i := range min(g.N, len(tasks)) {
-		room, bounded := g.Room[tasks[i].Kind]
-		used[tasks[i].Kind]++
-		if bounded && used[tasks[i].Kind] > room || g.Urgent && tasks[i].Level != store.LevelHigh {
-			return i
-		}
-	}
-	return min(g.N, len(tasks))
-}
-
-// Passing names the kinds that claims skip, so that a claim can continue where the last one like it stopped; empty if none.
-func (g *Grant) Passing(leave []string) string {
-	var b strings.Builder
-	for _, kind := range leave {
-		b.WriteString("-" + kind + "\n")
-	}
-	for _, kind := range slices.Sorted(maps.Keys(g.Room)) {
-		if g.Room[kind] == 0 {
-			b.WriteString("=" + kind + "\n")
-		}
-	}
-	return b.String()
-}
 
 // Slots bound what runs at once in a process: all runs, those that are not urgent, and those of some kinds. Pulls
 // get slots in the order in which they came, so that a busy one never keeps another waiting for more than a turn.
@@ -118,18 +42,6 @@ type waiter struct {
 	got    chan Grant
 }
 
-// Grant are slots that a pull may fill with one call of claims. It gives back with Keep what it does not fill.
-type Grant struct {
-	N      int
-	usual  int            // of lent slots: those that any task may fill
-	Urgent bool           // with tasks of level 1 only
-	Room   map[string]int // how many tasks of the kinds that have a bound
-	// suspects is how many tasks of each sort whose last runs died with their process.
-	suspects sorts
-	News     uint64 // as of when it was made
-	Err      error  // why there will be none
-}
-
 // New returns the slots of a process, all free: total, of which kept are kept for urgent tasks; claiming stops at most abandoned handlers.
 func New(clock model.Clock, total, kept, most int) *Slots {
 	return &Slots{clock: clock, news: 1, total: total, kept: kept, most: most, ofKind: map[string]int{}, kinds: map[string]int{}, lent: Grant{Room: map[string]int{}}}
@@ -144,6 +56,34 @@ func (s *Slots) Bound(kind string, most int) {
 	defer s.mu.Unlock()
 	// guard: kind-slots
 	s.ofKind[kind] = most
+}
+
+// Spare takes a slot for a task of level 1, if there is a free one that no pull waits for.
+func (s *Slots) Spare(kind string) Grant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	most, bounded := s.ofKind[kind]
+	if s.abandoned >= s.most || bounded && s.kinds[kind] >= most {
+		return Grant{}
+	}
+	usual := s.free() > 0
+	for _, w := range s.waiting {
+		// guard: start-slots
+		if usual || w.urgent {
+			return Grant{}
+		}
+	}
+	if !usual && s.total-s.used <= 0 {
+		return Grant{}
+	}
+	g := Grant{N: 1, Urgent: !usual, News: s.news}
+	s.lend(1, g.Urgent)
+	if bounded {
+		g.Room = map[string]int{kind: 1}
+		s.kinds[kind]++
+		s.lent.Room[kind]++
+	}
+	return g
 }
 
 // Take takes between 1 and most slots. It waits for the first one until ctx is done; none then. From urgentAt on it also
