@@ -132,7 +132,7 @@ func takeCounters(found map[kindCounter][]any, partition int, reply []any) (stri
 }
 
 // parseKind reads one counter of a kind; the fields that it is not about stay
-// zero, so that KindTable can add them up.
+// zero, so that count.Table can add them up.
 func parseKind(counter kindCounter, fields []any) *count.KindStats {
 	k := &count.KindStats{KindCounters: count.KindCounters{Kind: counter.kind}}
 	switch counter.what {
