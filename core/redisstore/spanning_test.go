@@ -192,6 +192,35 @@ func (f *fleet) run(processes, all int, takes time.Duration, kinds ...string) ti
 	return took
 }
 
+// hops are how often somebody has to be woken from the end of a run to the start of the next, at most: three calls go to Redis and back, through a
+// connection's goroutine, and then through the pulls of all that wait.
+const hops = 18
+
+// tooLate is how late a machine wakes others on average that has so much else to do that what it takes says nothing of duly.
+const tooLate = time.Millisecond
+
+// lateWhile is how late this machine wakes whoever waits, on average, while something is done: what is measured then is about duly.
+func lateWhile(do func()) time.Duration {
+	const pause = 5 * time.Millisecond
+	done, late := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		var sum time.Duration
+		for n := time.Duration(1); ; n++ {
+			begun := time.Now()
+			select {
+			case <-done:
+				late <- sum / n
+				return
+			case <-time.After(pause):
+				sum += time.Since(begun) - pause
+			}
+		}
+	}()
+	do()
+	close(done)
+	return <-late
+}
+
 // However many processes and partitions there are, no more than the limit allows run at once, and nearly as many as it allows do.
 func TestALimitSpansPartitions(t *testing.T) { //nolint:tparallel // each by itself: what they measure is time
 	t.Parallel()
@@ -204,7 +233,7 @@ func TestALimitSpansPartitions(t *testing.T) { //nolint:tparallel // each by its
 			var f *fleet
 			var st *redisstore.Store
 			var all int
-			var best, took time.Duration
+			var best, took, late time.Duration
 			for try := range 3 { // a busy machine may take time that nobody else does
 				config.Prefix = fmt.Sprintf("try%d:", try)
 				f = newFleet(t, config)
@@ -212,17 +241,18 @@ func TestALimitSpansPartitions(t *testing.T) { //nolint:tparallel // each by its
 				_, err := st.Limit(t.Context(), []bound.LimitChange{{Limit: bound.Limit{About: bound.LimitTarget{Kind: "k"}, Concurrency: limit}}})
 				require.NoError(t, err)
 				all = f.submit(18, 5, "")
-				took = f.run(8, all, takes, "k")
+				late = lateWhile(func() { took = f.run(8, all, takes, "k") })
 				assert.Equal(t, limit, f.most, "as many at once as the limit allows, and never more")
-				best = takes * time.Duration(all/limit)
+				best = (takes + hops*late) * time.Duration(all/limit)
 				if race.Enabled || testing.Short() || best.Seconds()/took.Seconds() > 0.8 { // .ci/run has it run by itself
 					break
 				}
 			}
-			if !race.Enabled && !testing.Short() {
+			if !race.Enabled && !testing.Short() && late < tooLate {
 				assert.Greater(t, best.Seconds()/took.Seconds(), 0.8, "and nearly all of the time")
 			}
-			t.Logf("figure: %d runs of %s, %d at once, in %s, %.0f %% of what is allowed", all, takes, limit, took.Round(time.Millisecond), 100*best.Seconds()/took.Seconds())
+			t.Logf("figure: %d runs of %s, %d at once, in %s, %.0f %% of what is allowed, of which the machine has taken %s", all, takes, limit, took.Round(time.Millisecond),
+				100*best.Seconds()/took.Seconds(), (best - takes*time.Duration(all/limit)).Round(time.Millisecond))
 			use, err := st.Limits(t.Context())
 			require.NoError(t, err)
 			assert.Zero(t, use[0].Running)
@@ -241,7 +271,8 @@ func TestARateSpansPartitions(t *testing.T) {
 	_, err := st.Limit(t.Context(), []bound.LimitChange{{Limit: set}})
 	require.NoError(t, err)
 	f.submit(all/2, 2, "provider")
-	took := f.run(6, all, time.Millisecond, "k")
+	var took time.Duration
+	late := lateWhile(func() { took = f.run(6, all, time.Millisecond, "k") })
 	slices.Sort(f.claims)
 	most := 0
 	for i, from := range f.claims {
@@ -254,8 +285,8 @@ func TestARateSpansPartitions(t *testing.T) {
 		most = max(most, n)
 	}
 	assert.LessOrEqual(t, most, rate+burst)
-	least := time.Duration(all-burst) * per / rate
-	if !race.Enabled && !testing.Short() {
+	least := time.Duration(all-burst)*per/rate + all*late
+	if !race.Enabled && !testing.Short() && late < tooLate {
 		assert.Greater(t, least.Seconds()/took.Seconds(), 0.8)
 	}
 	t.Logf("figure: %d starts, at most %d in %s, %.0f %% of what is allowed", all, most, per, 100*least.Seconds()/took.Seconds())
