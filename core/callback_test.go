@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
@@ -282,7 +283,7 @@ func TestWhatMayNotBeCalledIsRefused(t *testing.T) {
 		assert.EqualError(w, err, "callback must begin with https://hooks.example.com/")
 		_, err = w.s.Submit(w.Context(), core.NewTask{Agent: "a", ID: "1", Kind: model.KindCallback, Payload: map[string]string{"url": hook}})
 		assert.ErrorContains(w, err, `"duly.callback" is duly's own`)
-		_, err = w.s.Submit(w.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "k", Callback: hook + strings.Repeat("x", model.MaxCallbackLen)})
+		_, err = w.s.Submit(w.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "k", Callback: hook + strings.Repeat("x", base.MaxCallbackLen)})
 		assert.ErrorContains(w, err, "callback is 2078 bytes long: the limit is 2048")
 		assert.Zero(w, w.store.total(), "nothing was asked")
 		assert.Panics(w, func() {

@@ -232,8 +232,9 @@ func handles(p *pull, h *handler) bool {
 	return h == spawner || p.scope.loan != nil || handlerOf(p, h.kind) == h
 }
 
-// HandleKind registers the handler of the kind that the zero value of a payload names. It panics as [Handle] does.
-func HandleKind[P model.Kinder](s *Scheduler, fn func(ctx context.Context, t *Task[P]) error) {
+// HandleKind registers the handler of the kind that the zero value of a payload names, so that the two cannot be mixed up: [NewTask].Kind may be left
+// out with such a payload. It panics as [Handle] does.
+func HandleKind[P interface{ Kind() string }](s *Scheduler, fn func(ctx context.Context, t *Task[P]) error) {
 	var zero P
 	Handle(s, zero.Kind(), fn)
 }

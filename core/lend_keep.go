@@ -243,7 +243,7 @@ func (l *Lender) keptAs(t *Ticket, a *store.Extended) Kept {
 		case e.Spent:
 			out.Cause = ErrBudgetSpent
 		default:
-			out.Cause, out.Order = ErrCancelled, model.DecodeHold(e.Order)
+			out.Cause, out.Order = ErrCancelled, codec.Order(e.Order)
 		}
 	}
 	return out

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
+	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/decide"
 	"github.com/seed-6f6f2c11/duly/core/internal/horizon"
 	"github.com/seed-6f6f2c11/duly/core/internal/notices"
@@ -47,7 +48,7 @@ func (t *settler) holdBusy(ctx context.Context, batch []*run) {
 	}
 	for i := range effects {
 		if t.s.base.HasListeners() && effects[i].Code != store.EffectNone {
-			why := model.DecodeHold(holds[i].Note)
+			why := codec.Order(holds[i].Note)
 			t.s.base.Emit(Event{Type: model.EventHold, Key: holds[i].Target.Key, By: why.By, Reason: why.Reason, Next: t.s.base.StoreNow().Add(holds[i].Until.After).Time()})
 		}
 	}
@@ -346,7 +347,7 @@ func (r *run) tellStored(typ model.EventType, result store.Settled) {
 	case v.Released:
 		e.Status, e.By, e.Reason = StatusWaiting, check.ByDuly, r.whyReleased()
 	case r.order.Load() != nil:
-		order := model.DecodeHold(*r.order.Load())
+		order := codec.Order(*r.order.Load())
 		e.By, e.Reason, e.Note = order.By, order.Reason, order.Note
 	}
 	if err := cmp.Or(v.Err, v.Why); err != nil {
@@ -356,7 +357,7 @@ func (r *run) tellStored(typ model.EventType, result store.Settled) {
 		s.base.Emit(e)
 	}
 	if v.Settlement.Hold != nil && result.Err == nil {
-		order := model.DecodeHold(v.Settlement.Hold)
+		order := codec.Order(v.Settlement.Hold)
 		e.Type, e.From, e.Error, e.By, e.Reason = model.EventPause, e.Status, order.Reason, order.By, order.Reason
 		s.base.Emit(e)
 	}

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
@@ -49,7 +50,7 @@ func (r *run) spawn(ctx context.Context) error {
 		child.MaxAttempts = 1 // the next occurrence is the retry
 	}
 	// guard: spawn-once
-	id := model.ChildID(r.claimed.ID, occurrence)
+	id := childID(r.claimed.ID, occurrence)
 	sub := store.Submission{
 		Agent: r.claimed.Agent, ID: id, Kind: r.claimed.Kind, Group: child.Group, Key: child.LimitKey, Level: r.claimed.Level,
 		Body: child.Encode(),
@@ -132,4 +133,9 @@ func (r *run) inherit(child TaskInfo) {
 		}
 	}
 	r.state.Runs.Add(run)
+}
+
+// childID is the id of the task that runs an occurrence.
+func childID(parent string, occurrence moment.Millis) string {
+	return parent + "@" + strconv.FormatInt(int64(occurrence), 10)
 }

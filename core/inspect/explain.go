@@ -80,7 +80,7 @@ func (e *Explanation) Because(code model.BecauseCode, until moment.Millis, forma
 // running gives the reasons of a task that runs: which process has it, and what will happen at its end.
 func (e *Explanation) running(t *store.Stored) {
 	if e.Task.Ending {
-		e.Because(model.BecauseEnding, t.Lease, "it was %s and ends with its run", codec.CancelReason(model.DecodeHold(t.Order)))
+		e.Because(model.BecauseEnding, t.Lease, "it was %s and ends with its run", codec.CancelReason(codec.Order(t.Order)))
 	}
 	left := ""
 	switch {
@@ -128,7 +128,7 @@ func (e *Explanation) suspect(t *store.Stored) {
 // handler, hides those after it.
 func (e *Explanation) waiting(t *store.Stored) {
 	if e.Task.Ending {
-		e.Because(model.BecauseEnding, 0, "it was %s while it ran, and its run has died: the next process that claims it ends it", codec.CancelReason(model.DecodeHold(t.Order)))
+		e.Because(model.BecauseEnding, 0, "it was %s while it ran, and its run has died: the next process that claims it ends it", codec.CancelReason(codec.Order(t.Order)))
 		return
 	}
 	e.paused("")

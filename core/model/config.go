@@ -51,9 +51,6 @@ func (k KindConfig) validateBatch() *store.ConfigError {
 // in Config.Kinds, apply to the deliveries: how many attempts they have, how long one may take, and how they are spread.
 const KindCallback = "duly.callback"
 
-// MaxCallbackLen is how long the URL of a callback may be, in bytes.
-const MaxCallbackLen = 2048
-
 // NotReserved refuses the kind that only duly itself uses: a caller that could submit its tasks could have anything signed.
 func NotReserved(kind string) error {
 	if kind == KindCallback || slices.Contains(check.Everywhere, kind) {
@@ -202,9 +199,5 @@ func (k KindConfig) LongestPause(attempt int) time.Duration {
 // DefaultMaxRetryAfters is how often in a row a handler may return RetryAfter without its task being charged.
 const DefaultMaxRetryAfters = 100
 
-// MaxSubmit is the most tasks that one Submit takes, and MaxSubmitBytes the most bytes of them, as they are stored: all or none
-// are stored, in one step of the store. A task that is submitted alone may have as many as [core.Config].MaxPayload allows.
-const (
-	MaxSubmit      = 1000
-	MaxSubmitBytes = 4 << 20
-)
+// MaxSubmit is the most tasks that one Submit takes: all or none are stored, in one step of the store.
+const MaxSubmit = 1000

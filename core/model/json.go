@@ -83,6 +83,9 @@ func (t NewTask) MarshalJSON() ([]byte, error) {
 	return json.Marshal(fields)
 }
 
+// IsField reports whether the JSON of a task has a field of this name.
+func (*NewTask) IsField(name string) bool { return newTaskFields[name] != nil }
+
 // Written returns the fields of the task as JSON has them.
 func (t *NewTask) Written() (*NewTaskJSON, error) {
 	payload, err := t.PayloadJSON(1 << 62)

@@ -64,12 +64,12 @@ func (p *Profile) Read(data []byte) error {
 // fields read the fields of a profile, by name.
 func (p *Profile) fields() map[string]func(value []byte) error {
 	return map[string]func(value []byte) error{
-		"agent_id": func(value []byte) error { return MustBe(value, &p.Agent, "a string") },
-		"zone":     func(value []byte) error { return MustBe(value, &p.Zone, "a string") },
-		"urgent":   func(value []byte) error { return MustBe(value, &p.Urgent, "true or false") },
-		"labels":   func(value []byte) error { return MustBe(value, &p.Labels, "an object of strings") },
-		"tenant":   func(value []byte) error { return MustBe(value, &p.Tenant, "a string") },
-		"revision": func(value []byte) error { return MustBe(value, &p.Revision, "a whole number") },
+		"agent_id": func(value []byte) error { return check.MustBe(value, &p.Agent, "a string") },
+		"zone":     func(value []byte) error { return check.MustBe(value, &p.Zone, "a string") },
+		"urgent":   func(value []byte) error { return check.MustBe(value, &p.Urgent, "true or false") },
+		"labels":   func(value []byte) error { return check.MustBe(value, &p.Labels, "an object of strings") },
+		"tenant":   func(value []byte) error { return check.MustBe(value, &p.Tenant, "a string") },
+		"revision": func(value []byte) error { return check.MustBe(value, &p.Revision, "a whole number") },
 		"limits": func(value []byte) error {
 			return eachOf("limits", value, func(one []byte) error {
 				l, err := bounding.ReadLimit(one)
@@ -98,18 +98,10 @@ func (p *Profile) fields() map[string]func(value []byte) error {
 	}
 }
 
-// MustBe reads a value of a type that is named in the error.
-func MustBe[V any](data []byte, into *V, what string) error {
-	if json.Unmarshal(data, into) != nil {
-		return fmt.Errorf("must be %s", what)
-	}
-	return nil
-}
-
 // eachOf reads the elements of an array.
 func eachOf(field string, data []byte, read func([]byte) error) error {
 	var all []json.RawMessage
-	if err := MustBe(data, &all, "an array of objects"); err != nil {
+	if err := check.MustBe(data, &all, "an array of objects"); err != nil {
 		return err
 	}
 	for i := range all {
@@ -123,7 +115,7 @@ func eachOf(field string, data []byte, read func([]byte) error) error {
 // readQuiet reads the quiet hours of a profile.
 func readQuiet(data []byte) ([]QuietHours, error) {
 	var all []json.RawMessage
-	if err := MustBe(data, &all, `an array of objects such as {"from": "22:00", "to": "07:00"}`); err != nil {
+	if err := check.MustBe(data, &all, `an array of objects such as {"from": "22:00", "to": "07:00"}`); err != nil {
 		return nil, err
 	}
 	out := make([]QuietHours, len(all))
@@ -137,11 +129,11 @@ func readQuiet(data []byte) ([]QuietHours, error) {
 			var err error
 			switch name {
 			case "from":
-				err = MustBe(values[name], &out[i].From, "a string")
+				err = check.MustBe(values[name], &out[i].From, "a string")
 			case "to":
-				err = MustBe(values[name], &out[i].To, "a string")
+				err = check.MustBe(values[name], &out[i].To, "a string")
 			case "days":
-				err = MustBe(values[name], &out[i].Days, "an array of strings")
+				err = check.MustBe(values[name], &out[i].Days, "an array of strings")
 			default:
 				return nil, check.Invalid(field+"."+check.Clip(name), "is not a field of quiet hours: expected from, to or days")
 			}

@@ -28,7 +28,7 @@ func (t *NewTask) UnmarshalJSON(data []byte) error {
 		if name == "at" && isLocal(values[name]) {
 			continue // read below, as its zone may come after it
 		}
-		set := NewTaskFields[name]
+		set := newTaskFields[name]
 		if set == nil {
 			return check.NotOfTask(name)
 		}
@@ -48,9 +48,9 @@ func (t *NewTask) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// NewTaskFields read the fields of a task. A field that is given is never taken for one that is left out: zero means what
+// newTaskFields read the fields of a task. A field that is given is never taken for one that is left out: zero means what
 // it says, as in "timeout": "0s", or is refused.
-var NewTaskFields = map[string]func(t *NewTask, data []byte) error{
+var newTaskFields = map[string]func(t *NewTask, data []byte) error{
 	"agent_id":       nameField(func(t *NewTask) *string { return &t.Agent }),
 	"id":             nameField(func(t *NewTask) *string { return &t.ID }),
 	"kind":           nameField(func(t *NewTask) *string { return &t.Kind }),

@@ -28,12 +28,6 @@ func (h Order) Encode() []byte {
 	return (&record.Hold{By: h.By, Reason: h.Reason, Note: h.Note}).Encode()
 }
 
-// DecodeHold reads one. It never fails: an order that cannot be read says so in its reason.
-func DecodeHold(data []byte) Order {
-	h := record.DecodeHold(data)
-	return Order{By: h.By, Reason: h.Reason, Note: h.Note}
-}
-
 // Who is By, and Note in brackets.
 func (h Order) Who() string {
 	if h.Note == "" {

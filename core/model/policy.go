@@ -3,12 +3,7 @@ package model
 // The policies of recurring tasks for runs that overlap or were missed.
 
 import (
-	"hash/fnv"
-	"strconv"
-	"time"
-
 	"github.com/seed-6f6f2c11/duly/core/store"
-	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // Overlap says what happens to the occurrences of a task with fixed times that fall due while it runs.
@@ -69,28 +64,3 @@ func (c OnConflict) Rule() store.Conflict {
 
 // childSuffix is the most bytes by which the id of one occurrence's task is longer than that of the recurring task.
 const childSuffix = 16
-
-// ChildID is the id of the task that runs an occurrence.
-func ChildID(parent string, occurrence moment.Millis) string {
-	return parent + "@" + strconv.FormatInt(int64(occurrence), 10)
-}
-
-// Jitter is by how much an occurrence of a task is put off: below most, and the same in every process.
-func Jitter(most time.Duration, agent, id string, occurrence moment.Millis) time.Duration {
-	return time.Duration(Stable(most.Milliseconds(), agent, id, occurrence)) * time.Millisecond
-}
-
-// Stable spreads the occurrences of tasks evenly over 0 to below n.
-func Stable(n int64, agent, id string, occurrence moment.Millis) int64 {
-	if n <= 0 {
-		return 0
-	}
-	h := fnv.New64a()
-	for _, s := range []string{agent, id, strconv.FormatInt(int64(occurrence), 10)} {
-		_, _ = h.Write([]byte(s)) // a hash never fails
-		_, _ = h.Write([]byte{0})
-	}
-	x := h.Sum64()
-	x ^= x >> 32                // the low bits of FNV alone are not even
-	return int64(x % uint64(n)) //nolint:gosec // below n
-}

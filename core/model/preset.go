@@ -61,7 +61,7 @@ func Presets() []Preset { return slices.Clone(presets) }
 // Fill takes what a task leaves out from its preset. A task's own cron expression keeps the rest of the preset; any other
 // schedule replaces the preset's, and its jitter with it.
 func (t *NewTask) Fill() error {
-	if k, ok := t.Payload.(Kinder); ok && t.Kind == "" && t.Preset == "" {
+	if k, ok := t.Payload.(kinder); ok && t.Kind == "" && t.Preset == "" {
 		t.Kind = k.Kind()
 	}
 	if t.Preset == "" {

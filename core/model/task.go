@@ -17,9 +17,8 @@ import (
 // Planned reports whether a task has fixed times of which the first is not now.
 func (t *NewTask) Planned() bool { return t.Cron != "" || t.From == FromStart && t.Delay > 0 }
 
-// Kinder is a payload that knows the kind of its tasks, so that the two cannot be mixed up: NewTask.Kind may be left out with such a
-// payload, and [core.HandleKind] registers its handler.
-type Kinder interface{ Kind() string }
+// kinder is a payload that knows the kind of its tasks.
+type kinder interface{ Kind() string }
 
 // From says what the interval of a recurring task is counted from.
 type From string
@@ -35,7 +34,7 @@ const (
 type NewTask struct {
 	Agent string // owner; any valid UTF-8 of 1 to 256 bytes without control characters
 	ID    string // unique for its agent; made up if empty
-	Kind  string // names the handler; that of the payload if empty and the payload is a [Kinder]
+	Kind  string // names the handler; that of the payload if empty and the payload has a method Kind() string
 	// Payload is what the handler gets, as JSON. A json.RawMessage or []byte is JSON already.
 	Payload any
 
@@ -115,12 +114,14 @@ const (
 	DefaultMaxResult  = 64 << 10
 )
 
-// OrNone returns d, or if it is negative the duration that means none, which rounding does not lose.
-func OrNone(d time.Duration) time.Duration {
-	if d < 0 {
-		return none
+// ReadNegatives takes a negative jitter, pause or timeout as none: that of the last two is a duration of its own, which rounding does not lose.
+func (t *NewTask) ReadNegatives() {
+	t.Jitter = max(t.Jitter, 0)
+	for _, d := range []*time.Duration{&t.Backoff, &t.Timeout} {
+		if *d < 0 {
+			*d = none
+		}
 	}
-	return d
 }
 
 // PayloadJSON returns the payload as JSON, and refuses one of more than most bytes.

@@ -45,7 +45,7 @@ func (s *Desk) Edit(ctx context.Context, agent, id string, change json.RawMessag
 		switch {
 		case slices.Contains(notEdited, name):
 			return model.Submitted{}, check.Invalid(name, "cannot be edited")
-		case model.NewTaskFields[name] == nil: // whether it is null or not
+		case !(*model.NewTask)(nil).IsField(name): // whether it is null or not
 			return model.Submitted{}, check.NotOfTask(name)
 		}
 	}

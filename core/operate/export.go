@@ -142,7 +142,7 @@ func (s *Desk) head(ctx context.Context, agent string, tasks []store.Stored) (*h
 func pausedBy(holds []store.Held, target store.Target) *model.PauseLine {
 	for i := range holds {
 		if holds[i].Target == target {
-			order := model.DecodeHold(holds[i].Note)
+			order := codec.Order(holds[i].Note)
 			return &model.PauseLine{By: order.By, Note: order.Note, Reason: order.Reason, Until: wire.Stamp(holds[i].Until.Time())}
 		}
 	}

@@ -84,7 +84,7 @@ func parseImport(data []byte) (*headLine, *model.NewTask, error) {
 		var err error
 		switch name {
 		case "agent_id":
-			err = check.OfField(name, model.MustBe(values[name], &head.Agent, "a string"))
+			err = check.OfField(name, check.MustBe(values[name], &head.Agent, "a string"))
 		case "profile":
 			head.Profile = &model.Profile{}
 			if err = head.Profile.Read(values[name]); err != nil {
@@ -229,7 +229,7 @@ func parseSpan(data []byte, least time.Duration) (time.Duration, error) {
 
 // pauseText reads a text of a pause.
 func pauseText(name string, data json.RawMessage, into *string, most int) error {
-	if err := model.MustBe(data, into, "a string"); err != nil {
+	if err := check.MustBe(data, into, "a string"); err != nil {
 		return err
 	}
 	return check.ValidText("pause."+name, *into, most)
@@ -281,9 +281,9 @@ func parsePulse(data []byte) (*record.Activity, error) {
 		case "max_wait":
 			a.MaxWait, err = parseSpan(values[name], 0)
 		case "debounce":
-			err = model.MustBe(values[name], &a.Debounce, "true or false")
+			err = check.MustBe(values[name], &a.Debounce, "true or false")
 		case "max_failures":
-			err = model.MustBe(values[name], &a.MaxFailures, "a whole number")
+			err = check.MustBe(values[name], &a.MaxFailures, "a whole number")
 		default:
 			return nil, check.Invalid("activity."+check.Clip(name), "is not a field of an activity: expected delay, max_wait, debounce or max_failures")
 		}

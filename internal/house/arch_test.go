@@ -59,7 +59,7 @@ type rule struct {
 
 // floors are the rooms of core from the ground up. Each may import those below it.
 var floors = []string{
-	"core/internal/record", "core/internal/wire", "core/internal/check", "core/internal/bounding", "core/model", "core/internal/codec", "core/internal/plan", "core/internal/outcome",
+	"core/internal/record", "core/internal/wire", "core/internal/spread", "core/internal/check", "core/internal/bounding", "core/model", "core/internal/codec", "core/internal/plan", "core/internal/outcome",
 	"core/internal/decide", "core/internal/slots", "core/internal/absence", "core/internal/shared", "core/internal/ahead", "core/internal/search", "core/internal/waiting", "core/internal/runcontext", "core/internal/term", "core/internal/ticks", "core/internal/printing", "core/internal/base", "core/internal/horizon", "core/internal/replan", "core/internal/activity", "core/internal/booking", "core/internal/late", "core/inspect",
 	"core/operate", "core/internal/notices", "core/internal/leases", "core/internal/counters", "core/internal/presence", "core/internal/load", "core/internal/declared", "core/internal/callback", "core/internal/placing", "core",
 }

@@ -12,17 +12,21 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/plan"
+	"github.com/seed-6f6f2c11/duly/core/internal/spread"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
+
+// MaxCallbackLen is how long the URL of a callback may be, in bytes.
+const MaxCallbackLen = 2048
 
 // checkCallback refuses a callback that is not allowed. field is the one of the task that has it.
 func (s *Base) checkCallback(t *model.NewTask, field, url string) error {
 	if url == "" {
 		return nil
 	}
-	if err := check.ValidText(field, url, model.MaxCallbackLen); err != nil {
+	if err := check.ValidText(field, url, MaxCallbackLen); err != nil {
 		return err
 	}
 	if url == check.TellTask || url == check.TellGroup {
@@ -88,7 +92,7 @@ func (s *Base) Plan(ctx context.Context, tasks []model.NewTask, subs []store.Sub
 		}
 		// The nominal time is stored beside the due time: jitter puts the due time off, and a run by hand moves it.
 		subs[i].State = (&codec.State{Nominal: due}).First()
-		subs[i].Due = moment.When{At: due.Add(model.Jitter(t.Jitter, subs[i].Agent, subs[i].ID, due))}
+		subs[i].Due = moment.When{At: due.Add(spread.Jitter(t.Jitter, subs[i].Agent, subs[i].ID, due))}
 	}
 	return nil
 }
@@ -185,7 +189,7 @@ func (s *Base) Filled(ctx context.Context, tasks []model.NewTask) ([]model.NewTa
 		if t.Cron != "" && t.Zone == "" { // also if a preset set Cron
 			t.Zone = s.Config.Zone
 		}
-		t.Jitter, t.Backoff, t.Timeout = max(t.Jitter, 0), model.OrNone(t.Backoff), model.OrNone(t.Timeout)
+		t.ReadNegatives()
 	}
 	return tasks, nil
 }

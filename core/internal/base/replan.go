@@ -12,6 +12,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/decide"
 	"github.com/seed-6f6f2c11/duly/core/internal/plan"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/internal/spread"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
@@ -56,10 +57,10 @@ func (s *Base) Planned(t *store.Stored, h *plan.Profile, now moment.Millis) (sto
 	base := plan.BaseOf(&st, t.Due)
 	st.PutOff = nil
 	first := st.Attempt == 0 && st.Checkpoint == nil && st.RetryAfters == 0
-	if b.Cron != "" && b.Zone == model.ZoneOfAgent && first && base > now && base == st.Nominal.Add(model.Jitter(b.Jitter, t.Agent, t.ID, st.Nominal)) {
+	if b.Cron != "" && b.Zone == model.ZoneOfAgent && first && base > now && base == st.Nominal.Add(spread.Jitter(b.Jitter, t.Agent, t.ID, st.Nominal)) {
 		if next, err := s.Crons.Next(h.Zoned(b.Spec(), s.Config.Zone), now); err == nil && next != 0 {
 			st.Nominal = next
-			base = next.Add(model.Jitter(b.Jitter, t.Agent, t.ID, next))
+			base = next.Add(spread.Jitter(b.Jitter, t.Agent, t.ID, next))
 		}
 	}
 	r := store.Replan{Agent: t.Agent, ID: t.ID, Version: t.Version, Was: t.Due, Due: base}

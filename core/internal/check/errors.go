@@ -3,11 +3,20 @@ package check
 // How input and settings are refused.
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
 )
+
+// MustBe reads a value of JSON of a type that is named in the error.
+func MustBe[V any](data []byte, into *V, what string) error {
+	if json.Unmarshal(data, into) != nil {
+		return fmt.Errorf("must be %s", what)
+	}
+	return nil
+}
 
 // Invalid is the error of a value that a caller has passed.
 func Invalid(field, format string, args ...any) error {

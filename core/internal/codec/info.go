@@ -55,9 +55,15 @@ func informRuns(runs []record.Run) []model.TaskRun {
 	return out
 }
 
+// Order reads an order as it is stored. It never fails: one that cannot be read says so in its reason.
+func Order(data []byte) model.Order {
+	h := record.DecodeHold(data)
+	return model.Order{By: h.By, Reason: h.Reason, Note: h.Note}
+}
+
 // PauseInfo is a hold as users see it.
 func PauseInfo(h *store.Held) model.PauseInfo {
-	return model.PauseInfo{Target: h.Target, Order: model.DecodeHold(h.Note), Since: h.Since.Time(), Until: h.Until.Time()}
+	return model.PauseInfo{Target: h.Target, Order: Order(h.Note), Since: h.Since.Time(), Until: h.Until.Time()}
 }
 
 // DroppedReason says why a task is shown without its details.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/internal/spread"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -68,7 +69,7 @@ func Prepare(t *model.NewTask, maxPayload int, origin *model.Origin) (store.Subm
 	default:
 		sub.Due.After = t.Delay
 		if t.Every != 0 {
-			sub.Due.After += model.Jitter(t.Jitter, t.Agent, sub.ID, 0)
+			sub.Due.After += spread.Jitter(t.Jitter, t.Agent, sub.ID, 0)
 		}
 	}
 	b := record.Body{

@@ -119,7 +119,7 @@ func TestDecide(t *testing.T) {
 			body: every, err: boom, given: func(f *Facts) { f.State.Failures = 1 }, verb: store.VerbAgain, due: after(time.Hour), outcome: model.OutcomeFailed,
 			check: func(t *testing.T, v *Verdict, _ *codec.State) {
 				t.Helper()
-				assert.Equal(t, model.Order{By: check.ByDuly, Reason: "2 occurrences in a row failed: boom"}, model.DecodeHold(v.Settlement.Hold))
+				assert.Equal(t, model.Order{By: check.ByDuly, Reason: "2 occurrences in a row failed: boom"}, codec.Order(v.Settlement.Hold))
 			},
 		},
 		"activity that fails too often cools down": {
@@ -149,7 +149,7 @@ func TestDecide(t *testing.T) {
 			check: func(t *testing.T, v *Verdict, _ *codec.State) {
 				t.Helper()
 				assert.True(t, v.TooLong)
-				assert.Contains(t, model.DecodeHold(v.Settlement.Hold).Reason, "too_long: it was cut off 3 times in a row after nearly all of 10s")
+				assert.Contains(t, codec.Order(v.Settlement.Hold).Reason, "too_long: it was cut off 3 times in a row after nearly all of 10s")
 			},
 		},
 		"told to end": {

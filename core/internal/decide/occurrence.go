@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/plan"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/internal/spread"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -26,7 +27,7 @@ func (d *Decision) nextDue(v *Verdict, interval time.Duration) {
 	if !d.Body.Fixed() {
 		nominal := d.nominal()
 		d.nextOccurrence()
-		d.again(v, moment.When{After: interval + model.Jitter(d.Body.Jitter, d.Claimed.Agent, d.Claimed.ID, nominal)})
+		d.again(v, moment.When{After: interval + spread.Jitter(d.Body.Jitter, d.Claimed.Agent, d.Claimed.ID, nominal)})
 		return
 	}
 	now, claimed := d.Now, d.ClaimedAt
@@ -114,7 +115,7 @@ func (d *Decision) book(v *Verdict, nominal moment.Millis, catchingUp bool) {
 	d.nextOccurrence()
 	now := d.Now
 	d.State.Spread = catchingUp || nominal <= now // it is late on purpose
-	due := nominal.Add(model.Jitter(d.Body.Jitter, d.Claimed.Agent, d.Claimed.ID, nominal))
+	due := nominal.Add(spread.Jitter(d.Body.Jitter, d.Claimed.Agent, d.Claimed.ID, nominal))
 	if !catchingUp {
 		due = max(due, now)
 	}
@@ -171,7 +172,7 @@ func (d *Decision) skipOccurrence(v *Verdict, reason string) {
 // putOffBefore reports whether the occurrence is due later than planned, as its handler has put it off.
 func (d *Decision) putOffBefore() bool {
 	n := d.State.Nominal
-	return n != 0 && plan.BaseOf(d.State, d.Claimed.Due) > n.Add(model.Jitter(d.Body.Jitter, d.Claimed.Agent, d.Claimed.ID, n))
+	return n != 0 && plan.BaseOf(d.State, d.Claimed.Due) > n.Add(spread.Jitter(d.Body.Jitter, d.Claimed.Agent, d.Claimed.ID, n))
 }
 
 // misfired settles an occurrence that is so late that no process can have been running at its time: it is skipped, or put off
@@ -196,7 +197,7 @@ func (d *Decision) misfired(v *Verdict) bool {
 	} else if next := d.after(d.ClaimedAt, d.interval()); next != 0 {
 		window = min(window, next.Sub(d.ClaimedAt))
 	}
-	wait := model.Stable(window.Milliseconds(), d.Claimed.Agent, d.Claimed.ID, d.nominal())
+	wait := spread.Among(window.Milliseconds(), d.Claimed.Agent, d.Claimed.ID, d.nominal())
 	if wait == 0 {
 		return false
 	}

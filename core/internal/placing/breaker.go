@@ -52,14 +52,17 @@ func (p *Placer) Broken(o *model.Origin, subs []store.Submission, err error) err
 	return err
 }
 
+// mostBytes is how many bytes the tasks of one Submit have at most, as they are stored. A task that is submitted alone may have as many as [core.Config].MaxPayload allows.
+const mostBytes = 4 << 20
+
 // notTooLarge refuses several tasks that have too many bytes to be stored in one step.
 func notTooLarge(subs []store.Submission) error {
 	n := 0
 	for i := range subs {
 		n += len(subs[i].Body) + len(subs[i].State)
 	}
-	if len(subs) > 1 && n > model.MaxSubmitBytes {
-		return check.Invalid("tasks", "have %d bytes in all: the limit is %d a call; submit them in several calls", n, model.MaxSubmitBytes)
+	if len(subs) > 1 && n > mostBytes {
+		return check.Invalid("tasks", "have %d bytes in all: the limit is %d a call; submit them in several calls", n, mostBytes)
 	}
 	return nil
 }

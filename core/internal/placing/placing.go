@@ -13,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/internal/spread"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -89,7 +90,7 @@ func differs(sub *store.Submission, t *store.Stored, steered bool) bool {
 // same reports whether a live task, with a body, has this very schedule and definition already: replacing it would only disturb it.
 func same(sub *store.Submission, t *store.Stored, b *codec.Body) bool {
 	return t.Order == nil && t.Status != "" && !t.Status.Finished() && sub.Kind == t.Kind && sub.Key == t.Key && sub.Level == t.Level && sameBody(sub.Body, t.Body) &&
-		(b.Cron != "" || b.Manual || b.Every != 0 && sub.Due == moment.When{After: model.Jitter(b.Jitter, sub.Agent, sub.ID, 0)})
+		(b.Cron != "" || b.Manual || b.Every != 0 && sub.Due == moment.When{After: spread.Jitter(b.Jitter, sub.Agent, sub.ID, 0)})
 }
 
 // sameBody reports whether two bodies are the same, regardless of the runs that submitted them and of their traces.
@@ -146,8 +147,8 @@ func (p *Placer) takeOverAll(ctx context.Context, subs []store.Submission, repla
 		}
 		old += subs[i].OldLen
 	}
-	if old > model.MaxSubmitBytes && len(replacing) > 1 { // the store compares each with the definition read here
-		return check.Invalid("tasks", "replace tasks of %d bytes in all: the limit is %d a call; submit them in several calls", old, model.MaxSubmitBytes)
+	if old > mostBytes && len(replacing) > 1 { // the store compares each with the definition read here
+		return check.Invalid("tasks", "replace tasks of %d bytes in all: the limit is %d a call; submit them in several calls", old, mostBytes)
 	}
 	return nil
 }
@@ -176,7 +177,7 @@ func (p *Placer) Emit(ctx context.Context, parent string, tasks []model.NewTask,
 		}
 		p.Base.Emit(e)
 		if hold := codec.HoldOf(ctx, &tasks[i]); hold != nil && out[i].Created {
-			order := model.DecodeHold(hold.Note)
+			order := codec.Order(hold.Note)
 			p.Base.Emit(model.Event{
 				Type: model.EventPause, Agent: e.Agent, ID: e.ID, Kind: e.Kind, Key: e.Key, From: store.StatusWaiting, Status: store.StatusWaiting,
 				By: order.By, Reason: order.Reason, Note: order.Note, Next: hold.Until.At.Time(),
