@@ -320,15 +320,17 @@ func TestRepairHoldsNobodyUp(t *testing.T) {
 		}
 	}
 	r.do("DEL", "agents")
-	faults, _ := audited(t, r.st, true)
-	assert.NotEmpty(t, faults)
-	left, n := audited(t, r.st, false)
-	assert.Zero(t, len(left))
-	assert.Equal(t, agents*(each-1), n, "the first task of each was in its agent's value")
+	late := lateWhile(func() {
+		faults, _ := audited(t, r.st, true)
+		assert.NotEmpty(t, faults)
+		left, n := audited(t, r.st, false)
+		assert.Zero(t, len(left))
+		assert.Equal(t, agents*(each-1), n, "the first task of each was in its agent's value")
+	})
 	slow, err := r.srv.Client(t).SlowLogGet(t.Context(), 50).Result()
 	require.NoError(t, err)
 	for _, s := range slow {
-		assert.Less(t, s.Duration, 200*time.Millisecond)
+		assert.Less(t, s.Duration, 200*time.Millisecond+100*late, "a step of tens of milliseconds is interrupted many times where others keep the machine busy")
 	}
 }
 
