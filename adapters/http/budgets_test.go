@@ -48,7 +48,7 @@ func TestBudgetsAreRefused(t *testing.T) {
 	f := setup(t, httpadapter.Config{})
 	for body, field := range map[string]string{
 		`{"unit":"tokens","per":"day"}`:                              "amount",
-		`{"unit":"tokens","per":"day","amount":0}`:                   "amount",
+		`{"unit":"tokens","per":"day","amount":0}`:                   "amount must not be 0: give a larger one",
 		`{"unit":"tokens","per":"day","amount":-1}`:                  "amount",
 		`{"unit":"tokens","per":"day","amount":"5"}`:                 "amount",
 		`{"unit":"tokens","per":"day","amount":1e300}`:               "amount",

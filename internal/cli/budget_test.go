@@ -47,6 +47,7 @@ func TestBudgetsThatMakeNoSense(t *testing.T) {
 		"set --all --unit tokens --per day":                                         "--amount must be between 0.000001 and 9000000000, not 0",
 		"set --all --unit tokens --per day --amount NaN":                            "--amount must be between",
 		"set --all --unit tokens --per day --amount x":                              "--amount",
+		"set --all --unit tokens --per day --amount 0":                              "--amount must not be 0; give a larger one",
 		"set --all --unit runs --per day --amount 1.5":                              "--amount of runs must be whole, not 1.5",
 		"set --all --unit tokens --per day --amount 5 --zone Mars":                  `--zone "Mars" is not known`,
 		"set --all --unit tokens --per day --amount 5 --then stop":                  `--then must be hold, pause or notify, not "stop"`,

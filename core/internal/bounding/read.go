@@ -96,6 +96,8 @@ func readBound(what string, data []byte, fields []boundField) error {
 		case value == "null":
 		case value == `""`:
 			return check.Invalid(name, "must not be empty: leave it out if it has no value")
+		case value == "0" && name == "amount": // it has no default
+			return check.Invalid(name, "must not be 0: give a larger one")
 		case value == "0" && name != "burst":
 			return check.Invalid(name, "must not be 0: leave it out for the default")
 		case json.Unmarshal(values[name], fields[at].into) != nil:

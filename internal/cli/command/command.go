@@ -4,6 +4,8 @@ package command
 // Commands, and what none of them accepts.
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -58,6 +60,8 @@ func saysSomething(flags *pflag.FlagSet) error {
 		case given == "" || given == "[]":
 			err = exit.Misuse("leave it out if it has no value", "--%s must not be empty", f.Name)
 		case f.Value.Type() == "string": // an agent, an id or a key may be called 0
+		case (given == "0" || given == "0s") && strings.HasSuffix(f.Usage, "required"): // there is no default
+			err = exit.Misuse("give a larger one", "--%s must not be %s", f.Name, given)
 		case given == "0" || given == "0s":
 			err = exit.Misuse("leave it out for the default", "--%s must not be %s", f.Name, given)
 		}
