@@ -41,7 +41,7 @@ QUICK := -tags quickstart -gcflags='all=-l -dwarf=false' -ldflags='-s -w'
 
 .PHONY: run
 run: ## run the quickstart: a daemon that keeps its tasks in a folder
-	@echo 'building bin/quickstart/duly: up to a minute the first time, a moment later on' >&2
+	@echo 'building bin/quickstart/duly: a minute or two the first time, a moment later on' >&2
 	@go build -trimpath $(QUICK) -o bin/quickstart/duly ./cmd/duly
 	@bin/quickstart/duly daemon -c examples/quickstart/duly.yaml --store file:bin/quickstart/tasks
 
