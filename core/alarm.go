@@ -33,23 +33,6 @@ const (
 	alarmBarren = 30 * time.Second
 )
 
-// EarlyBy is how long it is until a time that the clock outside was given, as the time of a message is: by the clock of this process.
-func (s *Scheduler) EarlyBy(at time.Time) time.Duration { return at.Sub(s.config.Clock.Now()) }
-
-// BookAlarm books for what is due next and for what other processes owe, as far as no alarm is booked yet. A process that lives on calls it when
-// a [store.Waker] reports something, when it has failed, some time after the alarm should have rung, and periodically: then nothing waits for long
-// that other processes could not book, or that a clock confirmed and never rang for. It returns when something is due next, zero for nothing; its
-// error is an *[AlarmError].
-func (s *Scheduler) BookAlarm(ctx context.Context) (due time.Time, err error) {
-	return s.alarm.BookNext(ctx)
-}
-
-// BooksAlarms reports whether the process has an alarm.
-func (s *Scheduler) BooksAlarms() bool { return s.config.Alarm != nil }
-
-// AlarmBy reports whether this process knows of an alarm that is to come, no later than something that is due at a time of the store's clock.
-func (s *Scheduler) AlarmBy(due time.Time) bool { return s.alarm.By(due) }
-
 // runBooked is run, and books the alarm for what follows.
 func (p *pull) runBooked() (Report, error) {
 	if p.alarm.By == nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/core/internal/activity"
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/booking"
 	"github.com/seed-6f6f2c11/duly/core/internal/callback"
@@ -25,6 +26,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/placing"
 	"github.com/seed-6f6f2c11/duly/core/internal/presence"
 	"github.com/seed-6f6f2c11/duly/core/internal/printing"
+	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/internal/replan"
 	"github.com/seed-6f6f2c11/duly/core/internal/shared"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
@@ -32,6 +34,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/operate"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/bound"
+	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/feed"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/store/output"
@@ -41,10 +44,11 @@ import (
 // they live as long as a call to RunDueTasks, RunDue or RunTick, except for handlers that ignore their context, and for the one that sends
 // events to subscribers: see FlushEvents.
 //
-// Its desk and its view are for operators and readers: their methods are the scheduler's.
+// Its desk is for operators, its view for readers, and its host for programs that decide when it pulls: their methods are the scheduler's.
 type Scheduler struct {
 	*operate.Desk
 	*inspect.View
+	*Host
 
 	base        *base.Base
 	patrol      notices.Patrol
@@ -99,7 +103,7 @@ func New(st Store, config Config) (*Scheduler, error) {
 		handlers: map[string]*handler{}, gates: map[string]gate{},
 		partitions: horizon.Partitions{Fences: make(horizon.Fences, st.Partitions())},
 	}
-	s.atOnce.s = s
+	s.Host, s.atOnce.s = &Host{s}, s
 	s.store, s.alarm.Turn = &booking.Store{Store: &base.Paced{Store: st}, By: &s.alarm, PullNow: s.atOnce.pullNow}, make(chan struct{}, 1)
 	s.wireRooms(s.store)
 	s.base.Config.Outputs, _ = st.(output.Keeper)
@@ -210,17 +214,6 @@ func (s *Scheduler) Existing(ctx context.Context, tasks ...NewTask) ([]Submitted
 	return out, s.placer.Describe(ctx, out, subs)
 }
 
-// Until is how long it is until t, a time of the store's clock as Report.NextDueAt is, judged by the last answer of the
-// store. Hosts sleep by it, so that their own clock does not matter.
-func (s *Scheduler) Until(t time.Time) time.Duration { return t.Sub(s.base.StoreNow().Time()) }
-
-// Slots returns how the slots of this process are used.
-func (s *Scheduler) Slots() model.SlotStats {
-	st := s.slots.Stats()
-	st.OfOneAgent = s.pulls.ofOneAgent()
-	return st
-}
-
 // Ready is nil while the process can claim all there is, as far as its pulls know: it calls no store. Otherwise it is an
 // *[model.AbandonedError], an *[AwayError], or both.
 func (s *Scheduler) Ready() error {
@@ -230,12 +223,6 @@ func (s *Scheduler) Ready() error {
 	}
 	return err
 }
-
-// Waker is the store, if it announces what falls due early; nil otherwise.
-func (s *Scheduler) Waker() store.Waker { return s.waker }
-
-// Partitions is the number of partitions of the store; see [store.PartitionOf].
-func (s *Scheduler) Partitions() int { return s.store.Partitions() }
 
 // Kinds are the kinds that have a handler here, sorted. Tasks of other kinds are never run here.
 func (s *Scheduler) Kinds() []string {
@@ -254,4 +241,117 @@ func (s *Scheduler) handled() []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.kinds
+}
+
+// NextDue is when work of any agent is due next, by a cheap look; the zero time if nothing is scheduled. A time that has
+// passed means that something is due.
+func (s *Scheduler) NextDue(ctx context.Context) (time.Time, error) { return s.base.NextDue(ctx) }
+
+// Authorize asks [Config.Authorizer], if there is one, and the rights of the caller whether something is allowed: see [WithPrincipal]. It fails
+// with a *[ForbiddenError].
+func (s *Scheduler) Authorize(ctx context.Context, what Access) error {
+	return s.base.Authorize(ctx, what)
+}
+
+// Notice records that a subject was active. It books a run of the kind's task for that subject; see [Activity]. The task is
+// owned by the agent, or by the user if no agent is given or the kind does not distinguish agents. A scheduler whose kind has no Activity takes the
+// rule from the subject's task, which every task keeps, so that a process without the settings can record activity too; the first
+// activity of a subject needs a process that has them.
+func (s *Scheduler) Notice(ctx context.Context, kind string, subject Subject) (model.Noticed, error) {
+	return activity.Notice(ctx, s.base, originOf(ctx), kind, subject)
+}
+
+// FlushEvents returns once the events of this process so far were handed to the store for its subscribers, or ctx is done; a store that does not
+// answer is waited for half a second. A host whose process is frozen between calls, such as a function, calls it at the end of each, and a
+// program before it ends. It costs nothing without subscribers.
+func (s *Scheduler) FlushEvents(ctx context.Context) { s.base.FlushEvents(ctx) }
+
+// engine is a scheduler as its desk and its view see it.
+type engine struct{ *Scheduler }
+
+var (
+	_ operate.Engine = engine{}
+	_ inspect.Engine = engine{}
+)
+
+// EnsureDelivery is for the desk.
+func (e engine) EnsureDelivery(ctx context.Context, t *store.Stored) error {
+	return e.callbacks.Ensure(ctx, t)
+}
+
+// StoreCancelDelivery is for the desk.
+func (e engine) StoreCancelDelivery(ctx context.Context, t *store.Stored, b *codec.Body, rec *record.Finished) (*store.Submission, error) {
+	return e.callbacks.StoreCancel(ctx, t, b, rec)
+}
+
+// ConfirmCancel is for the desk.
+func (e engine) ConfirmCancel(ctx context.Context, t *store.Stored, delivery *store.Submission) {
+	e.callbacks.ConfirmCancel(ctx, t, delivery)
+}
+
+// OwnKinds are the kinds that have a handler or settings in this process, for the view.
+func (e engine) OwnKinds() map[string]*inspect.KindInfo {
+	all := map[string]*inspect.KindInfo{}
+	for _, kind := range e.handled() {
+		all[kind] = e.OwnKind(kind)
+	}
+	for kind := range e.config.Kinds {
+		all[kind] = e.OwnKind(kind)
+	}
+	return all
+}
+
+// OwnKind is this process' settings for a kind, for the view.
+func (e engine) OwnKind(kind string) *inspect.KindInfo {
+	info := &inspect.KindInfo{Kind: kind, Settings: *e.base.Kind(kind), Counters: count.KindCounters{Kind: kind}, Slots: e.slots.Stats().Kinds[kind]}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if h := e.handlers[kind]; h != nil {
+		info.Handled, info.Batches = true, h.batch
+	}
+	info.Gated = e.gates[kind] != nil
+	info.Known = info.Handled || e.base.OfKind[kind] != nil
+	return info
+}
+
+// ExplainAlarm is for the view: it adds that hosts are called by alarms and that none is booked for a task. It adds nothing if that is not known.
+func (e engine) ExplainAlarm(ctx context.Context, to *inspect.Explanation, t *store.Stored) {
+	waits := slices.ContainsFunc(to.Reasons, func(b model.Because) bool {
+		return b.Code == model.BecauseNotDue || b.Code == model.BecauseRetry || b.Code == model.BecauseWaiting
+	})
+	if waits && e.alarm.Lacking(ctx, t.Due) {
+		to.Because(model.BecauseAlarm, 0, "hosts are called by alarms here, and none is booked for it: it waits for the next call, unless a daemon runs; duly run-due --all -c FILE books one")
+	}
+}
+
+// wireRooms gives a scheduler the base of its rooms, and the rooms.
+func (s *Scheduler) wireRooms(st Store) {
+	c := &s.config
+	s.base = &base.Base{
+		Store: st, Tag: s.nonce, Handled: s.handled, Self: s.presence.Self,
+		Unnamed: KindConfig{}.Or(c.Default).Plain(), OfKind: make(map[string]*KindConfig, len(c.Kinds)),
+		Config: base.Config{
+			Name: c.Name, Zone: c.Zone, MaxPayload: c.MaxPayload, Kinds: c.Kinds, OnEvent: c.OnEvent, Allow: c.Allow, Authorizer: c.Authorizer,
+			Logger: c.Logger, Clock: c.Clock, Presence: c.Presence, Feed: c.Feed, Recent: c.Recent, Servers: c.Servers,
+		},
+	}
+	if c.Callbacks != nil {
+		s.base.Config.Callbacks = c.Callbacks
+	}
+	for name, own := range c.Kinds {
+		own = own.Or(c.Default).Plain()
+		s.base.OfKind[name] = &own
+	}
+	s.partitions.Base = s.base
+	s.steering.policy, s.admission = c.Policy, admission{base: s.base, bindings: c.Bindings}
+	s.alarm.Base, s.alarm.Alarm = s.base, c.Alarm
+	s.patrol.Base, s.runCounters.Base, s.steering.figures.Base = s.base, s.base, s.base
+	s.presence.Base, s.presence.Slots, s.presence.Running = s.base, s.slots, s.pulls.running
+	s.View = inspect.New(s.base, engine{s})
+	s.Desk = operate.New(s.base, engine{s}, s.View)
+	s.callbacks = callback.Outbox{
+		Base: s.base, View: s.View, Callbacks: c.Callbacks, Wait: c.Default.Lease + callback.Margin, Submit: s.Submit, Signal: s.Signal,
+	}
+	s.placer = placing.Placer{Base: s.base, Steered: c.Policy != nil, Ensure: s.callbacks.Ensure, MaxDepth: c.MaxDepth, MaxSpawned: c.MaxSpawned}
+	s.declared.Base, s.declared.Desk, s.declared.Limits, s.declared.Budgets, s.declared.Busy = s.base, s.Desk, c.Limits, c.Budgets, make(chan struct{}, 1)
 }

@@ -32,16 +32,6 @@ type Series struct {
 	known   *horizon.Series
 }
 
-// NewSeries makes a series whose pulls look again at a partition that has reported nothing for so long: so they find what no process
-// announces, such as the tasks of a process that died.
-func (s *Scheduler) NewSeries(every time.Duration) *Series {
-	s.alarm.Lives()
-	q := &Series{s: s, every: every, known: horizon.NewSeries(&s.partitions, s.config.Ahead)}
-	q.settler.s, q.settler.series = s, q
-	q.waiting = ahead.NewWaiting(s.config.Clock, q.begin)
-	return q
-}
-
 // horizon is what the pulls of the series know; nil for that of no series.
 func (q *Series) horizon() *horizon.Series {
 	if q == nil {

@@ -47,7 +47,6 @@ var (
 	}
 	exportedBeyond = map[string]int{
 		"adapters/http/metrics.countedStore": 38,
-		"core.Scheduler":                     34,
 		"core/internal/base.Base":            28,
 		"core/filestore.Store":               50,
 		"core/memstore.Store":                48,
