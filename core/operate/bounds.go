@@ -7,19 +7,23 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
 	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
+// BoundDesk sets, lifts and reads limits and budgets. It is safe for concurrent use.
+type BoundDesk struct{ base *base.Base }
+
 // mayBound reports whether the caller of ctx may act for all agents, and so set the limits, the budgets, the quota and the tenant of one. Other callers set
 // profiles of their agents with the existing ones.
-func (s *Desk) mayBound(ctx context.Context) error {
+func (s *BoundDesk) mayBound(ctx context.Context) error {
 	return s.base.Authorize(ctx, model.Access{Action: model.ActionControl})
 }
 
 // withBounds gives the next profile of an agent the limits, the budgets, the quota and the tenant of the old one where its caller may not change them. A profile
 // with other ones is refused.
-func (s *Desk) withBounds(ctx context.Context, next, old *record.Profile) error {
+func (s *BoundDesk) withBounds(ctx context.Context, next, old *record.Profile) error {
 	if old.Deleted {
 		old = &record.Profile{}
 	}

@@ -13,7 +13,7 @@ import (
 // SetBudgets sets budgets for all processes of the store, replacing previous ones: they apply from the next claim on. An empty Then
 // means ThenHold, and an empty Zone that of the configuration, or UTC. Config.Budgets are set when a process first pulls. Fails with
 // an *[store.InvalidError] for an invalid budget, and if there would be more than [bound.MostLimits] limits and budgets.
-func (s *Desk) SetBudgets(ctx context.Context, budgets ...bound.Budget) error {
+func (s *BoundDesk) SetBudgets(ctx context.Context, budgets ...bound.Budget) error {
 	changes := make([]bound.BudgetChange, len(budgets))
 	for i := range budgets {
 		b, err := bounding.WholeBudget(budgets[i], s.base.Config.Zone, s.base.StoreNow().Time())
@@ -33,7 +33,7 @@ func (s *Desk) SetBudgets(ctx context.Context, budgets ...bound.Budget) error {
 }
 
 // LiftBudget lifts a budget. Fails with ErrNotFound if there is none with exactly this target.
-func (s *Desk) LiftBudget(ctx context.Context, about bound.BudgetTarget) error {
+func (s *BoundDesk) LiftBudget(ctx context.Context, about bound.BudgetTarget) error {
 	if err := cmp.Or(bounding.CheckBudgetTarget(about), bounding.OfNoAgent(about.LimitTarget)); err != nil {
 		return err
 	}
@@ -41,12 +41,12 @@ func (s *Desk) LiftBudget(ctx context.Context, about bound.BudgetTarget) error {
 }
 
 // Budgets are the budgets in force, and how much of each is used.
-func (s *Desk) Budgets(ctx context.Context) ([]bound.BudgetUse, error) {
+func (s *BoundDesk) Budgets(ctx context.Context) ([]bound.BudgetUse, error) {
 	return s.base.Store.Budgets(ctx)
 }
 
 // BudgetOn is the budget with exactly this target, and how much of it is used. Fails with ErrNotFound if there is none.
-func (s *Desk) BudgetOn(ctx context.Context, about bound.BudgetTarget) (bound.BudgetUse, error) {
+func (s *BoundDesk) BudgetOn(ctx context.Context, about bound.BudgetTarget) (bound.BudgetUse, error) {
 	all, err := s.Budgets(ctx)
 	return one(all, err, func(b *bound.BudgetUse) bool { return b.About == about })
 }

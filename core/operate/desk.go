@@ -25,12 +25,19 @@ type Engine interface {
 	ConfirmCancel(ctx context.Context, t *store.Stored, delivery *store.Submission)
 }
 
-// Desk carries out the commands of operators. It is safe for concurrent use.
+// Desk carries out the commands of operators: those about tasks and agents itself, those about limits and budgets, and about profiles, by desks of their
+// own, whose methods it has. It is safe for concurrent use.
 type Desk struct {
+	*BoundDesk
+	*ProfileDesk
+
 	base   *base.Base
 	engine Engine
 	view   *inspect.View
 }
 
 // New makes the desk of a scheduler.
-func New(b *base.Base, e Engine, v *inspect.View) *Desk { return &Desk{base: b, engine: e, view: v} }
+func New(b *base.Base, e Engine, v *inspect.View) *Desk {
+	bounds := &BoundDesk{base: b}
+	return &Desk{BoundDesk: bounds, ProfileDesk: &ProfileDesk{base: b, bounds: bounds}, base: b, engine: e, view: v}
+}

@@ -16,7 +16,7 @@ import (
 // continue. A Burst of zero becomes the starts of a tenth of a second, one at least; a negative one becomes none. Config.Limits are set
 // when a process first pulls. Fails with an *[store.InvalidError] for an invalid limit, and if there would be more than
 // [bound.MostLimits].
-func (s *Desk) SetLimits(ctx context.Context, limits ...bound.Limit) error {
+func (s *BoundDesk) SetLimits(ctx context.Context, limits ...bound.Limit) error {
 	changes := make([]bound.LimitChange, len(limits))
 	for i := range limits {
 		l, err := bounding.Whole(limits[i])
@@ -36,7 +36,7 @@ func (s *Desk) SetLimits(ctx context.Context, limits ...bound.Limit) error {
 }
 
 // LiftLimit lifts a limit. Fails with ErrNotFound if there is none with exactly this target.
-func (s *Desk) LiftLimit(ctx context.Context, about bound.LimitTarget) error {
+func (s *BoundDesk) LiftLimit(ctx context.Context, about bound.LimitTarget) error {
 	if err := cmp.Or(bounding.CheckLimitTarget(about), bounding.OfNoAgent(about)); err != nil {
 		return err
 	}
@@ -52,10 +52,12 @@ func lifted(effects []store.Effect, err error) error {
 }
 
 // Limits are the limits in force, and how much of each is used.
-func (s *Desk) Limits(ctx context.Context) ([]bound.LimitUse, error) { return s.base.Store.Limits(ctx) }
+func (s *BoundDesk) Limits(ctx context.Context) ([]bound.LimitUse, error) {
+	return s.base.Store.Limits(ctx)
+}
 
 // LimitOn is the limit with exactly this target, and how much of it is used. Fails with ErrNotFound if there is none.
-func (s *Desk) LimitOn(ctx context.Context, about bound.LimitTarget) (bound.LimitUse, error) {
+func (s *BoundDesk) LimitOn(ctx context.Context, about bound.LimitTarget) (bound.LimitUse, error) {
 	all, err := s.Limits(ctx)
 	return one(all, err, func(l *bound.LimitUse) bool { return l.About == about })
 }

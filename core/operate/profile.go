@@ -12,16 +12,23 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/record"
+	"github.com/seed-6f6f2c11/duly/core/internal/replan"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
+// ProfileDesk sets, deletes and reads profiles of agents. It is safe for concurrent use.
+type ProfileDesk struct {
+	base   *base.Base
+	bounds *BoundDesk
+}
+
 // SetProfile sets the profile of an agent, replacing any previous one, and returns it as it is stored. The agent need not have tasks. Its
 // waiting tasks get the due times that follow, and the call returns when all of them have: if it fails in between, or its process dies,
 // the next process that claims a task of the agent completes that. No task starts in quiet hours meanwhile. Fails with an *[store.InvalidError], and with a
 // *[model.ForbiddenError] if it has other limits, budgets, another quota or tenant than its caller may set.
-func (s *Desk) SetProfile(ctx context.Context, p model.Profile) (model.Profile, error) {
+func (s *ProfileDesk) SetProfile(ctx context.Context, p model.Profile) (model.Profile, error) {
 	if p.Zone == "" {
 		p.Zone = s.base.Config.Zone
 	}
@@ -35,7 +42,7 @@ func (s *Desk) SetProfile(ctx context.Context, p model.Profile) (model.Profile, 
 
 // DeleteProfile deletes the profile of an agent: its tasks start at any time again. Limits and budgets that its caller may not change stay. Fails
 // with ErrNotFound if it has none.
-func (s *Desk) DeleteProfile(ctx context.Context, agent string) error {
+func (s *ProfileDesk) DeleteProfile(ctx context.Context, agent string) error {
 	if err := check.ValidID("agent_id", agent); err != nil {
 		return err
 	}
@@ -44,7 +51,7 @@ func (s *Desk) DeleteProfile(ctx context.Context, agent string) error {
 }
 
 // Profile returns the profile of an agent, and how much of its quota is used. Fails with ErrNotFound if it has none.
-func (s *Desk) Profile(ctx context.Context, agent string) (model.Profile, error) {
+func (s *ProfileDesk) Profile(ctx context.Context, agent string) (model.Profile, error) {
 	if err := check.ValidID("agent_id", agent); err != nil {
 		return model.Profile{}, err
 	}
@@ -64,7 +71,7 @@ func (s *Desk) Profile(ctx context.Context, agent string) (model.Profile, error)
 
 // Profiles returns a page of all profiles, in no order, and the cursor of the next page: empty on the last one. A page has about as many
 // as the limit, DefaultPage if it is zero.
-func (s *Desk) Profiles(ctx context.Context, cursor string, limit int) ([]model.Profile, string, error) {
+func (s *ProfileDesk) Profiles(ctx context.Context, cursor string, limit int) ([]model.Profile, string, error) {
 	l := inspect.List{Agent: "a", Limit: limit, Cursor: cursor} // for its bounds
 	if err := l.Check(); err != nil {
 		return nil, "", err
@@ -85,7 +92,7 @@ func (s *Desk) Profiles(ctx context.Context, cursor string, limit int) ([]model.
 }
 
 // changeProfile stores a profile in place of the existing one, and plans the agent's tasks by it.
-func (s *Desk) changeProfile(ctx context.Context, agent string, next record.Profile) (model.Profile, error) {
+func (s *ProfileDesk) changeProfile(ctx context.Context, agent string, next record.Profile) (model.Profile, error) {
 	// Asked before anything is stored: planning the tasks goes through all of them, and a change must not be refused half way.
 	begin, err := base.Take(ctx)
 	if err != nil {
@@ -106,7 +113,7 @@ func (s *Desk) changeProfile(ctx context.Context, agent string, next record.Prof
 		}
 		h := s.base.Profiles.Of(data, s.base.Config.Zone)
 		if h.Stored.Replanning != 0 {
-			err = s.base.Replan(ctx, agent, data)
+			err = replan.Agent(ctx, s.base, agent, data)
 		}
 		return h.Model(agent), err
 	}
@@ -115,7 +122,7 @@ func (s *Desk) changeProfile(ctx context.Context, agent string, next record.Prof
 
 // tryProfile stores a profile in place of the one that it reads, and returns it as it is stored: with a mark if tasks are to be planned by it.
 // ErrChanged says that another caller has changed it in between.
-func (s *Desk) tryProfile(ctx context.Context, agent string, next record.Profile, now moment.Millis) ([]byte, error) {
+func (s *ProfileDesk) tryProfile(ctx context.Context, agent string, next record.Profile, now moment.Millis) ([]byte, error) {
 	was, err := s.base.Store.ProfileOf(ctx, agent)
 	if err != nil {
 		return nil, err
@@ -124,7 +131,7 @@ func (s *Desk) tryProfile(ctx context.Context, agent string, next record.Profile
 		return nil, model.ErrNotFound
 	}
 	old, _ := record.DecodeProfile(was) // one that cannot be read is replaced
-	if err := s.withBounds(ctx, &next, &old); err != nil {
+	if err := s.bounds.withBounds(ctx, &next, &old); err != nil {
 		return nil, err
 	}
 	seen := next.Revision

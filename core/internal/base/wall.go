@@ -252,9 +252,9 @@ func fits(pattern, kind string) bool {
 // enrollPage is how many tasks are counted in one step.
 const enrollPage = 200
 
-// enroll has the quota of an agent count the tasks that recur: a store sees only those that are stored from now on. A task that changes meanwhile is counted by
+// Enroll has the quota of an agent count the tasks that recur: a store sees only those that are stored from now on. A task that changes meanwhile is counted by
 // the step that changes it.
-func enroll(ctx context.Context, s *Base, agent string, bounds *store.Quota, data []byte) error {
+func Enroll(ctx context.Context, s *Base, agent string, bounds *store.Quota, data []byte) error {
 	if bounds == nil || bounds.Recurring == 0 {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // end is the id of the delivery for the end of a run: no other run has its fence, and it has one end of each status.
-func (d *Decision) end(status store.Status) string {
+func (d *Facts) end(status store.Status) string {
 	if d.Body.Callback == nil {
 		return ""
 	}

@@ -18,7 +18,7 @@ import (
 // What happens to a task whose run has ended is decided here, and in the files of each sort of outcome, from facts that are all
 // gathered before: a decision asks no store, no clock and no scheduler, so its table tests need none.
 
-// Facts are all that a decision depends on.
+// Facts are all that a decision depends on. Their methods know of no verdict: they read the facts, or note in the state what has happened.
 type Facts struct {
 	Now         moment.Millis // by the store's clock
 	Clock       time.Time     // by the clock of the process, by which handlers name times
@@ -139,7 +139,7 @@ func (d *Decision) asReturned(v *Verdict, err error) {
 }
 
 // callAgain records that the handler was called, and asks to be called again: the next call does not repeat this one.
-func (d *Decision) callAgain() {
+func (d *Facts) callAgain() {
 	if d.Ran {
 		d.State.Calls++
 	}

@@ -10,14 +10,14 @@ import (
 )
 
 // passed stores the tag of the gate that let through a run which has succeeded.
-func (d *Decision) passed() {
+func (d *Facts) passed() {
 	if d.Answer != nil {
 		d.State.GateTag = d.Answer.Tag
 	}
 }
 
 // turnedAway counts a run that its gate has not let through. For an activity task only those since the last activity count.
-func (d *Decision) turnedAway() {
+func (d *Facts) turnedAway() {
 	if d.Answer != nil && d.Answer.Tag != "" {
 		d.State.GateTag = d.Answer.Tag
 	}
@@ -30,7 +30,7 @@ func (d *Decision) turnedAway() {
 
 // askedAgain reports whether nothing has happened for an activity task since its gate last said no: any activity gives it
 // a due time other than the planned one.
-func (d *Decision) askedAgain() bool { return d.State.Nominal != 0 && d.Claimed.Due == d.State.Nominal }
+func (d *Facts) askedAgain() bool { return d.State.Nominal != 0 && d.Claimed.Due == d.State.Nominal }
 
 // askLater settles a task whose gate has said no.
 func (d *Decision) askLater(v *Verdict) {

@@ -56,7 +56,7 @@ func (d *Decision) nextDue(v *Verdict, interval time.Duration) {
 
 // passOver skips the occurrences from first on that were due before the claim, as missed, and those that fell due during the
 // run, as overlapped. It returns the next one: the last of the latter if the task queues one.
-func (d *Decision) passOver(first, claimed, now moment.Millis) moment.Millis {
+func (d *Facts) passOver(first, claimed, now moment.Millis) moment.Millis {
 	var missed, overlapped int64
 	var last moment.Millis
 	for at := first; at != 0 && at <= now && missed+overlapped < plan.MostCounted; at = d.after(at, d.interval()) {
@@ -82,7 +82,7 @@ func (d *Decision) passOver(first, claimed, now moment.Millis) moment.Millis {
 }
 
 // after is the first occurrence after a time; zero if there is none.
-func (d *Decision) after(at moment.Millis, interval time.Duration) moment.Millis {
+func (d *Facts) after(at moment.Millis, interval time.Duration) moment.Millis {
 	if d.Body.Cron == "" {
 		// The grid continues from the planned occurrence, no matter how the interval is stretched.
 		grid := d.grid()
@@ -103,7 +103,7 @@ func (d *Decision) after(at moment.Millis, interval time.Duration) moment.Millis
 }
 
 // grid is a time that the slots of a task counted from its start go through.
-func (d *Decision) grid() moment.Millis {
+func (d *Facts) grid() moment.Millis {
 	if d.State.Nominal != 0 {
 		return d.State.Nominal
 	}
@@ -124,14 +124,14 @@ func (d *Decision) book(v *Verdict, nominal moment.Millis, catchingUp bool) {
 }
 
 // nextOccurrence clears what belongs to the occurrence that has ended.
-func (d *Decision) nextOccurrence() {
+func (d *Facts) nextOccurrence() {
 	d.State.Attempt, d.State.Nominal, d.State.Checkpoint, d.State.Spread = 0, 0, nil, false
 	d.State.PutOff, d.State.Hand = nil, false
 }
 
 // skipped records occurrences that are not run. They are placed before a run that has just ended, which happened
 // last.
-func (d *Decision) skipped(n int64, reason string) {
+func (d *Facts) skipped(n int64, reason string) {
 	if n == 0 {
 		return
 	}
@@ -170,7 +170,7 @@ func (d *Decision) skipOccurrence(v *Verdict, reason string) {
 }
 
 // putOffBefore reports whether the occurrence is due later than planned, as its handler has put it off.
-func (d *Decision) putOffBefore() bool {
+func (d *Facts) putOffBefore() bool {
 	n := d.State.Nominal
 	return n != 0 && plan.BaseOf(d.State, d.Claimed.Due) > n.Add(spread.Jitter(d.Body.Jitter, d.Claimed.Agent, d.Claimed.ID, n))
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // delayPastQuiet puts a due time off to the end of the quiet hours that it is in.
-func (d *Decision) delayPastQuiet(due moment.When) moment.When {
+func (d *Facts) delayPastQuiet(due moment.When) moment.When {
 	d.State.PutOff, d.State.Hand = nil, false
 	if d.Profile == nil {
 		return due
@@ -29,7 +29,7 @@ func (d *Decision) delayPastQuiet(due moment.When) moment.When {
 }
 
 // quietUntil is the end of the quiet time that contains a time, for the task; the time itself if there is none.
-func (d *Decision) quietUntil(at moment.Millis) moment.Millis {
+func (d *Facts) quietUntil(at moment.Millis) moment.Millis {
 	return d.Profile.Until(at, d.Claimed.Level, d.Body.Urgent)
 }
 
@@ -63,7 +63,7 @@ func leastInterval(d *Decision) time.Duration {
 
 // answered is the time up to which an occurrence covers others: those that fall due in the quiet hours whose end it waits for become
 // one run with it.
-func (d *Decision) answered(nominal moment.Millis) moment.Millis {
+func (d *Facts) answered(nominal moment.Millis) moment.Millis {
 	if d.Profile == nil {
 		return nominal
 	}

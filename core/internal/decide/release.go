@@ -55,7 +55,7 @@ func (d *Decision) tooLong(v *Verdict) {
 }
 
 // add adds a run of this process to the task's history.
-func (d *Decision) add(run record.Run) {
+func (d *Facts) add(run record.Run) {
 	if run.Process == "" {
 		run.Process = d.Process
 	}

@@ -26,7 +26,7 @@ func (d *Decision) rest(v *Verdict) {
 }
 
 // floor is the earliest time of the next run: MinInterval after the start of this one.
-func (d *Decision) floor(reason store.Reason) *store.Floor {
+func (d *Facts) floor(reason store.Reason) *store.Floor {
 	f := &store.Floor{Reason: reason, Pulse: d.Body.Activity.Pulse}
 	if d.Body.MinInterval > 0 {
 		f.At = d.ClaimedAt.Add(d.Body.MinInterval)

@@ -44,7 +44,7 @@ func (d *Decision) retryLater(v *Verdict, later *outcome.RetryAfterError, err er
 }
 
 // pauses are the settings of the task's kind, with the pauses between attempts that the task itself names.
-func (d *Decision) pauses() model.KindConfig {
+func (d *Facts) pauses() model.KindConfig {
 	kind := *d.Kind
 	switch own := d.Body.Backoff; {
 	case own > 0:
@@ -79,7 +79,7 @@ func (d *Decision) Delay(v *Verdict, due moment.When) moment.When {
 }
 
 // leastWait is how long it takes until the task may start again.
-func (d *Decision) leastWait(now moment.Millis) time.Duration {
+func (d *Facts) leastWait(now moment.Millis) time.Duration {
 	// guard: min-interval
 	if d.Body.MinInterval == 0 {
 		return 0

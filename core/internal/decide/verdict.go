@@ -152,7 +152,7 @@ func (d *Decision) pauseIfHopeless(v *Verdict, justNow int, why string) {
 }
 
 // Hopeless reports whether so many occurrences have failed in a row that the task is to be paused.
-func (d *Decision) Hopeless(justNow int) bool {
+func (d *Facts) Hopeless(justNow int) bool {
 	most := d.Body.PauseAfter
 	if most == 0 {
 		most = d.Kind.PauseAfter
@@ -163,7 +163,7 @@ func (d *Decision) Hopeless(justNow int) bool {
 }
 
 // attempts that an occurrence of the task has.
-func (d *Decision) attempts(kind model.KindConfig) int {
+func (d *Facts) attempts(kind model.KindConfig) int {
 	switch {
 	case d.Body.MaxAttempts > 0:
 		return d.Body.MaxAttempts
@@ -242,7 +242,7 @@ func (d *Decision) note(v *Verdict, o model.Outcome, err error) {
 }
 
 // crashes adds the runs that ended without a result since the state was last written.
-func (d *Decision) crashes(err error) {
+func (d *Facts) crashes(err error) {
 	// guard: crash-recorded
 	for range d.Claimed.Crashes {
 		run := record.Run{Attempt: d.Attempt, Outcome: string(model.OutcomeCrashed), Error: codec.WhyCrashed}
@@ -256,7 +256,7 @@ func (d *Decision) crashes(err error) {
 	}
 }
 
-func (d *Decision) nominal() moment.Millis { return Nominal(d.Claimed, d.State) }
+func (d *Facts) nominal() moment.Millis { return Nominal(d.Claimed, d.State) }
 
 // Nominal is when an occurrence was first due, without its jitter. A run by hand is due when it was asked for: the
 // planned occurrence stays planned.
@@ -272,16 +272,16 @@ func ByHand(c *store.Claimed, s *codec.State) bool { return s.Nominal != 0 && c.
 
 // sameOccurrence records which occurrence is due again. One that was asked for by hand leaves the planned one
 // in place.
-func (d *Decision) sameOccurrence() {
+func (d *Facts) sameOccurrence() {
 	if !d.byHand() {
 		d.State.Nominal = d.nominal()
 	}
 }
 
-func (d *Decision) byHand() bool { return ByHand(d.Claimed, d.State) }
+func (d *Facts) byHand() bool { return ByHand(d.Claimed, d.State) }
 
 // interval is the one that NextIn has set, or the task's own.
-func (d *Decision) interval() time.Duration {
+func (d *Facts) interval() time.Duration {
 	if d.State.Interval != 0 {
 		return d.State.Interval
 	}
@@ -289,6 +289,6 @@ func (d *Decision) interval() time.Duration {
 }
 
 // pauseOf is the pause after a failed attempt of a kind, the first being 1.
-func (d *Decision) pauseOf(kind model.KindConfig, attempt int) time.Duration {
+func (d *Facts) pauseOf(kind model.KindConfig, attempt int) time.Duration {
 	return d.Random(kind.LongestPause(attempt))
 }

@@ -43,7 +43,7 @@ func Submissions(b *base.Base, subs []store.Submission) With {
 			due = now.Add(sub.Due.After)
 		}
 		t := store.Stored{Agent: sub.Agent, ID: sub.ID, Level: sub.Level, Due: due, Body: sub.Body, State: sub.State}
-		if r, moves := b.Planned(&t, h, now); moves {
+		if r, moves := planned(b, &t, h, now); moves {
 			sub.Due, sub.State = moment.When{At: r.Due}, r.State
 		}
 	}
@@ -68,8 +68,8 @@ func Submitted(ctx context.Context, b *base.Base, subs []store.Submission, place
 			p.Due = due
 		}
 	}
-	for agent, some := range ids {
-		if err := b.ReplanSome(ctx, agent, some, b.Profiles.LastOf(agent)); err != nil {
+	for agent, these := range ids {
+		if err := some(ctx, b, agent, these, b.Profiles.LastOf(agent)); err != nil {
 			b.Config.Logger.WarnContext(ctx, "new tasks could not be planned around quiet hours: the first claim does it",
 				slog.String("agent", agent), slog.Any("err", err))
 		}
@@ -84,7 +84,7 @@ func adapted(b *base.Base, sub *store.Submission, p *store.Submitted, used *plan
 		return 0, false
 	}
 	t := store.Stored{Agent: sub.Agent, ID: sub.ID, Level: sub.Level, Due: p.Due, Body: sub.Body, State: sub.State}
-	r, moves := b.Planned(&t, h, b.StoreNow())
+	r, moves := planned(b, &t, h, b.StoreNow())
 	return r.Due, moves
 }
 
@@ -93,12 +93,12 @@ type Marks struct {
 	Base *base.Base
 
 	mu  sync.Mutex
-	set base.ReplanSet
+	set replanSet
 }
 
 // CheckProfile notes what the profile of a claimed task shows of others: that a process has begun to plan them and has not finished.
 func (m *Marks) CheckProfile(h *plan.Profile, agent string) {
-	if h == nil || h.Stored.Replanning == 0 || m.Base.StoreNow().Sub(h.Stored.Replanning) < base.ReplanAfter {
+	if h == nil || h.Stored.Replanning == 0 || m.Base.StoreNow().Sub(h.Stored.Replanning) < replanAfter {
 		return
 	}
 	m.mu.Lock()
@@ -119,7 +119,7 @@ func (m *Marks) Add(agent, id string) {
 // mark notes tasks of an agent; nil for all. The mutex is held.
 func (m *Marks) mark(agent string, ids []string) {
 	if m.set == nil {
-		m.set = base.ReplanSet{}
+		m.set = replanSet{}
 	}
 	m.set[agent] = ids
 }
@@ -127,10 +127,10 @@ func (m *Marks) mark(agent string, ids []string) {
 // CarryOut plans the tasks again that are marked. Tasks that it fails for are found again by the next claim.
 func (m *Marks) CarryOut(ctx context.Context) {
 	m.mu.Lock()
-	all := m.set
+	marked := m.set
 	m.set = nil
 	m.mu.Unlock()
-	for agent, ids := range all {
+	for agent, ids := range marked {
 		if ctx.Err() != nil {
 			return
 		}
@@ -138,13 +138,17 @@ func (m *Marks) CarryOut(ctx context.Context) {
 		switch {
 		case err != nil:
 		case ids == nil && h != nil && h.Stored.Replanning != 0:
-			err = m.Base.Replan(ctx, agent, []byte(h.Data))
+			err = Agent(ctx, m.Base, agent, []byte(h.Data))
 		default:
 			slices.Sort(ids)
-			err = m.Base.ReplanSome(ctx, agent, slices.Compact(ids), h)
+			err = some(ctx, m.Base, agent, slices.Compact(ids), h)
 		}
 		if err != nil {
 			m.Base.Config.Logger.WarnContext(ctx, "the tasks of an agent could not be planned by its profile", slog.String("agent", agent), slog.Any("err", err))
 		}
 	}
 }
+
+// replanSet are the tasks of a pull that may have been planned by an old profile: by agent, their ids, or none if all tasks of the agent are to be
+// planned.
+type replanSet map[string][]string

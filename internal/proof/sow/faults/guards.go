@@ -276,7 +276,7 @@ var Guards = append([]Guard{
 	}, "core", "TestATenantKeepsItsBounds$"},
 	{"34", sow.Fault{
 		Name: "bounds-settled", What: "a plan that is complete forgets the limits of its profile",
-		Change: sow.Swap("s.ProfileChange(agent, data, done)", "store.ProfileChange{Agent: agent, Was: data, Now: s.ProfileChange(agent, data, done).Now}"),
+		Change: sow.Swap("b.ProfileChange(agent, data, done)", "store.ProfileChange{Agent: agent, Was: data, Now: b.ProfileChange(agent, data, done).Now}"),
 	}, "core", "TestAProfileBoundsItsAgent$"},
 	{"34", sow.Fault{
 		Name: "spanning-runs", What: "the home of a limit lets one run more at once",
