@@ -38,7 +38,12 @@ end
 
 -- 1. What is rare: each is nothing to a claim whose tasks it is not about.
 local held, held_kinds, held_keys, parked, ORDERS, BOUNDED, charges = nil, {}, nil, nil, nil, nil, nil
-if redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base .. 'orders', base .. 'limits', base .. 'bounds', base .. 'suspects') > 0 then
+local rare, tenants = redis.call('EXISTS', base .. 'holds', base .. 'parked', base .. 'open', base .. 'orders', base .. 'limits', base .. 'bounds', base .. 'suspects', base .. 'tenants'), false
+if rare > 0 then
+  tenants = redis.call('EXISTS', base .. 'tenants') == 1
+  rare = rare - (tenants and 1 or 0)
+end
+if rare > 0 then
   if redis.call('EXISTS', base .. 'open', base .. 'suspects') > 0 then return ODD end
   local holds, rules = redis.call('HLEN', base .. 'holds'), redis.call('HLEN', base .. 'limits')
   if holds > MOST_HOLDS or rules > MOST_HOLDS then return ODD end
@@ -82,7 +87,7 @@ if within or #ARGV == 5 + nkinds then
   due = redis.call('ZRANGE', KEYS[1], '0', tostring(look - 1), 'WITHSCORES')
   while due[at + 1] and tonumber(due[at + 2]) <= now do at = at + 2 end
   -- guard: plain-claim-few
-  known = at < 2 * look or look > limit and redis.call('EXISTS', base .. 'tenants') == 0
+  known = at < 2 * look or look > limit and not tenants
   if known then
     at = math.min(at, 2 * limit)
     task = due[at + 2]
@@ -94,7 +99,7 @@ if within or #ARGV == 5 + nkinds then
     if #early < all - at or all < 2 * look then until_ = 0 end -- there are no more
   else
     -- guard: plain-claim-tenants
-    if redis.call('EXISTS', base .. 'tenants') == 1 then -- they take turns if more is due
+    if tenants then -- they take turns if more is due
       if #ARGV[4] > STAMPED and not string.find(redis.call('HGET', KEYS[7], 'stamps') or '', sub(ARGV[4], -STAMPED), 1, true) then return ODD end -- it takes nothing
       in_turn = with_lanes().choose(limit, limit, limit)
     end
@@ -285,7 +290,7 @@ while visiting and room > 0 and #visiting > 0 do
 end
 
 -- rule: tenants
-if many and n >= limit and (within or #ARGV == 5 + nkinds) and redis.call('EXISTS', base .. 'tenants') == 1 then return ODD end -- so do their agents
+if many and n >= limit and (within or #ARGV == 5 + nkinds) and tenants then return ODD end -- so do their agents
 
 -- 4. Whether all of it is to be had.
 local fence, states, packed, per = '', {}, {}, {}

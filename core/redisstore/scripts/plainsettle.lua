@@ -35,6 +35,8 @@ local PER_KIND = 5
 local PER_RUN = 5
 local FAILURES_KEPT = 20 -- of a kind
 local ENDED_SLACK = 50 -- more ended claims than are kept, until they are cut
+local FEW_RUNS = 8 -- for which it is looked at whether the next due time is another one at all
+local NEAR = 5000 -- ms: what is due later is mostly the end of a lease
 local ODD = { now }
 local again, claims, kinds = tonumber(ARGV[1]), tonumber(ARGV[6]), tonumber(ARGV[7]) or tonumber(string.match(ARGV[7], '^%d+'))
 local kinds_at = FIRST + PER_CLAIM * claims
@@ -326,9 +328,21 @@ if till and hurried < tonumber(till) then
   redis.call('PUBLISH', string.match(base, '^(.-){') .. 'wake', base .. ' 3')
 end
 -- rule: next-due
-local task = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')[2]
-local lease = redis.call('ZRANGE', KEYS[6], '0', '0', 'WITHSCORES')[2]
-if lease and (not task or tonumber(lease) < tonumber(task)) then task = lease end
+local task, next_ = nil, tonumber(ms)
+if n <= FEW_RUNS and next_ and next_ - now < NEAR then -- it says so already if that is still in the agenda, and nothing has come in front of it
+  for i = 1, again do
+    local due = tonumber(ARGV[runs_at + PER_RUN * (i - 1) + 4])
+    if due < 0 then due = now - due end
+    -- guard: plain-settle-hint
+    if due < next_ then next_ = nil break end
+  end
+  if next_ and redis.call('ZCOUNT', KEYS[1], '-inf', ms) > 0 then task = ms end
+end
+if not task then
+  task = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')[2]
+  local lease = redis.call('ZRANGE', KEYS[6], '0', '0', 'WITHSCORES')[2]
+  if lease and (not task or tonumber(lease) < tonumber(task)) then task = lease end
+end
 task = (task or '') .. parked
 if task == '' then
   if hint ~= '' then redis.call('DEL', KEYS[10]) end

@@ -251,6 +251,9 @@ var plain = []sow.Fault{
 		Name: "plain-claim-hint", What: "After a plain claim nobody knows when its lease ends.", Change: sow.Drop,
 	},
 	{
+		Name: "plain-settle-hint", What: "A plain settlement does not tell that something is due earlier than all others.", Change: sow.Drop,
+	},
+	{
 		Name: "plain-settle-marks", What: "A plain settlement takes a run that lost its lease.",
 		Change: sow.Swap("all[at] ~= byte(RUNNING)", "not all[at]"),
 	},
