@@ -27,6 +27,9 @@ import (
 
 const rulesFolder = "../../deploy/prometheus"
 
+// rulesTests are the cases of the rules. Those that take days are apart: promtool evaluates all rules at each step of each case.
+var rulesTests = []string{"duly.rules_test.yml", "duly.rules_days_test.yml"}
+
 // prometheusTools are a prometheus and a promtool; the test is skipped where there are none.
 func prometheusTools(t *testing.T) (prometheus, promtool string) {
 	t.Helper()
@@ -55,13 +58,15 @@ func TestTheAlertsFireWhenTheyHaveTo(t *testing.T) {
 	t.Parallel()
 	out, ok := promtoolSays(t, rulesFolder, "check", "rules", "duly.rules.yml")
 	assert.True(t, ok, out)
-	out, ok = promtoolSays(t, rulesFolder, "test", "rules", "duly.rules_test.yml")
+	out, ok = promtoolSays(t, rulesFolder, append([]string{"test", "rules"}, rulesTests...)...)
 	assert.True(t, ok, out)
 
 	// A rule that is off by a little is found.
 	folder := t.TempDir()
 	rules := read(t, filepath.Join(rulesFolder, "duly.rules.yml"))
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "duly.rules_test.yml"), []byte(read(t, filepath.Join(rulesFolder, "duly.rules_test.yml"))), 0o600))
+	for _, name := range rulesTests {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(read(t, filepath.Join(rulesFolder, name))), 0o600))
+	}
 	faults := map[string][2]string{
 		"DulyStoreDown": {"duly_store_up == 0", "duly_store_up == 1"}, "DulyBudgetUsedUp": {"duly_budget_used_up) > 0", "duly_budget_used_up) > 3"},
 		"DulyPausedLong": {"for: 1d", "for: 2d"}, "DulyGone": {`absent(up{job="duly"} == 1)`, `absent(up{job="duly"})`},
@@ -71,7 +76,7 @@ func TestTheAlertsFireWhenTheyHaveTo(t *testing.T) {
 		rules = strings.Replace(rules, fault[0], fault[1], 1)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "duly.rules.yml"), []byte(rules), 0o600))
-	out, ok = promtoolSays(t, folder, "test", "rules", "duly.rules_test.yml")
+	out, ok = promtoolSays(t, folder, append([]string{"test", "rules"}, rulesTests...)...)
 	assert.False(t, ok)
 	for alert := range faults {
 		assert.Contains(t, out, "alertname: "+alert)
@@ -99,14 +104,16 @@ func TestTheAlertsHaveCases(t *testing.T) {
 			} `yaml:"alert_rule_test"`
 		}
 	}
-	require.NoError(t, yaml.Unmarshal([]byte(read(t, filepath.Join(rulesFolder, "duly.rules_test.yml"))), &cases))
 	fires, quiet := map[string]bool{}, map[string]bool{}
-	for _, test := range cases.Tests {
-		for _, rule := range test.Rules {
-			if len(rule.Expect) > 0 {
-				fires[rule.Name] = true
-			} else {
-				quiet[rule.Name] = true
+	for _, name := range rulesTests {
+		require.NoError(t, yaml.Unmarshal([]byte(read(t, filepath.Join(rulesFolder, name))), &cases))
+		for _, test := range cases.Tests {
+			for _, rule := range test.Rules {
+				if len(rule.Expect) > 0 {
+					fires[rule.Name] = true
+				} else {
+					quiet[rule.Name] = true
+				}
 			}
 		}
 	}
