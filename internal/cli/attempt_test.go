@@ -86,7 +86,7 @@ func TestAttemptsAreTheSameEverywhere(t *testing.T) {
 				history = append(history, int(r["attempt"].(float64)))
 			}
 			assert.Equal(t, told, history)
-			assert.Regexp(t, `(?s)\nSTARTED +TOOK +ATTEMPT .*ms +1 +failed.*ms +2 +snoozed.*ms +2 +awaiting.*ms +2 +failed.*ms +3 +success`, "\n"+w.ok(t, "runs", "a", "i"))
+			assert.Regexp(t, `(?s)\nSTARTED +TOOK +ATTEMPT .*m?s +1 +failed.*m?s +2 +snoozed.*m?s +2 +awaiting.*m?s +2 +failed.*m?s +3 +success`, "\n"+w.ok(t, "runs", "a", "i"))
 			if by == "program" {
 				data, err := os.ReadFile(count)
 				require.NoError(t, err)
