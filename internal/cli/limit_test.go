@@ -79,7 +79,7 @@ func TestLimitsThatMakeNoSense(t *testing.T) {
 		"unset --each task":                        `--each must be agent or key, not "task"`,
 		"remove --kind a":                          "--kind",
 		"remove":                                   `duly: limit: unknown command "remove"; use set, list or unset`,
-		"list digest":                              "unknown command",
+		"list digest":                              `takes no arguments, and has "digest"`,
 	} {
 		oneLine(t, w.duly(t, append([]string{"limit"}, strings.Fields(args)...)...), 2, want)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
+	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 )
 
 // New makes a command whose errors are explained.
@@ -17,7 +18,7 @@ import (
 // names, as none of the arguments is one.
 func New(use, short, example string, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Example: example, Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Use: use, Short: short, Example: example, Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			// Before the command runs, so that a mistake in the flags opens no store.
 			err := saysSomething(cmd.Flags())
@@ -30,6 +31,18 @@ func New(use, short, example string, run func(cmd *cobra.Command, args []string)
 			return nil
 		},
 	}
+}
+
+// noArgs refuses arguments, and says what names an agent where most other commands have it as an argument.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	todo := "see " + cmd.CommandPath() + " --help"
+	if cmd.Flags().Lookup("agent") != nil && !cmd.Flags().Changed("agent") {
+		todo = "did you mean --agent " + table.ShellWord(args[0]) + "?"
+	}
+	return explain(cmd, exit.Misuse(todo, "takes no arguments, and has %q", args[0]))
 }
 
 // maySayNothing marks a flag of which the empty string or zero means what it says.
