@@ -110,10 +110,8 @@ test: ## run the tests, the longest cut short: about seven minutes on two proces
 # They are begun first, so that none of them is left alone at the end. Most of their time they wait for processes.
 LONGEST := ./internal/cli ./core/redisstore ./internal/proof/sim/world
 
-# Their tests read sources, documents, schedules and histories, or start programs, which the race detector does not see: it would only make
-# them several times as long.
-TEXTS := ./internal/house ./internal/proof/sow/... ./internal/proof/guarantees ./internal/cli/reference ./core/schedule ./core/schedule/phrase ./internal/dulyfile \
-	./internal/proof/history ./internal/proof/torture ./internal/proof/soak ./internal/proof/network ./internal/proof/servers ./examples ./examples/verify
+# Their tests read sources, documents and schedules, and start programs: the race detector would only make them several times as long.
+TEXTS := ./internal/house ./internal/proof/sow/... ./internal/proof/guarantees ./internal/cli/reference ./core/schedule ./core/schedule/phrase ./internal/dulyfile
 
 # Without vet, which is one of the linters that `make check` runs before, on the same files. And without the second that the race
 # detector waits at the end of each package for what is still running: the tests are over then, and a race is reported when it happens.
