@@ -140,11 +140,10 @@ func (s *Store) FeedSecret(ctx context.Context) ([]byte, error) {
 }
 
 // Announce keeps the report of this process while it lives; see [store.Presence].
-func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.Duration) error {
-	_, err := look(ctx, s, "presence", func(m *memstore.Store, ctx context.Context, tag string) (nothing, error) {
-		return nothing{}, m.Announce(ctx, tag, info, ttl)
+func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.Duration) (others int, err error) {
+	return look(ctx, s, "presence", func(m *memstore.Store, ctx context.Context, tag string) (int, error) {
+		return m.Announce(ctx, tag, info, ttl)
 	}, tag)
-	return err
 }
 
 // Processes returns the reports; see [store.Presence].

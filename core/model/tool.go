@@ -21,10 +21,12 @@ type Tool struct {
 const (
 	mostToolText  = 1 << 10
 	mostToolInput = 16 << 10
+	// longestToolName is what all that speak the Model Context Protocol take.
+	longestToolName = 64
 )
 
 // toolName is what all that speak the Model Context Protocol take as a name.
-var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 // Called is the name of the tool of a kind.
 func (t *Tool) Called(kind string) string {
@@ -42,7 +44,7 @@ func (t *Tool) Check(kind string) *store.ConfigError {
 	if err := t.validate(); err != nil {
 		return check.OfPart("Tool", err)
 	}
-	if name := t.Called(kind); !toolName.MatchString(name) {
+	if name := t.Called(kind); len(name) > longestToolName || !toolName.MatchString(name) {
 		return check.Misconfigured("Tool.Name", name, "must be 1 to 64 letters, digits, _, - and dots, not %q: give the tool of the kind %q such a name", check.Clip(name), kind)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -18,8 +19,12 @@ const (
 
 // daysFirst is a duration of Go that may begin with weeks and days, and isoDuration one as ISO 8601 writes it, without months and years.
 var (
-	daysFirst   = regexp.MustCompile(`^([+-]?)(?:(\d{1,6})w)?(?:(\d{1,6})d)?(.*)$`)
-	isoDuration = regexp.MustCompile(`^P(?:(\d{1,6})W)?(?:(\d{1,6})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:[.,]\d{1,9})?)S)?)?$`)
+	daysFirst = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^([+-]?)(?:(\d{1,6})w)?(?:(\d{1,6})d)?(.*)$`)
+	})
+	isoDuration = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^P(?:(\d{1,6})W)?(?:(\d{1,6})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:[.,]\d{1,9})?)S)?)?$`)
+	})
 )
 
 // ParseDuration reads a duration as Go writes it, such as "1h30m", with "d" for days of 24 hours and "w" for weeks in front, as in "1d" or
@@ -28,7 +33,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	if strings.HasPrefix(text, "P") {
 		return parseISO(text)
 	}
-	parts := daysFirst.FindStringSubmatch(text)
+	parts := daysFirst().FindStringSubmatch(text)
 	if parts == nil || parts[2] == "" && parts[3] == "" {
 		return plainDuration(text, text)
 	}
@@ -43,7 +48,7 @@ func ParseDuration(text string) (time.Duration, error) {
 
 // parseISO reads a duration that begins with P.
 func parseISO(text string) (time.Duration, error) {
-	parts := isoDuration.FindStringSubmatch(text)
+	parts := isoDuration().FindStringSubmatch(text)
 	if parts == nil || strings.HasSuffix(text, "T") || text == "P" {
 		return 0, badDuration(text)
 	}

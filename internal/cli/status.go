@@ -324,7 +324,11 @@ func printRuns(w *table.Page, runs []model.TaskRun) {
 	t := table.New(w, "STARTED", "TOOK", "ATTEMPT", "OUTCOME", "PROCESS", "ERROR")
 	for i := range runs {
 		r := &runs[i]
-		t.Row(table.Clock(r.Started), r.Duration.Round(time.Millisecond).String(), strconv.Itoa(r.Attempt), string(r.Outcome), table.First(r.Process), table.First(r.Error))
+		process := table.First(r.Process)
+		if r.Outcome == model.OutcomeCrashed && r.Process != "" { // who it died with is not known
+			process = "taken over by " + process
+		}
+		t.Row(table.Clock(r.Started), r.Duration.Round(time.Millisecond).String(), strconv.Itoa(r.Attempt), string(r.Outcome), process, table.First(r.Error))
 	}
 	t.End()
 }

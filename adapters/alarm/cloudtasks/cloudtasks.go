@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/apicall"
@@ -50,7 +51,9 @@ type Alarm struct {
 	api    apicall.API
 }
 
-var queueName = regexp.MustCompile(`^projects/[^/\s]+/locations/[^/\s]+/queues/[A-Za-z0-9-]{1,100}$`)
+var queueName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^projects/[^/\s]+/locations/[^/\s]+/queues/[A-Za-z0-9-]{1,100}$`)
+})
 
 // New checks the configuration, without any call. Its error is a *core.ConfigError.
 func New(c Config) (*Alarm, error) {
@@ -60,7 +63,7 @@ func New(c Config) (*Alarm, error) {
 			return nil, err
 		}
 	}
-	if !queueName.MatchString(c.Queue) {
+	if !queueName().MatchString(c.Queue) {
 		return nil, &core.ConfigError{Field: "Queue", Reason: "must be projects/PROJECT/locations/LOCATION/queues/QUEUE"}
 	}
 	if !strings.Contains(c.ServiceAccount, "@") {

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"sync"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/fields"
 	"github.com/seed-6f6f2c11/duly/core"
@@ -16,7 +17,9 @@ import (
 )
 
 // taskIDs are the ids of tasks that messages have made. Behind the digest is the context, as little else is kept of a task that has ended.
-var taskIDs = regexp.MustCompile(`^a2a-[0-9a-f]{32}-([^\pC]+)$`)
+var taskIDs = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^a2a-[0-9a-f]{32}-([^\pC]+)$`)
+})
 
 // longestContext is how long the id of a context may be, in bytes, so that it fits into that of a task.
 const longestContext = 200
@@ -31,7 +34,7 @@ func (m *sent) identify(agent string) (task string) {
 
 // contextOf is the context of a task that a message has made; empty for the id of another one.
 func contextOf(task string) string {
-	if parts := taskIDs.FindStringSubmatch(task); parts != nil {
+	if parts := taskIDs().FindStringSubmatch(task); parts != nil {
 		return parts[1]
 	}
 	return ""

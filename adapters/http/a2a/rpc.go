@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/seed-6f6f2c11/duly/adapters/internal/fields"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/problem"
@@ -144,7 +145,9 @@ type call struct {
 }
 
 // ids are those that JSON-RPC allows a request: a text, a whole number or null.
-var ids = regexp.MustCompile(`^(".*"|-?\d{1,20}|null)$`)
+var ids = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(".*"|-?\d{1,20}|null)$`)
+})
 
 // readCall reads a request. The call is never nil, as the answer has its id.
 func readCall(r *http.Request) (*call, error) {
@@ -168,7 +171,7 @@ func (c *call) read(data []byte) error {
 		return refuse(codeRequest, err.Error())
 	}
 	var rpc, name string
-	if id, has := f["id"]; has && ids.Match(id) {
+	if id, has := f["id"]; has && ids().Match(id) {
 		c.id = id
 	} else if has {
 		return refuse(codeRequest, "id must be a string, a whole number or null")

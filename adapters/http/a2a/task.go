@@ -178,7 +178,7 @@ func (a *api) named(c *call, param string) (*core.TaskInfo, error) {
 // task is a task of the agent of a call.
 func (a *api) task(c *call, id string) (*core.TaskInfo, error) {
 	// guard: a2a-tasks
-	if !taskIDs.MatchString(id) {
+	if !taskIDs().MatchString(id) {
 		return nil, errNoTask
 	}
 	t, err := a.scheduler.Task(c.Context(), c.agent, id)

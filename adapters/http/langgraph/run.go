@@ -45,14 +45,16 @@ func (Runs) Request(t *core.Task[json.RawMessage]) (path string, body []byte, er
 		}
 		return "/runs", run.JSON(), nil
 	}
-	if !threads.MatchString(p.Thread) {
+	if !isThread(p.Thread) {
 		return "", nil, core.SkipRetry(errors.New("langgraph: thread_id " + notThread))
 	}
 	return "/threads/" + p.Thread + "/runs", run.JSON(), nil
 }
 
-// threads are the ids of threads. They become a part of a path, in which they must not mean anything else.
-var threads = regexp.MustCompile(`^[A-Za-z0-9_:-][A-Za-z0-9_:.-]{0,255}$`)
+var threads = regexp.MustCompile(`^[A-Za-z0-9_:-][A-Za-z0-9_:.-]*$`)
+
+// isThread reports whether an id of a thread can be part of a path, in which it must not mean anything else.
+func isThread(id string) bool { return len(id) <= 256 && threads.MatchString(id) }
 
 const notThread = "must be the id of a thread: letters, digits, - _ : and ., at most 256"
 

@@ -15,8 +15,10 @@ import (
 // Kind is the kind of the tasks that keep scheduled messages. The payload of one is what is posted: messages, and what goes with them.
 const Kind = "letta"
 
-// agents are the ids of agents that can be part of a path, in which they must not mean anything else.
-var agents = regexp.MustCompile(`^[A-Za-z0-9_:-][A-Za-z0-9_:.-]{0,255}$`)
+var agents = regexp.MustCompile(`^[A-Za-z0-9_:-][A-Za-z0-9_:.-]*$`)
+
+// isAgent reports whether an id of an agent can be part of a path, in which it must not mean anything else.
+func isAgent(id string) bool { return len(id) <= 256 && agents.MatchString(id) }
 
 const notAgent = "must be the id of an agent: letters, digits, - _ : and ., at most 256"
 
@@ -25,7 +27,7 @@ type Messages struct{}
 
 // Request sends the messages to the agent of the task, in the background.
 func (Messages) Request(t *core.Task[json.RawMessage]) (path string, body []byte, err error) {
-	if !agents.MatchString(t.Agent) {
+	if !isAgent(t.Agent) {
 		return "", nil, core.SkipRetry(errors.New("letta: agent_id " + notAgent))
 	}
 	f, err := fields.Of("payload", t.Payload)

@@ -3,7 +3,6 @@ package phrase
 // Times of the day.
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 )
@@ -24,9 +23,9 @@ var parts = map[string]part{
 }
 
 var (
-	digital  = regexp.MustCompile(`^(\d{1,2})(?::(\d\d))?(?::(\d\d))?(am|pm|a|p)?$`)
-	spoken   = regexp.MustCompile(`^(\d{1,2})\.(\d\d)(am|pm)$`)
-	military = regexp.MustCompile(`^([01]\d|2[0-3])([0-5]\d)(?:h|hrs)?$`)
+	digital  = pattern(`^(\d{1,2})(?::(\d\d))?(?::(\d\d))?(am|pm|a|p)?$`)
+	spoken   = pattern(`^(\d{1,2})\.(\d\d)(am|pm)$`)
+	military = pattern(`^([01]\d|2[0-3])([0-5]\d)(?:h|hrs)?$`)
 )
 
 // readClock reads a time of the day: "9am", "09:00", "noon", "half past nine in the evening".
@@ -98,15 +97,15 @@ func minutesOf(n int) clock { return clock{hour: n / 60 % 24, minute: n % 60} }
 // readFigures reads hours and minutes in figures, or an hour as a word.
 func readFigures(p *reader) (c clock, ok bool) {
 	text := p.peek(0)
-	if m := digital.FindStringSubmatch(text); m != nil {
+	if m := digital().FindStringSubmatch(text); m != nil {
 		p.at++
 		return onClock(p, m[1], m[2], m[3], m[4])
 	}
-	if m := spoken.FindStringSubmatch(text); m != nil {
+	if m := spoken().FindStringSubmatch(text); m != nil {
 		p.at++
 		return onClock(p, m[1], m[2], "", m[3])
 	}
-	if m := military.FindStringSubmatch(text); m != nil {
+	if m := military().FindStringSubmatch(text); m != nil {
 		p.at++
 		c, ok = onClock(p, m[1], m[2], "", "")
 		c.h24 = true

@@ -3,7 +3,6 @@ package phrase
 // Days of the calendar: once, or each year.
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,10 +10,10 @@ import (
 )
 
 var (
-	isoDate   = regexp.MustCompile(`^(\d{4})-(\d{1,2})-(\d{1,2})(?:t(\d{2}:\d{2}(?::\d{2})?))?$`)
-	figures   = regexp.MustCompile(`^(\d{1,2})([/.-])(\d{1,2})(?:[/.-](\d{4}))?$`)
-	yearFirst = regexp.MustCompile(`^(\d{4})/(\d{1,2})/(\d{1,2})$`)
-	yearOnly  = regexp.MustCompile(`^(20|21|22)\d\d$`)
+	isoDate   = pattern(`^(\d{4})-(\d{1,2})-(\d{1,2})(?:t(\d{2}:\d{2}(?::\d{2})?))?$`)
+	figures   = pattern(`^(\d{1,2})([/.-])(\d{1,2})(?:[/.-](\d{4}))?$`)
+	yearFirst = pattern(`^(\d{4})/(\d{1,2})/(\d{1,2})$`)
+	yearOnly  = pattern(`^(20|21|22)\d\d$`)
 )
 
 // noteDates notes alternatives for the day, of which the rest of the phrase may leave one.
@@ -86,7 +85,7 @@ func readInstant(p *reader) bool {
 // readWritten reads a date in figures.
 func readWritten(p *reader) bool {
 	text := p.peek(0)
-	if m := isoDate.FindStringSubmatch(text); m != nil {
+	if m := isoDate().FindStringSubmatch(text); m != nil {
 		p.at++
 		if m[4] != "" {
 			p.once(p.r.times != nil, "the time of day")
@@ -95,11 +94,11 @@ func readWritten(p *reader) bool {
 		}
 		return exactDate(p, m[1], m[2], m[3])
 	}
-	if m := yearFirst.FindStringSubmatch(text); m != nil {
+	if m := yearFirst().FindStringSubmatch(text); m != nil {
 		p.at++
 		return exactDate(p, m[1], m[2], m[3])
 	}
-	m := figures.FindStringSubmatch(text)
+	m := figures().FindStringSubmatch(text)
 	if m == nil || m[4] == "" && m[2] != "/" {
 		return false
 	}
@@ -241,7 +240,7 @@ func readMonthDay(p *reader) bool {
 	}
 	at := p.at
 	p.take(",")
-	if year := p.peek(0); yearOnly.MatchString(year) && !every && p.words[p.at-1].text != "at" {
+	if year := p.peek(0); yearOnly().MatchString(year) && !every && p.words[p.at-1].text != "at" {
 		p.at++
 		y, _ := strconv.Atoi(year)
 		if on := (date{y, m, d}); on.valid() {

@@ -339,7 +339,7 @@ func readDayOfMonth(p *reader) bool {
 	if every && p.r.rhythm == noRhythm {
 		noteMonthly(p)
 	}
-	return !every || ordinalDigits.MatchString(p.words[p.at-1].text) // "every day 9" and "every second" are something else
+	return !every || ordinalDigits().MatchString(p.words[p.at-1].text) // "every day 9" and "every second" are something else
 }
 
 // readNumbered reads the numbers of days of the month, or words for half of them.

@@ -4,7 +4,6 @@ package phrase
 
 import (
 	"cmp"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -18,9 +17,9 @@ const minute = time.Minute
 const longest = 10 * 365 * day
 
 var (
-	decimal = regexp.MustCompile(`^(\d{1,6})\.(\d{1,3})$`)
-	compact = regexp.MustCompile(`^(\d+(\.\d+)?(w|d|h|m|s|ms|us|ns))+$`)
-	joined  = regexp.MustCompile(`^(\d{1,9})-?(seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?)$`)
+	decimal = pattern(`^(\d{1,6})\.(\d{1,3})$`)
+	compact = pattern(`^(\d+(\.\d+)?(w|d|h|m|s|ms|us|ns))+$`)
+	joined  = pattern(`^(\d{1,9})-?(seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?)$`)
 )
 
 // readOften returns an answer to a question: an interval.
@@ -281,13 +280,13 @@ func readLength(p *reader) (d time.Duration, months int, plain, ok bool) {
 // readMeasure reads a number and its unit.
 func readMeasure(p *reader) (d time.Duration, months int, ok bool) {
 	text := p.peek(0)
-	if m := joined.FindStringSubmatch(text); m != nil {
+	if m := joined().FindStringSubmatch(text); m != nil {
 		p.at++
 		n, _ := strconv.Atoi(m[1])
 		d, _, _ = unit(m[2])
 		return multiple(n, d), 0, true
 	}
-	if compact.MatchString(text) || strings.HasPrefix(text, "pt") || strings.HasPrefix(text, "p1") {
+	if compact().MatchString(text) || strings.HasPrefix(text, "pt") || strings.HasPrefix(text, "p1") {
 		d, err := schedule.ParseDuration(strings.ToUpper(text[:1]) + text[1:])
 		if strings.HasPrefix(text, "p") {
 			d, err = schedule.ParseDuration(strings.ToUpper(text))
@@ -298,7 +297,7 @@ func readMeasure(p *reader) (d time.Duration, months int, ok bool) {
 		p.at++
 		return d, 0, true
 	}
-	if m := decimal.FindStringSubmatch(text); m != nil {
+	if m := decimal().FindStringSubmatch(text); m != nil {
 		d, months, ok = unit(p.peek(1))
 		f, err := strconv.ParseFloat(text, 64)
 		if !ok || months > 0 || err != nil {

@@ -7,17 +7,23 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
 // maxLen is the longest phrase, in bytes. A longer one is neither a sentence that a person says, nor the longest cron expression with its zone.
 const maxLen = 512
 
+// pattern is a regular expression that is compiled when it is first used: most programs that import the package read no phrase.
+func pattern(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
+
 // A word of a phrase: in lower case for comparing, and as it was written for errors and zones.
 type word struct{ text, raw string }
 
 var (
-	hyphened = regexp.MustCompile(`^([a-z]{3,9}|\d{1,2}(?::\d\d)?(?:[ap]m)?)[-–—]([a-z]{3,9}|\d{1,2}(?::\d\d)?(?:[ap]m)?)$`)
+	hyphened = pattern(`^([a-z]{3,9}|\d{1,2}(?::\d\d)?(?:[ap]m)?)[-–—]([a-z]{3,9}|\d{1,2}(?::\d\d)?(?:[ap]m)?)$`)
 	dotted   = strings.NewReplacer("a.m.", "am", "p.m.", "pm", "A.M.", "am", "P.M.", "pm", "’", "'", ",", " , ", ";", " , ", "(", " , ", ")", " , ", "&", " and ", "\u00a0", " ")
 )
 
@@ -48,7 +54,7 @@ func joinedDays(raw string) []word {
 	if one, other, _ := strings.Cut(low, "/"); isDay(one) && isDay(other) {
 		return []word{{one, raw}, {"and", raw}, {other, raw}}
 	}
-	parts := hyphened.FindStringSubmatch(low)
+	parts := hyphened().FindStringSubmatch(low)
 	if parts != nil && (isDay(parts[1]) && isDay(parts[2]) || parts[1][0] <= '9' && parts[2][0] <= '9') {
 		return []word{{parts[1], raw}, {"-", raw}, {parts[2], raw}}
 	}
@@ -77,14 +83,14 @@ var ordinals = []string{
 	"fifteenth",
 }
 
-var ordinalDigits = regexp.MustCompile(`^(\d{1,2})(st|nd|rd|th)$`)
+var ordinalDigits = pattern(`^(\d{1,2})(st|nd|rd|th)$`)
 
 // ordinal is the number of a word such as "1st" or "third".
 func ordinal(text string) (int, bool) {
 	if i := slices.Index(ordinals, text); i >= 0 {
 		return i + 1, true
 	}
-	parts := ordinalDigits.FindStringSubmatch(text)
+	parts := ordinalDigits().FindStringSubmatch(text)
 	if parts == nil {
 		return 0, false
 	}

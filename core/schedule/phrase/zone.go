@@ -4,7 +4,6 @@ package phrase
 
 import (
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +14,7 @@ import (
 )
 
 // slashed is a name such as Europe/Berlin: a continent, and one or two parts.
-var slashed = regexp.MustCompile(`^[a-z]{2,}(/[a-z0-9_+-]+){1,2}$`)
+var slashed = pattern(`^[a-z]{2,}(/[a-z0-9_+-]+){1,2}$`)
 
 // takeZone takes the zone out of a phrase, wherever it is in it, with the words around it: "in Europe/Berlin", "Europe/Berlin time", "UTC".
 func takeZone(words []word) (rest []word, name string, err error) {
@@ -55,7 +54,7 @@ func zoneAt(words []word) (name string, n int) {
 	switch w := words[0]; {
 	case w.text == "utc" || w.text == "gmt":
 		return "UTC", 1
-	case slashed.MatchString(w.text):
+	case slashed().MatchString(w.text):
 		// Names are known in one spelling alone on most machines.
 		for _, spelt := range []string{w.raw, capitals(w.text)} {
 			if _, err := schedule.LoadZone(spelt); err == nil {

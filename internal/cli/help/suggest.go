@@ -3,7 +3,9 @@ package help
 // What a mistyped command or flag may have meant.
 
 import (
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,6 +20,10 @@ const farthest = 2
 // Meant is the name of a command or a flag that an error of cobra is about; empty if none is near.
 func Meant(cmd *cobra.Command, err string) string {
 	if typed, ok := strings.CutPrefix(err, "unknown flag: --"); ok {
+		arguments := strings.FieldsFunc(cmd.Use, func(r rune) bool { return !unicode.IsUpper(r) })
+		if slices.Contains(arguments, strings.ToUpper(typed)) { // a flag of other commands, such as --id of submit
+			return strings.TrimSuffix(cmd.CommandPath(), cmd.Name()) + cmd.Use
+		}
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		if near := Nearest(typed, names); near != "" {
@@ -60,7 +66,9 @@ func DidYouMean(typed string, names []string) string {
 func Nearest(typed string, names []string) string {
 	best, least := "", min(farthest, len(typed)/2)+1
 	for _, name := range names {
-		if d := distance(typed, name); d < least {
+		d := distance(typed, name)
+		begins := best != "" && name[0] == typed[0] && best[0] != typed[0] // few mistype the first letter
+		if d < least || d == least && begins {
 			best, least = name, d
 		}
 	}

@@ -4,7 +4,6 @@ package importer
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,8 +89,8 @@ func (f *Found) apJob(j *apJob, agent string) {
 }
 
 var (
-	apRange   = regexp.MustCompile(`^(\w+)(?:-(\w+))?(?:/(\d+))?$`)
-	apNth     = regexp.MustCompile(`^(1st|2nd|3rd|4th|5th|last) (\w{3})$`)
+	apRange   = pattern(`^(\w+)(?:-(\w+))?(?:/(\d+))?$`)
+	apNth     = pattern(`^(1st|2nd|3rd|4th|5th|last) (\w{3})$`)
 	weekdays  = []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"} // as APScheduler counts them
 	apOrdinal = map[string]string{"1st": "#1", "2nd": "#2", "3rd": "#3", "4th": "#4", "5th": "#5", "last": "L"}
 )
@@ -112,7 +111,7 @@ func (f *Found) apCron(where string, j *apJob, t *Task) bool {
 	}
 	day := field("day", "*")
 	weekday, ok := apWeekdays(field("day_of_week", "*"))
-	if m := apNth.FindStringSubmatch(day); m != nil && slices.Contains(weekdays, m[2]) {
+	if m := apNth().FindStringSubmatch(day); m != nil && slices.Contains(weekdays, m[2]) {
 		ok = weekday == "*"
 		day, weekday = "*", cronDay(m[2])+apOrdinal[m[1]]
 	} else if day == "last" {
@@ -141,7 +140,7 @@ func apWeekdays(text string) (string, bool) {
 	}
 	var days []string
 	for part := range strings.SplitSeq(text, ",") {
-		m := apRange.FindStringSubmatch(strings.TrimSpace(part))
+		m := apRange().FindStringSubmatch(strings.TrimSpace(part))
 		if m == nil {
 			return "", false
 		}

@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,7 +92,7 @@ func asynqRead(data []byte) (*asynqEntry, error) {
 	return e, nil
 }
 
-var asynqOption = regexp.MustCompile(`^(\w+)\((.*)\)$`)
+var asynqOption = pattern(`^(\w+)\((.*)\)$`)
 
 // asynqEntry reads one.
 func (f *Found) asynqEntry(e *asynqEntry, agent string) {
@@ -113,7 +112,7 @@ func (f *Found) asynqEntry(e *asynqEntry, agent string) {
 	}
 	h := f.work(t.Kind)
 	for _, option := range e.options {
-		m := asynqOption.FindStringSubmatch(option)
+		m := asynqOption().FindStringSubmatch(option)
 		if m == nil {
 			continue
 		}

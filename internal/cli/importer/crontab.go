@@ -4,14 +4,13 @@ package importer
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 )
 
 var (
-	setting = regexp.MustCompile(`^\s*([A-Za-z_]\w*)\s*=\s*(.*?)\s*$`)
-	spaces  = regexp.MustCompile(`\s+`)
-	word    = regexp.MustCompile(`[A-Za-z0-9_-]+`)
+	setting = pattern(`^\s*([A-Za-z_]\w*)\s*=\s*(.*?)\s*$`)
+	spaces  = pattern(`\s+`)
+	word    = pattern(`[A-Za-z0-9_-]+`)
 )
 
 // crontab reads a crontab line by line: settings count for the lines behind them.
@@ -24,7 +23,7 @@ func (f *Found) crontab(text, agent string, system bool) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		if m := setting.FindStringSubmatch(line); m != nil {
+		if m := setting().FindStringSubmatch(line); m != nil {
 			switch name, value := m[1], strings.Trim(m[2], `"'`); name {
 			case "CRON_TZ", "TZ":
 				zone = value
@@ -48,7 +47,7 @@ func (f *Found) line(where, line, agent, zone string, env []string, system bool)
 	if system {
 		n++
 	}
-	fields := spaces.Split(line, n+1)
+	fields := spaces().Split(line, n+1)
 	if len(fields) <= n {
 		f.left(where, "left out: it has no command")
 		return
@@ -89,8 +88,8 @@ func percent(command string) int {
 func (f *Found) kind(command string) string {
 	name := "command"
 	for part := range strings.FieldsSeq(command) {
-		if base := part[strings.LastIndexByte(part, '/')+1:]; !strings.Contains(part, "=") && word.MatchString(base) {
-			name = word.FindString(base)
+		if base := part[strings.LastIndexByte(part, '/')+1:]; !strings.Contains(part, "=") && word().MatchString(base) {
+			name = word().FindString(base)
 			break
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -18,6 +19,11 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/schedule"
 )
+
+// pattern is a regular expression that is compiled when it is first used: commands that import nothing do not wait for it.
+func pattern(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
 // Found is what a file of another program has.
 type Found struct {
@@ -115,14 +121,14 @@ func (f *Found) left(where, what string, args ...any) {
 }
 
 // foreign are characters that no kind has.
-var foreign = regexp.MustCompile(`[^A-Za-z0-9_.:/-]+`)
+var foreign = pattern(`[^A-Za-z0-9_.:/-]+`)
 
 // mostName is how long the name of a kind or a task of another program may be; what is more is cut.
 const mostName = 60
 
 // named is a name of another program as a kind may have it.
 func named(name string) string {
-	name = foreign.ReplaceAllString(name, "_")
+	name = foreign().ReplaceAllString(name, "_")
 	return cmp.Or(name[:min(len(name), mostName)], "task")
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,14 +40,16 @@ const mostListed = 250
 // header), with the cursors of scans, which Redis refuses if they are too large. A cursor
 // comes from a client and is checked in full: a script would fail on a malformed one with an
 // error that looks like a fault of the store.
-var marks = regexp.MustCompile(`^(?:w\d{1,15}\|\d{1,16}|r.+|` +
-	`p[1-4]\|(\d{1,20})\|(\d{0,20})\|(\d{1,20})\|(\d{0,20})\|\d{1,4}\|.*|` +
-	`f(\d{1,20})\|(\d{0,20})\|.*)$`)
+var marks = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:w\d{1,15}\|\d{1,16}|r.+|` +
+		`p[1-4]\|(\d{1,20})\|(\d{0,20})\|(\d{1,20})\|(\d{0,20})\|\d{1,4}\|.*|` +
+		`f(\d{1,20})\|(\d{0,20})\|.*)$`)
+})
 
 // isMark reports whether a walk can continue after a cursor.
 // The empty cursor is the first page.
 func isMark(cursor string) bool {
-	parts := marks.FindStringSubmatch(cursor)
+	parts := marks().FindStringSubmatch(cursor)
 	if parts == nil {
 		return cursor == ""
 	}
