@@ -146,6 +146,7 @@ func (w *workers) send() {
 
 // work makes calls until none is in the queue.
 func (w *workers) work() {
+	growStack()
 	w.mu.Lock()
 	w.coming = false
 	for len(w.queue) > 0 {
@@ -161,6 +162,17 @@ func (w *workers) work() {
 	}
 	w.mu.Unlock()
 }
+
+// growStack gives a goroutine the stack that most handlers need, while it has little on it that would have to be copied.
+//
+//go:noinline
+func growStack() byte {
+	var room [6 << 10]byte
+	return room[noByte]
+}
+
+// noByte is what the compiler cannot know, so that it leaves the room where it is.
+var noByte int
 
 // patience is how long a handler may ignore that its context is cancelled before it is abandoned.
 const patience = 5 * time.Second

@@ -22,7 +22,7 @@ type Host struct{ s *Scheduler }
 // announces, such as the tasks of a process that died.
 func (h *Host) NewSeries(every time.Duration) *Series {
 	h.s.alarm.Lives()
-	q := &Series{s: h.s, every: every, known: horizon.NewSeries(&h.s.partitions, h.s.config.Ahead)}
+	q := &Series{s: h.s, every: every, known: horizon.NewSeries(&h.s.partitions, h.s.slots, h.s.presence.Others, h.s.config.Ahead)}
 	q.settler.s, q.settler.series = h.s, q
 	q.waiting = ahead.NewWaiting(h.s.config.Clock, q.begin)
 	return q

@@ -277,10 +277,10 @@ func (l *Lender) report(ctx context.Context, worker string, kinds []string, all 
 	defer cancel()
 	info, err := json.Marshal(model.Process{Name: worker, Kinds: kinds, At: l.s.base.StoreNow().Time()})
 	if err == nil {
-		err = l.s.config.Presence.Announce(ctx, tagOf(worker), info, base.AnnounceFor)
+		_, err = l.s.config.Presence.Announce(ctx, tagOf(worker), info, base.AnnounceFor)
 	}
 	if err == nil { // for explain, when it is gone
-		err = l.s.config.Presence.Announce(ctx, base.LastTag+tagOf(strings.Join(kinds, " ")), info, base.LastFor)
+		_, err = l.s.config.Presence.Announce(ctx, base.LastTag+tagOf(strings.Join(kinds, " ")), info, base.LastFor)
 	}
 	if err != nil {
 		l.s.config.Logger.DebugContext(ctx, "cannot announce a worker in the store", slog.Any("err", err))

@@ -133,7 +133,7 @@ func (l *Lender) endFrom(ctx context.Context, worker string, ends []Returned, of
 		if end := ends[at[r]].End; end != nil {
 			r.conclude(r.end(end), l.s.base.StoreNow().Sub(ends[at[r]].Ticket.Claimed), true)
 		} else {
-			p.release(r)
+			giveBack(p, r, false)
 		}
 	}
 }

@@ -165,6 +165,7 @@ func (q *Series) leave(p *pull) {
 
 // begin starts tasks whose time has come.
 func (q *Series) begin(all []early) {
+	growStack()
 	now := q.s.config.Clock.Now()
 	for i := range all {
 		if e := &all[i]; now.Sub(e.begin) <= ahead.StartWithin {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -56,11 +57,35 @@ func (c *claiming) mayGoAhead(t *task) bool {
 		return false
 	}
 	// guard: ahead-of-urgent
-	return t.Level != store.LevelHigh && t.order == nil && t.pulse == nil && t.awaits == "" && !bounded(c.p, t) && len(c.p.bounds[t.Agent]) == 0 &&
-		slices.Contains(c.r.Kinds, t.Kind) && !c.heldApart(t.Kind)
+	return t.Level != store.LevelHigh && t.order == nil && t.pulse == nil && t.awaits == "" && slices.Contains(c.r.Kinds, t.Kind) && !c.heldApart(t.Kind) &&
+		!slices.ContainsFunc(c.p.bucketsOf(t), func(b *bucket) bool { return !b.roomy(c, t) })
 }
 
-// bounded reports whether a limit or a budget of all agents applies to a task: such tasks are not taken ahead of their time.
-func bounded(p *partition, t *task) bool {
-	return slices.ContainsFunc(p.limits, func(r rule) bool { return applies(r.about(), t) })
+// roomy reports whether half of what a bucket allows stays free if it takes a task that is not due yet, so that what falls due meanwhile finds room.
+// Where one run may go at a time, it may be this one.
+func (b *bucket) roomy(c *claiming, t *task) bool {
+	limit := &b.rule.limit
+	if k := b.learned(); limit.Adaptive && (k == nil || k.probe != 0 || k.till > c.now || b.gap() > 0 || !half(b.runs, int(k.allow))) {
+		return false
+	}
+	// guard: ahead-of-limit
+	if b.line.tasks > 0 || limit.Concurrency > 0 && !half(b.runs, limit.Concurrency) {
+		return false
+	}
+	gap, due := b.gap(), float64(t.due)
+	if gap > 0 && max(b.empty, due)+gap-due > max(gap*float64(limit.Burst)/2, gap) {
+		return false
+	}
+	budget := b.rule.budget
+	if budget == nil {
+		return true
+	}
+	if budget.About.Unit == bound.UnitRuns {
+		return t.due < budget.Clock.End(budget.About.Per, c.now) && 2*(b.spentAt(c.now)+bound.AmountOne) <= budget.Amount
+	}
+	usual, _, known := c.p.usually(t.Kind, budget.About.Unit, nil)
+	return known && b.untried == 0 && 2*(b.spentAt(c.now)+b.reserved+usual) <= budget.Amount
 }
+
+// half reports whether half of what may run is used at most with another run, or one run if one may.
+func half(runs, most int) bool { return runs+1 <= max(most/2, 1) }

@@ -136,6 +136,8 @@ func (p *partition) afterRun(had []used, t *task, r *store.Settlement, now momen
 				// guard: budget-spent
 				crossed = append(crossed, p.spend(u.bucket, max(spent.Used[at].Amount-charged[budget.About.Unit], 0), t, now)...)
 			}
+		case budget != nil && r.Verb == store.VerbRelease && r.Unrun:
+			u.unspend(moment.Millis(r.Fence/clockUnit), now)
 		case budget != nil || !u.rule.limit.Adaptive:
 		case idle:
 			u.unprobed()
@@ -146,6 +148,14 @@ func (p *partition) afterRun(had []used, t *task, r *store.Settlement, now momen
 		}
 	}
 	return crossed
+}
+
+// unspend gives a run back that a budget of runs has counted when it was claimed, and that has not begun, if that was in the period that is now.
+func (b *bucket) unspend(claimed, now moment.Millis) {
+	// guard: budget-given-back
+	if b.ends > now && b.rule.budget.Clock.End(b.rule.budget.About.Per, claimed) == b.ends {
+		b.spent = max(b.spent-bound.AmountOne, 0)
+	}
 }
 
 // budgetLine is the line behind a budget.

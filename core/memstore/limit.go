@@ -164,7 +164,9 @@ func (p *partition) charge(t *task, expect []bound.Expected, now moment.Millis) 
 			b.started(now)
 		}
 		if gap > 0 {
-			b.empty = math.Round((max(b.empty, float64(now))+gap)*1000) / 1000
+			// One that is not due yet starts at its time: so no window holds more starts than it may.
+			// guard: ahead-rate-starts
+			b.empty = math.Round((max(b.empty, float64(now), float64(t.due))+gap)*1000) / 1000
 		}
 		// guard: budget-starts
 		if c := b.rule.budget; c != nil && c.About.Unit == bound.UnitRuns {

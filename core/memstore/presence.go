@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -23,9 +24,9 @@ type said struct {
 }
 
 // Announce keeps the report of a process; see [store.Presence].
-func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.Duration) error {
+func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.Duration) (others int, err error) {
 	if err := ctx.Err(); err != nil {
-		return &store.Error{Verb: "presence", Err: err}
+		return 0, &store.Error{Verb: "presence", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +37,12 @@ func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.
 	if _, known := s.processes[tag]; known || len(s.processes) < store.MaxProcesses {
 		s.processes[tag] = said{slices.Clone(info), now.Add(ttl)}
 	}
-	return nil
+	for other := range s.processes {
+		if other != tag && !strings.HasPrefix(other, "-") {
+			others++
+		}
+	}
+	return others, nil
 }
 
 // Processes returns the reports of processes; see [store.Presence].

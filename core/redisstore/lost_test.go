@@ -380,7 +380,8 @@ var lostAnswers = []struct {
 	}},
 	{"presence", "an announcement", func(l *losing, times int) {
 		l.loses("presence", times, nil)
-		require.NoError(l, l.st.Announce(l.Context(), "tag", []byte("info"), time.Hour))
+		_, err := l.st.Announce(l.Context(), "tag", []byte("info"), time.Hour)
+		require.NoError(l, err)
 		all, err := l.other.Processes(l.Context())
 		require.NoError(l, err)
 		assert.Len(l, all, 1)

@@ -86,6 +86,54 @@ func TestAnOddAnswerIsFollowedByTheFullScript(t *testing.T) {
 	assert.Equal(t, []string{"settle"}, sees.sent(func() { settle(t, st, store.VerbComplete, c.Tasks[1]) }))
 }
 
+// A claim that finds nothing changes nothing: neither replicas nor an append-only file hear of it, however often daemons look.
+func TestAClaimThatFindsNothingWritesNothing(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	st, c := open(t, redisstore.Config{URL: srv.URL, Partitions: 1}), srv.Client(t)
+	sees := newSpy()
+	st.AddHook(sees)
+	changes := func() string {
+		return regexp.MustCompile(`rdb_changes_since_last_save:\d+`).FindString(c.Info(t.Context(), "persistence").Val())
+	}
+	vain := func(nonce string) func() { return func() { assert.Empty(t, claim(t, st, nonce, 10).Tasks) } }
+	for i, waits := range []func(){
+		func() {}, // an empty partition
+		func() {
+			later := sub("a", "1")
+			later.Due = moment.When{After: time.Hour}
+			_, err := st.Submit(t.Context(), []store.Submission{later})
+			require.NoError(t, err)
+		},
+		func() { hold(t, st, store.Target{Kind: "other"}, moment.When{}) },
+	} {
+		waits()
+		vain(fmt.Sprint("first", i))() // what others have left behind may be put right
+		before := changes()
+		assert.Equal(t, []string{"plainclaim"}, sees.sent(vain(fmt.Sprint("vain", i))))
+		assert.Equal(t, before, changes(), "%d", i)
+	}
+}
+
+// What is told to be due and is not is put right by the claim that finds so, or daemons would come again and again.
+func TestAClaimThatFindsNothingTellsWhatIsNext(t *testing.T) {
+	t.Parallel()
+	w := newWorst(t)
+	later := sub("a", "1")
+	later.Due.At = moment.Of(time.Now().Add(time.Hour).Truncate(time.Millisecond))
+	_, err := w.st.Submit(t.Context(), []store.Submission{later})
+	require.NoError(t, err)
+	w.do("SET", part+"due", w.now-1000)
+	looks := func() moment.Millis {
+		l, err := w.st.Look(t.Context(), []store.LookRequest{{}})
+		require.NoError(t, err)
+		return l[0].NextDue
+	}
+	require.Less(t, looks(), moment.Of(time.Now()))
+	assert.Empty(t, claim(t, w.st, "vain", 10).Tasks)
+	assert.Equal(t, later.Due.At, looks())
+}
+
 // A pause of a kind, a key, an agent or a task is nothing to a claim whose tasks it is not about.
 func TestAPauseOfOthersLeavesClaimsPlain(t *testing.T) {
 	t.Parallel()
@@ -351,7 +399,7 @@ func flights(t *testing.T, srv *redistest.Server) map[string]string {
 	return all
 }
 
-// A task that is looked at, and not taken ahead of its time as it has a limit, counts in nothing.
+// A task that is looked at, and not taken ahead of its time as it would use a budget up, counts in nothing.
 func TestWhatIsNotTakenAheadIsNotCounted(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -360,6 +408,9 @@ func TestWhatIsNotTakenAheadIsNotCounted(t *testing.T) {
 		{Limit: bound.Limit{About: bound.LimitTarget{Kind: "k"}, Concurrency: 9}},
 		{Limit: bound.Limit{About: bound.LimitTarget{Kind: "later"}, Concurrency: 9}},
 	})
+	require.NoError(t, err)
+	about := bound.BudgetTarget{LimitTarget: bound.LimitTarget{Kind: "later"}, Unit: bound.UnitRuns, Per: bound.PerDay}
+	_, err = st.Budget(t.Context(), []bound.BudgetChange{{Budget: bound.Budget{About: about, Amount: bound.AmountOne, Then: bound.ThenHold, Zone: "UTC", Clock: bound.Clock{{}}}}})
 	require.NoError(t, err)
 	for i := range 4 { // what a new limit lets go is looked for once
 		claim(t, st, fmt.Sprint("n0", i), 10)

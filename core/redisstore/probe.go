@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
@@ -48,7 +49,7 @@ func (s *Store) probe(ctx context.Context) error {
 	known, err := s.lookForProbes(ctx)
 	// The order is: look, clean up after others, and only then decide whether to probe.
 	if err != nil {
-		return probeError(err)
+		return probeError(s.name, err)
 	}
 	for _, nonce := range known.dead {
 		_ = s.endProbe(ctx, nonce) // some idle keys; the next one tries again
@@ -75,7 +76,7 @@ func (s *Store) probe(ctx context.Context) error {
 func (s *Store) orFull(ctx context.Context, err error) error {
 	// guard: full-open
 	if err == nil || !errors.Is(call.Wrap("open", err), store.ErrFull) {
-		return probeError(err)
+		return probeError(s.name, err)
 	}
 	s.config.Logger.WarnContext(ctx, "Redis is at maxmemory: tasks cannot be submitted, and whether its user may run every script was not tried",
 		slog.String("todo", "give Redis more memory, or delete what is not needed: what runs and what is deleted makes room"))
@@ -139,10 +140,13 @@ func (s *Store) probePartition(nonce string) layout.Partition {
 	return layout.Partition{Base: s.config.Prefix + "{probe." + nonce + "}:"}
 }
 
-// probeError explains the failure of a probe.
-func probeError(err error) error {
+// probeError explains the failure of a probe on a Redis of a name.
+func probeError(name string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if network := net.Error(nil); errors.As(err, &network) { // it says nothing of the scripts
+		return &UnreachableError{Name: name, Err: err}
 	}
 	if call.Denied(err) {
 		return fmt.Errorf("the Redis user lacks a permission that duly needs: %w; see docs/guarantees.md for the ACL", err)

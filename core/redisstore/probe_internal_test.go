@@ -2,9 +2,12 @@ package redisstore
 
 import (
 	"errors"
+	"net"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 )
@@ -24,7 +27,17 @@ func TestDeniedWordsOfAllServers(t *testing.T) {
 		"Valkey 8":    "ERR ACL failure in script: User worker has no permissions to run the 'hscan' command script: f_0, on @user_script:1.",
 	} {
 		assert.True(t, call.Denied(errors.New(text)), version)
-		assert.ErrorContains(t, probeError(errors.New(text)), "the Redis user lacks a permission that duly needs", version)
+		assert.ErrorContains(t, probeError("r", errors.New(text)), "the Redis user lacks a permission that duly needs", version)
 	}
 	assert.False(t, call.Denied(errors.New("ERR wrong number of arguments")))
+}
+
+// A Redis that stops to answer while the scripts are tried is one that cannot be reached: its scripts have not failed.
+func TestAProbeWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	err := probeError("redis://r:6379/0", call.Wrap("submit", &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}))
+	var away *UnreachableError
+	require.ErrorAs(t, err, &away)
+	assert.ErrorContains(t, err, "cannot reach Redis at redis://r:6379/0: ")
+	assert.NotContains(t, err.Error(), "test run")
 }

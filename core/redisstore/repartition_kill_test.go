@@ -309,10 +309,12 @@ func TestRepartitionRefuses(t *testing.T) {
 		refused(to, fmt.Sprintf("To must be a power of two up to 1024, not %d", to))
 	}
 	refused(2, `the prefix "duly:" has 2 partitions already`)
-	require.NoError(t, st.Announce(t.Context(), "someone", []byte("{}"), time.Minute))
+	_, err := st.Announce(t.Context(), "someone", []byte("{}"), time.Minute)
+	require.NoError(t, err)
 	refused(4, "processes that use the store: 1 (duly processes lists them)")
 	require.NoError(t, srv.Client(t).Del(t.Context(), "duly:{"+redisstore.Tags(2)[0]+"}:processes").Err())
-	require.NoError(t, st.Announce(t.Context(), "-worker", []byte("{}"), time.Hour), "a worker that has left uses nothing")
+	_, err = st.Announce(t.Context(), "-worker", []byte("{}"), time.Hour)
+	require.NoError(t, err, "a worker that has left uses nothing")
 
 	f := &filler{T: t, st: st}
 	f.submit(sub("a", "1"), sub("a", "2"), sub("b", "1"))

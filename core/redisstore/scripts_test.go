@@ -361,7 +361,8 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	looks, err := st.Look(ctx, []store.LookRequest{{Partition: 1, Kinds: []string{"k"}, Agents: []string{"a", "b"}}})
 	require.NoError(t, err)
 	require.Len(t, looks[0].AgentsDue, 2)
-	require.NoError(t, st.Announce(ctx, "tag", []byte("info"), time.Minute))
+	_, err = st.Announce(ctx, "tag", []byte("info"), time.Minute)
+	require.NoError(t, err)
 	booked := alarm.Booking{At: moment.Of(time.Now().Add(time.Hour)), Tag: "tag", For: time.Minute}
 	_, err = st.Book(ctx, booked)
 	require.NoError(t, err)

@@ -218,10 +218,14 @@ func spentArgs(s *store.Spent) (used, answer string) {
 	return used, answer
 }
 
+// notBegun is in place of how a run was answered that is given back and has not begun.
+const notBegun = "n"
+
 // extraArg has the rare fields of settlements.
 func extraArg(r *store.Settlement) []byte {
 	failed := r.Tally != nil && r.Tally.Failed
-	if !r.Renewed && r.Hold == nil && r.Floor == nil && !failed && r.Spent == nil && r.Await == nil {
+	back := r.Verb == store.VerbRelease && r.Unrun
+	if !r.Renewed && r.Hold == nil && r.Floor == nil && !failed && r.Spent == nil && r.Await == nil && !back {
 		return nil
 	}
 	var renewed, hold, floor, failure, used, answer, heard, key, wait string
@@ -243,6 +247,9 @@ func extraArg(r *store.Settlement) []byte {
 	}
 	if r.Spent != nil {
 		used, answer = spentArgs(r.Spent)
+	}
+	if back {
+		answer = notBegun
 	}
 	if a := r.Await; a != nil {
 		key, wait = layout.Encode(a.Key), waitMark(a.Approval)+strconv.FormatInt(int64(a.Wait), 10)

@@ -225,6 +225,9 @@ func lateWhile(do func()) time.Duration {
 // However many processes and partitions there are, no more than the limit allows run at once, and nearly as many as it allows do.
 func TestALimitSpansPartitions(t *testing.T) { //nolint:tparallel // each by itself: what they measure is time
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it measures for seconds: make check runs it")
+	}
 	for name, config := range map[string]redisstore.Config{ //nolint:paralleltest // as above
 		"redis":   {URL: redistest.Start(t).URL},
 		"cluster": {Options: &redis.UniversalOptions{Addrs: []string{redistest.StartCluster(t).Addr}, IsClusterMode: true}},
@@ -245,11 +248,11 @@ func TestALimitSpansPartitions(t *testing.T) { //nolint:tparallel // each by its
 				late = lateWhile(func() { took = f.run(8, all, takes, "k") })
 				assert.Equal(t, limit, f.most, "as many at once as the limit allows, and never more")
 				best = (takes + hops*late) * time.Duration(all/limit)
-				if race.Enabled || testing.Short() || best.Seconds()/took.Seconds() > 0.8 { // .ci/run has it run by itself
+				if race.Enabled || best.Seconds()/took.Seconds() > 0.8 { // .ci/run has it run by itself
 					break
 				}
 			}
-			if !race.Enabled && !testing.Short() && late < tooLate {
+			if !race.Enabled && late < tooLate {
 				assert.Greater(t, best.Seconds()/took.Seconds(), 0.8, "and nearly all of the time")
 			}
 			t.Logf("figure: %d runs of %s, %d at once, in %s, %.0f %% of what is allowed, of which the machine has taken %s", all, takes, limit, took.Round(time.Millisecond),
@@ -265,6 +268,9 @@ func TestALimitSpansPartitions(t *testing.T) { //nolint:tparallel // each by its
 // No window of a rate has more starts than it may, by the clock of Redis, whoever starts them; and nearly all that may start do.
 func TestARateSpansPartitions(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it measures for seconds: make check runs it")
+	}
 	f := newFleet(t, redisstore.Config{URL: redistest.Start(t).URL})
 	const rate, per, burst, all = 50, time.Second, 10, 200
 	st := open(t, f.config)
@@ -287,7 +293,7 @@ func TestARateSpansPartitions(t *testing.T) {
 	}
 	assert.LessOrEqual(t, most, rate+burst)
 	least := time.Duration(all-burst)*per/rate + all*late
-	if !race.Enabled && !testing.Short() && late < tooLate {
+	if !race.Enabled && late < tooLate {
 		assert.Greater(t, least.Seconds()/took.Seconds(), 0.8)
 	}
 	t.Logf("figure: %d starts, at most %d in %s, %.0f %% of what is allowed", all, most, per, 100*least.Seconds()/took.Seconds())
@@ -404,6 +410,9 @@ func TestRacingProcessesUseABudgetUp(t *testing.T) {
 // An adaptive limit learns at its home what all partitions bear: few are refused, and nothing gets stuck behind a refusal or its probe.
 func TestAnAdaptiveLimitSpansPartitions(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it measures for seconds: make check runs it")
+	}
 	f := newFleet(t, redisstore.Config{URL: redistest.Start(t).URL})
 	f.bears, f.holds = 4, 200*time.Millisecond
 	st := open(t, f.config)

@@ -46,6 +46,9 @@ func TestContract(t *testing.T) {
 // Every script is loaded with a #!lua line, so that Redis refuses a key of a slot that KEYS does not name.
 func TestContractOnCluster(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("the contract on one server is enough for a first look: make check runs it")
+	}
 	srv := redistest.StartCluster(t)
 	storetest.Run(t, func(t *testing.T, clock *storetest.Clock, o storetest.Options) store.Store {
 		t.Helper()

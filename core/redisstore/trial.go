@@ -137,7 +137,7 @@ func (s trial) operate(ctx context.Context) error {
 	if _, err := s.Look(ctx, []store.LookRequest{{Agents: []string{"a"}}}); err != nil {
 		return err
 	}
-	if err := s.Announce(ctx, "probe", nil, sweepEvery); err != nil {
+	if _, err := s.Announce(ctx, "probe", nil, sweepEvery); err != nil {
 		return err
 	}
 	one := store.Target{Agent: "a", ID: "4"}

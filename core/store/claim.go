@@ -44,8 +44,8 @@ type ClaimRequest struct {
 	MaxCrashes int
 	// Ahead also takes tasks that fall due within so long; the caller starts each of them at its time. AheadMost is how many at most; they come
 	// besides Limit, once all that is due is taken. A store takes them only where nothing about them is out of the ordinary: nothing holds
-	// or bounds them, no order or signal is meant for them, their due time does not move with activity, they are not of level 1, and no
-	// process has died of them. It may take fewer, or none. AheadLease is how long a claim that has such tasks holds all of its tasks, if
+	// them, half of what bounds them is free with them, no order or signal is meant for them, their due time does not move with activity,
+	// they are not of level 1, and no process has died of them. It may take fewer, or none. AheadLease is how long a claim that has such tasks holds all of its tasks, if
 	// its lease would be longer: if the caller dies before they begin, they are late by that and its notice.
 	Ahead      time.Duration
 	AheadMost  int

@@ -36,7 +36,8 @@ type Settlement struct {
 	Quiet bool
 	Due   moment.When // VerbAgain: when the task is due again; VerbRelease: Due.At is when it was due; VerbRest: when it has rested
 	State []byte      // VerbAgain, VerbRest, VerbRelease: the new state; nil leaves the old one; VerbRelease keeps its crashes counted
-	// Unrun declares that the run has not begun, so that crashes stay counted for the other verbs too.
+	// Unrun declares that the run has not begun, so that crashes stay counted for the other verbs too, and VerbRelease gives a budget of runs back what
+	// it has counted at the claim, if its period goes on.
 	Unrun bool
 	// Recurs declares that the task is one that recurs, for a verb that ends it.
 	Recurs  bool

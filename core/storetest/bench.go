@@ -14,6 +14,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/count"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 	"github.com/seed-6f6f2c11/duly/core/storetest/given"
+	"github.com/seed-6f6f2c11/duly/core/storetest/spy"
 )
 
 // within is a task that is due after some time.
@@ -343,3 +344,6 @@ func names(c store.Claim) []string {
 	}
 	return out
 }
+
+// Spy is the store for tests that count, delay or fail the calls of another one.
+type Spy = spy.Store

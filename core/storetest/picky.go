@@ -296,18 +296,24 @@ func testPresence(_ *testing.T, b *bench) {
 		require.NoError(b, err)
 		return all
 	}
+	others := func(tag string, info []byte, ttl time.Duration) int {
+		n, err := st.Announce(b.Context(), tag, info, ttl)
+		require.NoError(b, err)
+		return n
+	}
 	assert.Empty(b, said())
-	require.NoError(b, st.Announce(b.Context(), "a", []byte("first\x00"), time.Minute))
-	require.NoError(b, st.Announce(b.Context(), "b", []byte("second"), time.Hour))
-	assert.Equal(b, map[string][]byte{"a": []byte("first\x00"), "b": []byte("second")}, said())
+	assert.Equal(b, 0, others("a", []byte("first\x00"), time.Minute))
+	assert.Equal(b, 1, others("-worker", []byte("w"), time.Minute))
+	assert.Equal(b, 1, others("b", []byte("second"), time.Hour), "a worker that need not live is no other")
+	assert.Equal(b, map[string][]byte{"a": []byte("first\x00"), "b": []byte("second"), "-worker": []byte("w")}, said())
 	b.clock.Advance(time.Minute)
 	assert.Equal(b, map[string][]byte{"b": []byte("second")}, said())
-	require.NoError(b, st.Announce(b.Context(), "b", []byte("more"), time.Second))
+	assert.Equal(b, 0, others("b", []byte("more"), time.Second), "its time has passed")
 	assert.Equal(b, map[string][]byte{"b": []byte("more")}, said())
 	b.clock.Advance(time.Second)
 	// More processes than are remembered: the others are not listed, and nothing fails.
 	for i := range store.MaxProcesses + 10 {
-		require.NoError(b, st.Announce(b.Context(), fmt.Sprint(i), nil, time.Hour))
+		others(fmt.Sprint(i), nil, time.Hour)
 	}
 	assert.Len(b, said(), store.MaxProcesses)
 }

@@ -147,6 +147,8 @@ var contract = []struct {
 	{"a turn", testTurn},
 	{"claims ahead", testAhead},
 	{"claims ahead leave what is out of the ordinary", testAheadLeaves},
+	{"claims ahead leave room in limits and budgets", testAheadOfBounds},
+	{"claims ahead count under a rate at their time", testAheadUnderRate},
 	{"commands withdraw what was claimed ahead", testAheadWithdrawn},
 	{"a task is started as it is stored", testStart},
 	{"a task is started beside others", testStartBeside},

@@ -82,7 +82,8 @@ func (o *Outlook) Observe(ctx context.Context, t *Target, a *Answer) {
 	}
 	t.nextSort = a.Slots.LeftSuspects(c.Suspects, a.Patience)
 	t.emptyUntil = time.Time{}
-	t.doubted = o.series != nil && !g.Urgent && len(c.Tasks)+c.Parked+c.Recovered == 0
+	t.looked = t.looked && t.overdue
+	t.lost = o.series != nil && !g.Urgent && len(c.Tasks)+c.Parked+c.Recovered == 0
 	// The claim may not have seen tasks that a settlement made due, or made room for, while it was under way: that is no reason to
 	// stay away.
 	if due := t.next; due != 0 && due <= c.Now && len(c.Tasks)+c.Parked+c.Recovered == 0 {
@@ -141,7 +142,8 @@ func (o *Outlook) Looked(ctx context.Context, targets []*Target, requests []stor
 		}
 		o.markBack(ctx, t)
 		t.answered(asked, requests[i].Agents, &looks[i])
-		t.looked = true
+		t.looked = t.overdue
+		t.standBack(asked, looks[i].Now)
 	}
 }
 

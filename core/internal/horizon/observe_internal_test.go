@@ -85,3 +85,28 @@ func TestRoomAfterAClaimThatFoundNothing(t *testing.T) {
 		assert.Equal(t, c.again, len(due) == 1, name)
 	}
 }
+
+// What is due whenever that is asked, as a place that has no time of its own is, is left to other processes once, not for ever.
+func TestAProcessStandsBackOnce(t *testing.T) {
+	t.Parallel()
+	of := newPartitions()
+	q := NewSeries(of, slots.New(model.SystemClock{}, 1, 0, 1), func() int { return 1 }, 0)
+	var o Outlook
+	o.Aim(of, q, nil, nil)
+	one, sent := o.targets[0], time.Now()
+	o.Observe(t.Context(), one, answer(sent, &store.ClaimRequest{}, &store.Claim{Look: store.Look{Now: 1000}})) // in vain
+	look := func(now moment.Millis) int {
+		looks := make([]store.Look, len(o.targets))
+		for i := range looks {
+			looks[i] = store.Look{Now: now, NextDue: now}
+		}
+		o.Looked(t.Context(), o.targets, make([]store.LookRequest, len(o.targets)), looks, sent)
+		due, again := o.readyAt(sent, now, 0)
+		assert.Equal(t, len(due) == 0, sent.Add(behindLoser).Equal(again), "it comes back by itself")
+		return len(due)
+	}
+	assert.Equal(t, 0, look(2000))
+	assert.Len(t, o.Old(sent.Add(behindLoser), 2004, time.Hour), 1, "it looks again")
+	sent = sent.Add(behindLoser)
+	assert.Equal(t, 1, look(2004))
+}

@@ -183,14 +183,16 @@ func (o *Outlook) readyAt(now time.Time, storeNow moment.Millis, news uint64) (d
 	defer o.mu.Unlock()
 	o.roused = false
 	for _, t := range o.targets {
-		at := t.due()
+		at := t.asks()
 		switch {
 		case t.away != nil || !t.room && (at == 0 || at > storeNow && !t.overdue):
+		case !t.room && now.Before(t.aside):
+			again = sooner(again, t.aside)
 		case now.Before(t.emptyUntil) && (t.because == 0 || t.because == news):
 			// Only tasks that wait for slots are worth another look in this pull; those left for lack of
 			// time are not.
-			if t.because != 0 && (again.IsZero() || t.emptyUntil.Before(again)) {
-				again = t.emptyUntil
+			if t.because != 0 {
+				again = sooner(again, t.emptyUntil)
 			}
 		default:
 			due = append(due, t)
@@ -199,6 +201,14 @@ func (o *Outlook) readyAt(now time.Time, storeNow moment.Millis, news uint64) (d
 	turns := takeTurns(due)
 	sort.SliceStable(due, func(i, k int) bool { return due[i].place(turns) < due[k].place(turns) })
 	return due, again
+}
+
+// sooner is the earlier of two times, the first of which may be none.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // InTurns reports whether tenants take turns in some target.
@@ -296,7 +306,8 @@ func (o *Outlook) olderThan(now time.Time, storeNow moment.Millis, age time.Dura
 	var old []*Target
 	for _, t := range o.targets {
 		aged := t.asked.IsZero() && t.Agents == nil || !t.asked.IsZero() && now.Sub(t.asked) >= age
-		doubted := t.doubted && !t.looked && t.due() != 0 && t.due() <= storeNow
+		at := t.asks()
+		doubted := t.lost && !t.looked && at != 0 && at <= storeNow
 		if t.away == nil && (aged || doubted) {
 			old = append(old, t)
 		}
@@ -313,7 +324,7 @@ func (o *Outlook) Settle(partition int, at moment.Millis) {
 	if t := o.byIndex[partition]; t != nil && at != 0 {
 		t.settled = base.Earlier(t.settled, at)
 		if o.series != nil {
-			o.series.noticed(at)
+			o.series.noticed(t.asks())
 		}
 	}
 }

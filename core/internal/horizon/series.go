@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/slots"
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
@@ -33,6 +34,8 @@ const (
 // Series is what the pulls of a host that follow one another know together. It is safe for concurrent use.
 type Series struct {
 	of      *Partitions
+	slots   *slots.Slots  // of the process
+	others  func() int    // how many there are
 	ahead   time.Duration // the longest moment
 	earlier chan struct{} // has room for one signal: a second one would add nothing
 	hears   atomic.Bool
@@ -49,10 +52,10 @@ type Series struct {
 	withdrawn time.Time     // when what they had brought was last withdrawn; zero: never
 }
 
-// NewSeries makes a series whose claims look ahead for so long at most.
-func NewSeries(of *Partitions, ahead time.Duration) *Series {
+// NewSeries makes a series of a process with some slots, beside as many others as are known, whose claims look ahead for so long at most.
+func NewSeries(of *Partitions, s *slots.Slots, others func() int, ahead time.Duration) *Series {
 	return &Series{
-		of: of, ahead: ahead, moment: ahead, earlier: make(chan struct{}, 1), seen: map[int]*seen{}, urgent: make([]atomic.Uint64, of.Base.Store.Partitions()),
+		of: of, slots: s, others: others, ahead: ahead, moment: ahead, earlier: make(chan struct{}, 1), seen: map[int]*seen{}, urgent: make([]atomic.Uint64, of.Base.Store.Partitions()),
 	}
 }
 
@@ -63,7 +66,7 @@ func (q *Series) Expect(partition int, due moment.Millis) {
 	// Of a partition that no pull has aimed at nothing is known, and the first one looks.
 	if t := q.seen[partition]; t != nil {
 		t.settled = base.Earlier(t.settled, due)
-		q.noticed(t.settled)
+		q.noticed(t.asks())
 	}
 }
 
@@ -105,7 +108,7 @@ func (q *Series) Next() moment.Millis {
 func (q *Series) next() moment.Millis {
 	var next moment.Millis
 	for _, t := range q.seen {
-		next = base.Earlier(next, t.due())
+		next = base.Earlier(next, t.asks())
 	}
 	return next
 }
@@ -187,7 +190,7 @@ func (q *Series) Sends() {
 func (q *Series) state(partition int) *seen {
 	t := q.seen[partition]
 	if t == nil {
-		t = &seen{}
+		t = &seen{series: q}
 		q.seen[partition] = t
 	}
 	return t

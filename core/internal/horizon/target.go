@@ -23,8 +23,10 @@ type Target struct {
 	*seen
 
 	away   error // why it did not answer last time
-	looked bool  // this pull has looked at it, rather than claimed from it
+	looked bool  // it was looked at, and something has been due in it since
 
+	aside      time.Time     // until when others come first, by the last look
+	stood      bool          // it has left them what it has seen
 	room       bool          // it is due regardless of the clock: a run has made room in it since it was asked last
 	left       int           // tasks that it was seen to leave for lack of time
 	nextSort   time.Duration // until another sort of these has its turn
@@ -47,7 +49,8 @@ type seen struct {
 	clock   ahead.Clock   // of its server
 	served  moment.Millis // when a claim has last brought something of it
 	turns   bool          // tenants took turns then: its place among partitions does not follow from when it is due
-	doubted bool          // the last claim found nothing, as if others were faster: a look costs them and us less
+	series  *Series       // that share it; nil for one pull alone
+	lost    bool          // the last claim found nothing, as if others were faster: see asks
 }
 
 // suspects reports whether claims have left tasks lately whose last runs died with their process. A search that has passed them sees none.

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
@@ -21,6 +22,8 @@ type Presence struct {
 	Base    *base.Base
 	Slots   *slots.Slots
 	Running func() []model.RunningTask // the oldest runs under way
+
+	others atomic.Int64 // processes that had reports when this one last did
 
 	mu   sync.Mutex
 	said time.Time
@@ -71,13 +74,20 @@ func (r *Presence) Announce(ctx context.Context, every, keep time.Duration) {
 		return
 	}
 	info, err := json.Marshal(r.Self())
+	var others int
 	if err == nil {
-		err = c.Presence.Announce(ctx, r.Base.Tag, info, keep)
+		others, err = c.Presence.Announce(ctx, r.Base.Tag, info, keep)
+	}
+	if err == nil {
+		r.others.Store(int64(others))
 	}
 	if err != nil {
 		c.Logger.DebugContext(ctx, "cannot announce this process in the store", slog.Any("err", err))
 	}
 }
+
+// Others is how many other processes were known when this one last reported; 0 if it has not.
+func (r *Presence) Others() int { return int(r.others.Load()) }
 
 // Retire takes back what this process has announced. It does nothing where nothing was announced.
 func (r *Presence) Retire(ctx context.Context) {
@@ -91,7 +101,7 @@ func (r *Presence) Retire(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, base.LongestLook)
 	defer cancel()
-	if err := c.Presence.Announce(ctx, r.Base.Tag, []byte("{}"), 0); err != nil {
+	if _, err := c.Presence.Announce(ctx, r.Base.Tag, []byte("{}"), 0); err != nil {
 		c.Logger.DebugContext(ctx, "cannot take back in the store what this process said", slog.Any("err", err))
 	}
 }

@@ -323,6 +323,13 @@ func (s *Slots) Full() bool {
 	return s.free() <= 0
 }
 
+// Load is the part of the slots that any task may have which is in use, from 0 to 1.
+func (s *Slots) Load() float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return float64(s.usual-s.lent.usual) / float64(max(s.total-s.kept, 1))
+}
+
 // Scarce reports whether more than half of the slots that any task may have are in use, or claiming has stopped.
 func (s *Slots) Scarce() bool {
 	s.mu.Lock()

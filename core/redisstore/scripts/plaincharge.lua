@@ -12,8 +12,9 @@ local function with_charges(all, counting, base, now)
   local places, names, ruled, counts, runs, n = {}, {}, {}, {}, {}, 0
   local rated, learning, spending, reserving = {}, {}, {}, {} -- places of a sort
   local learned, gaps, empties, ends, spent, after = {}, {}, {}, {}, {}, {}
-  local whose, keeps, reserves, reserved_at = {}, {}, {}, {} -- whose amount is reserved: task, kind, ..; what is kept then, in all and for each task
+  local whose, keeps, kept, untried_, reserves, reserved_at = {}, {}, {}, {}, {}, {} -- whose amount is reserved: task, kind, ..; what is kept then, in all and for each task
   local uses, nuses, none = {}, 0, {}
+  local early, closed = nil, {} -- tasks that are not due yet: places of each that it counts in; places in which none of these may
   for i = 1, #all, 2 do
     local kind, key, each = string.match(all[i], '^([^|]*)|([^|]*)|(%a?)')
     if not kind or string.find(all[i + 1], 's$') or string.find(all[i + 1], '^%d+|%u') then return nil end
@@ -89,6 +90,27 @@ local function with_charges(all, counting, base, now)
     end
   end
 
+  -- wait notes a task that is not due yet, for admit. It counts in nothing so far.
+  function charges.wait(i, agent, ref, kind, key, text, due)
+    local found, its, uses_ = charges.rules(kind, key), { ref = ref, kind = kind, due = due }, {}
+    early = early or {}
+    early[i] = false
+    local function add(r, name)
+      if n >= MOST_BUCKETS then return false end
+      its[#its + 1], uses_[#uses_ + 1] = places[name] or place_of(name, r), name
+      return true
+    end
+    if not found then return end
+    for _, r in ipairs(found) do
+      if not add(r, counting.bucket(r, agent, ref, key)) then return end
+    end
+    for _, r in ipairs(text and own(agent, text) or none) do
+      if counting.applies(r, kind, key) and not add(r, r.id .. '|' .. agent) then return end
+    end
+    if #uses_ > 0 then its.uses = table.concat(uses_, '\n') end
+    early[i] = its
+  end
+
   -- count notes that a task is to be taken; `text` is what `bounds` has of its agent. It returns whether that can be reckoned here.
   function charges.count(agent, ref, kind, key, text)
     local found, uses_ = charges.rules(kind, key), nil
@@ -148,37 +170,83 @@ local function with_charges(all, counting, base, now)
     return of[kind]
   end
 
+  -- keep reserves what a run usually uses.
+  local function keep(at, ref, u)
+    if u[2] == 0 then return end
+    local reserved, untried = kept[at], untried_[at]
+    keeps[at] = reserved + untried == 0 and u.text .. '|0' or string.format('%.0f|%.0f', reserved + u[2], untried)
+    kept[at] = reserved + u[2]
+    local text = u.text .. ' ' .. names[at]
+    if reserved_at[ref] then
+      reserves[reserved_at[ref]] = reserves[reserved_at[ref]] .. '\n' .. text
+    else
+      reserves[#reserves + 1], reserves[#reserves + 2] = ref, text
+      reserved_at[ref] = #reserves
+    end
+  end
+
   -- reserve keeps what the tasks of a bucket usually use, if there is room for each beside those under way: see own.tight and own.reserve.
   local function reserve(at, all_)
-    local rule, of, reserved, untried = ruled[at], whose[at], 0, 0
+    local rule, of, untried = ruled[at], whose[at], 0
+    kept[at] = 0
     if runs[at] > 0 and all_ then
       local bar = string.find(all_, '|', 1, true)
-      reserved, untried = tonumber(sub(all_, 1, bar - 1)), tonumber(sub(all_, bar + 1))
+      kept[at], untried = tonumber(sub(all_, 1, bar - 1)), tonumber(sub(all_, bar + 1))
     end
+    untried_[at] = untried
     for k = 1, #of, 2 do
-      local u, ref = usual(of[k + 1], rule.unit), of[k]
-      if not u or not rule.notify and reserved + untried > 0 and spent[at] + reserved + u[1] > rule.amount then return false end
-      if u[2] > 0 then
-        keeps[at] = reserved + untried == 0 and u.text .. '|0' or string.format('%.0f|%.0f', reserved + u[2], untried)
-        reserved = reserved + u[2]
-        local text = u.text .. ' ' .. names[at]
-        if reserved_at[ref] then
-          reserves[reserved_at[ref]] = reserves[reserved_at[ref]] .. '\n' .. text
-        else
-          reserves[#reserves + 1], reserves[#reserves + 2] = ref, text
-          reserved_at[ref] = #reserves
-        end
-      end
+      local u = usual(of[k + 1], rule.unit)
+      if not u or not rule.notify and kept[at] + untried > 0 and spent[at] + kept[at] + u[1] > rule.amount then return false end
+      keep(at, of[k], u)
     end
-    return spent[at] + reserved < MOST_EXACT
+    return spent[at] + kept[at] < MOST_EXACT
+  end
+
+  -- roomy says whether half of what a bucket allows stays free if it takes a task that is not due yet, so that what falls due meanwhile finds room.
+  -- Where one run may go at a time, it may be this one.
+  local function roomy(at, its)
+    local rule, due = ruled[at], its.due
+    local most = math.min(learned[at] or math.huge, rule.runs or math.huge)
+    -- guard: plain-ahead-limit
+    if closed[at] or gaps[at] or runs[at] + counts[at] + 1 > math.max(math.floor(most / 2), 1) then return false end
+    -- guard: plain-ahead-rate
+    if rule.gap and math.max(empties[at], due) + rule.gap - due > math.max(rule.leeway / 2, rule.gap) then return false end
+    if not rule.amount then return true end
+    if not whose[at] then return due < counting.period_end(rule, now) and 2 * (after[at] + ONE) <= rule.amount end
+    local u = usual(its.kind, rule.unit)
+    return u and untried_[at] == 0 and 2 * (spent[at] + kept[at] + u[1]) <= rule.amount
+  end
+
+  -- admit takes a task that is not due yet, if all that it counts in have room.
+  function charges.admit(i)
+    local its = early and early[i]
+    if its == nil then return true end -- nothing bounds it
+    for k = 1, its and #its or 0 do
+      if not roomy(its[k], its) then return false end
+    end
+    if not its then return false end
+    for k = 1, #its do
+      local at = its[k]
+      enter(at, its.ref, its.kind)
+      -- guard: plain-ahead-rate-starts
+      if ruled[at].gap then empties[at] = counting.started(math.max(empties[at], its.due), ruled[at].gap) end
+      if ruled[at].amount and not whose[at] then after[at] = after[at] + ONE end
+      if whose[at] then keep(at, its.ref, usual(its.kind, ruled[at].unit)) end
+    end
+    if its.uses then
+      uses[nuses + 1], uses[nuses + 2] = its.ref, its.uses
+      nuses = nuses + 2
+    end
+    return true
   end
 
   -- fit says whether there is room for all that are to be taken, so that none has to wait and no budget is used up by them.
   function charges.fit()
-    if nuses == 0 then return true end
+    if n == 0 then return true end
     if redis.call('EXISTS', base .. 'lines') == 1 then
-      for _, there in ipairs(redis.call('HMGET', base .. 'lines', unpack(names))) do
-        if there then return false end
+      for i, there in ipairs(redis.call('HMGET', base .. 'lines', unpack(names))) do
+        if there and counts[i] > 0 then return false end
+        closed[i] = there
       end
     end
     local flying = redis.call('HMGET', base .. 'flight', unpack(names))
@@ -187,13 +255,17 @@ local function with_charges(all, counting, base, now)
       runs[i] = now_
       local most = ruled[i].runs
       -- guard: plain-charge-runs
-      if most and now_ + counts[i] > most then return false end
+      if most and now_ + counts[i] > most and counts[i] > 0 then return false end
     end
     for i, text in ipairs(read(learning, 'HMGET', 'learned')) do
       local at, l = learning[i], counting.learned(text)
-      if not l or l.probe ~= 0 or l.till > now or runs[at] + counts[at] > math.floor(l.allow) then return false end
-      learned[at], gaps[at] = true, l.gap > 0 and l.gap or ruled[at].gap
-      if gaps[at] then rated[#rated + 1] = at end
+      if not l or l.probe ~= 0 or l.till > now or runs[at] + counts[at] > math.floor(l.allow) then
+        if counts[at] > 0 then return false end
+        closed[at] = true
+      else
+        learned[at], gaps[at] = math.floor(l.allow), l.gap > 0 and l.gap or ruled[at].gap
+        if gaps[at] and counts[at] > 0 then rated[#rated + 1] = at end
+      end
     end
     for i, empty in ipairs(read(rated, 'ZMSCORE', 'rates')) do
       if not in_time(rated[i], tonumber(empty) or 0) then return false end
@@ -205,7 +277,8 @@ local function with_charges(all, counting, base, now)
       ends[at] = end_ and end_ > now
       if ends[at] then before = amount and tonumber(amount) or 0 end
       -- guard: plain-charge-spent
-      if (before >= r.amount or before + add >= r.amount) and not (r.notify and before >= r.amount) or before + add >= MOST_EXACT then return false end
+      local over = (before >= r.amount or before + add >= r.amount) and not (r.notify and before >= r.amount) or before + add >= MOST_EXACT
+      if over and counts[at] > 0 then return false end
       spent[at], after[at] = before, before + add
     end
     for i, text in ipairs(read(reserving, 'HMGET', 'reserved')) do
@@ -224,6 +297,7 @@ local function with_charges(all, counting, base, now)
   -- commit writes it.
   function charges.commit()
     if nuses == 0 then return end
+    local nflight = 0
     local flight, rates, charged, periods, reserved, texts = {}, {}, {}, {}, {}, {}
     local function put(to, key, value) to[#to + 1], to[#to + 2] = key, value end
     forget(rated, 'rates')
@@ -232,16 +306,21 @@ local function with_charges(all, counting, base, now)
       local after = runs[i] + counts[i]
       local text = texts[after] or string.format('%.0f', after) -- few are different ones
       texts[after] = text
-      flight[2 * i - 1], flight[2 * i] = names[i], text
+      if counts[i] > 0 then
+        flight[nflight + 1], flight[nflight + 2] = names[i], text
+        nflight = nflight + 2
+      end
     end
-    for _, at in ipairs(rated) do put(rates, string.format('%.3f', empties[at]), names[at]) end
+    for _, at in ipairs(rated) do
+      if counts[at] > 0 then put(rates, string.format('%.3f', empties[at]), names[at]) end
+    end
     for i = 1, #reserving do
       local at = reserving[i]
       if keeps[at] then put(reserved, names[at], keeps[at]) end
     end
     for i = 1, #spending do
       local at = spending[i]
-      if not whose[at] then
+      if not whose[at] and counts[at] > 0 then
         put(charged, names[at], string.format('%.0f', after[at]))
         if not ends[at] then put(periods, select(2, counting.period_end(ruled[at], now)), names[at]) end
       end

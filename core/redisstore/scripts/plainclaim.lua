@@ -44,15 +44,19 @@ if rare > 0 then
   rare = rare - (tenants and 1 or 0)
 end
 if rare > 0 then
-  if redis.call('EXISTS', base .. 'open', base .. 'suspects') > 0 then return ODD end
-  local holds, rules = redis.call('HLEN', base .. 'holds'), redis.call('HLEN', base .. 'limits')
+  local rules, holds = redis.call('HLEN', base .. 'limits'), 0
+  local others = rules == 0 or rare > 1 -- mostly there are limits, and nothing else
+  if others then
+    if redis.call('EXISTS', base .. 'open', base .. 'suspects') > 0 then return ODD end
+    holds = redis.call('HLEN', base .. 'holds')
+  end
   if holds > MOST_HOLDS or rules > MOST_HOLDS then return ODD end
-  held = {}
   if rules > 0 then
     charges = with_charges(redis.call('HGETALL', base .. 'limits'), with_counting(base, now), base, now)
     if not charges then return ODD end
   end
   -- rule: holds
+  if holds > 0 then held = {} end
   for _, scope in ipairs(holds > 0 and redis.call('HKEYS', base .. 'holds') or {}) do
     local letter = byte(scope)
     if letter == byte(SCOPE_KIND) then
@@ -67,10 +71,10 @@ if rare > 0 then
     end
   end
   -- rule: parked
-  for _, there in ipairs(redis.call('HMGET', base .. 'parked', unpack(ARGV, 6, 5 + nkinds))) do
+  for _, there in ipairs(others and redis.call('HMGET', base .. 'parked', unpack(ARGV, 6, 5 + nkinds)) or {}) do
     if there then return ODD end
   end
-  parked, ORDERS, BOUNDED = true, redis.call('EXISTS', base .. 'orders') == 1, redis.call('EXISTS', base .. 'bounds') == 1
+  if others then parked, ORDERS, BOUNDED = true, redis.call('EXISTS', base .. 'orders') == 1, redis.call('EXISTS', base .. 'bounds') == 1 end
 end
 local lease = redis.call('ZRANGE', KEYS[5], '0', '0', 'WITHSCORES')[2]
 -- guard: plain-recovery
@@ -209,51 +213,40 @@ if not lease_usual then -- kinds have leases of their own
   for ms, kind in string.gmatch(ARGV[3], '\n(%d+)|([^\n]*)') do own[kind] = tonumber(ms) end
 end
 if n > ndue then -- nothing is taken ahead that is out of the ordinary, or that an order, a signal or an activity may still change
-  local ahead, takes, lasts, lease_taken = {}, {}, {}, nil
+  local ahead, takes = {}, {}
   for i = 6, 5 + nkinds do takes[ARGV[i]] = true end
-  for i = own and ndue > 0 and 1 or ndue + 1, n do -- the first that is due tells which lease the others have
+  for i = ndue + 1, n do
     local live = lives[i] or ''
     local at = byte(live) == byte(INLINE) and 1 or 0
     local high, low = byte(live, at + 9, at + 10)
     local last = at + (high or 0) * 256 + (low or 0) + 10
     local kind = sub(live, last + 2, last + 1 + (byte(live, last + 1) or 0))
     refs[i] = refs[i] or agents[i] .. ':' .. sub(live, at + 11, last)
-    lasts[i] = own and (own[kind] or lease_usual)
-    if i <= ndue then lease_taken = lease_taken or lasts[i] end
     local odd = many or not low or sub(live, at + 8, at + 8) == '1' or not takes[kind]
     odd = odd or held and (held[agents[i]] or held[refs[i]] or held_kinds[kind])
-    if (held_keys or charges and charges.some(kind)) and not odd then
+    if held_keys and not odd then
       last = last + 1 + #kind
       high, low = byte(live, last + 1, last + 2)
-      local key = low and sub(live, last + 3, last + 2 + high * 256 + low)
-      odd = not key or held_keys and held_keys[key] or charges and #(charges.rules(kind, key) or ODD) > 0
+      odd = not low or held_keys[sub(live, last + 3, last + 2 + high * 256 + low)]
     end
-    if i > ndue then
-      ahead[i - ndue] = refs[i]
-      if odd then later[i] = true end
-    end
+    ahead[i - ndue] = refs[i]
+    if odd then later[i] = true end
   end
-  for _, of in ipairs({ 'orders', 'pulse', 'awaits', 'bounds' }) do
-    if redis.call('EXISTS', base .. of) == 1 then
-      local whose = of == 'bounds' and { unpack(agents, ndue + 1, n) } or ahead
-      for k, there in ipairs(redis.call('HMGET', base .. of, unpack(whose))) do
+  if redis.call('EXISTS', base .. 'orders', base .. 'pulse', base .. 'awaits') > 0 then
+    for _, of in ipairs({ 'orders', 'pulse', 'awaits' }) do
+      for k, there in ipairs(redis.call('HMGET', base .. of, unpack(ahead))) do
         if there then later[ndue + k] = true end
       end
     end
   end
-  for i = ndue + 1, n do -- the first that is taken tells which lease the others have
-    if not later[i] then lease_taken = lease_taken or lasts[i] end
-    if lasts[i] ~= lease_taken then later[i] = true end
-  end
 end
 if many or next(later) then -- the others close ranks
   if many and redis.call('EXISTS', base .. 'bytes') == 1 then return ODD end
-  local apart = later
-  for _, agent in ipairs(many or {}) do apart[agent.at] = true end
+  for _, agent in ipairs(many or {}) do later[agent.at] = true end
   local all, left = n, {}
   n = 0
   for i = 1, all do
-    if not apart[i] then
+    if not later[i] then
       n = n + 1
       agents[n], dues[n], lives[n], left[n], refs[n] = agents[i], dues[i], lives[i], gone[i], refs[i]
     end
@@ -294,6 +287,7 @@ if many and n >= limit and (within or #ARGV == 5 + nkinds) and tenants then retu
 
 -- 4. Whether all of it is to be had.
 local fence, states, packed, per = '', {}, {}, {}
+local first_early, kinds_of, lease_taken = many and math.huge or ndue + 1, n > ndue and {} or nil, nil -- the first that is not due yet, and kinds of those
 local bounds = n > 0 and BOUNDED and redis.call('HMGET', base .. 'bounds', unpack(agents)) -- limits and budgets that their agents have set for themselves
 if bounds then
   for _, text in ipairs(bounds) do
@@ -322,11 +316,37 @@ for i = 1, n do
     if not key or held_keys and held_keys[key] then return ODD end
     -- guard: plain-charge
     -- rule: limits
-    if limited and not charges.count(agent, ref, kind, key, own_) then return ODD end
+    if limited and i >= first_early then
+      charges.wait(i, agent, ref, kind, key, own_, tonumber(dues[i]))
+    elseif limited and not charges.count(agent, ref, kind, key, own_) then
+      return ODD
+    end
   end
+  if i >= first_early then kinds_of[i] = kind elseif own then lease_taken = own[kind] or lease_usual end
   per[kind] = per[kind] + 1
   refs[i] = ref
   packed[3 * i - 2], packed[3 * i - 1], packed[3 * i] = agent, id, dues[i]
+end
+if charges and not charges.fit() then return ODD end
+if n >= first_early and (own or charges) then -- not all may come: the first that is taken tells which lease the others have
+  local k = ndue
+  for i = first_early, n do
+    local kind = kinds_of[i]
+    local for_ = own and own[kind] or lease_usual
+    if lease_taken and for_ ~= lease_taken or charges and not charges.admit(i) then
+      per[kind] = per[kind] - 1
+    else
+      k = k + 1
+      agents[k], dues[k], lives[k], gone[k], refs[k] = agents[i], dues[i], lives[i], gone[i], refs[i]
+      packed[3 * k - 2], packed[3 * k - 1], packed[3 * k] = packed[3 * i - 2], packed[3 * i - 1], packed[3 * i]
+      if own then lease_taken = lease_taken or for_ end
+    end
+  end
+  for i = k + 1, n do
+    agents[i], dues[i], lives[i], gone[i], refs[i] = nil, nil, nil, nil, nil
+    packed[3 * i - 2], packed[3 * i - 1], packed[3 * i] = nil, nil, nil
+  end
+  n = k
 end
 local lease_of_all = lease_usual
 -- rule: leases-of-kinds
@@ -346,8 +366,6 @@ if n > 0 and ORDERS then
     if order then return ODD end
   end
 end
-
-if charges and not charges.fit() then return ODD end
 
 local counters, seen = n > 0 and redis.call('HMGET', KEYS[7], 'clock', 'running', 'stamps', 'ahead'), ARGV[4]
 if n > 0 and #seen > STAMPED then
@@ -419,8 +437,14 @@ if many or not known or n > ndue then task = redis.call('ZRANGE', KEYS[1], '0', 
 local hint = task
 -- guard: plain-claim-hint
 if lease and (not task or tonumber(lease) < tonumber(task)) then hint = lease end
-if parked then hint = (hint or '') .. string.match(redis.call('GET', KEYS[8]) or '', '^%d*(.*)$') end
-if hint and hint ~= '' then redis.call('SET', KEYS[8], hint) else redis.call('DEL', KEYS[8]) end
+local stands = (parked or n == 0) and redis.call('GET', KEYS[8])
+if parked then hint = (hint or '') .. string.match(stands or '', '^%d*(.*)$') end
+if hint and hint ~= '' then
+  -- guard: plain-claim-vain
+  if hint ~= stands then redis.call('SET', KEYS[8], hint) end -- a claim that finds nothing writes nothing: replicas and the file need not know of it
+elseif n > 0 or stands then
+  redis.call('DEL', KEYS[8])
+end
 if #asked > 0 then
   task = nil
   for _, next_ in ipairs(asked) do

@@ -6,7 +6,8 @@
 -- themselves, a line each: its place, how it was answered, what it has used. It returns what writes it; nil if something is out of the ordinary.
 -- rule: limits
 local function with_returns(refs, had, kind_of, said, counting, base, now)
-  local adapts, byte, sub = redis.call('EXISTS', base .. 'learned') == 1, string.byte, string.sub
+  local rare = redis.call('EXISTS', base .. 'learned', base .. 'granted', base .. 'lines', base .. 'charged') > 0
+  local adapts, byte, sub = rare and redis.call('EXISTS', base .. 'learned') == 1, string.byte, string.sub
   local find = string.find
   -- Of each bucket its place, by its name; of each place the name, how many runs end, and how many there were. Of a budget, and of what may adapt, there is
   -- more to know, in lists by their places, too: which runs they are, of a budget its rule, what is reserved and what was used.
@@ -54,8 +55,8 @@ local function with_returns(refs, had, kind_of, said, counting, base, now)
     for i, at in ipairs(some) do list[i] = names[at] end
     return unpack(list)
   end
-  if redis.call('EXISTS', base .. 'granted') == 1 then return nil end
-  if redis.call('EXISTS', base .. 'lines') == 1 then
+  if rare and redis.call('EXISTS', base .. 'granted') == 1 then return nil end
+  if rare and redis.call('EXISTS', base .. 'lines') == 1 then
     for _, there in ipairs(redis.call('HMGET', base .. 'lines', unpack(names))) do
       -- guard: plain-return-lines
       if there then return nil end
@@ -111,7 +112,7 @@ local function with_returns(refs, had, kind_of, said, counting, base, now)
   local usual, sums, refs_of, some_charged = {}, {}, {}, false
   if #budgets > 0 then
     for k, i in ipairs(ends_of) do refs_of[k] = refs[i] end
-    some_charged = redis.call('EXISTS', base .. 'charged') == 1
+    some_charged = rare and redis.call('EXISTS', base .. 'charged') == 1
     for k, before in ipairs(some_charged and redis.call('HMGET', base .. 'charged', unpack(refs_of)) or {}) do charged[ends_of[k]] = counting.units(before) end
     for i, amounts in ipairs(redis.call('HMGET', base .. 'reserved', names_of(budgets))) do
       local bar = amounts and find(amounts, '|', 1, true)

@@ -72,7 +72,11 @@ for i = 1, n do
   names[i], refs[i] = ARGV[runs_at + PER_RUN * i - 4], ARGV[runs_at + PER_RUN * i - 3]
 end
 local HOLDS, LANED, had, give_back = nil, nil, nil, nil
-if redis.call('EXISTS', base .. 'orders', base .. 'groups', base .. 'serial', base .. 'pulse', base .. 'holds', base .. 'open', base .. 'bytes', base .. 'uses', base .. 'suspects', base .. 'laned') > 0 then
+local rare = redis.call('EXISTS', base .. 'orders', base .. 'groups', base .. 'serial', base .. 'pulse', base .. 'holds', base .. 'open', base .. 'bytes', base .. 'uses', base .. 'suspects', base .. 'laned')
+if rare > 0 and redis.call('EXISTS', base .. 'uses') == 1 then -- mostly there is nothing else
+  had, rare = redis.call('HMGET', base .. 'uses', unpack(refs)), rare - 1
+end
+if rare > 0 then
   if redis.call('EXISTS', base .. 'open') == 1 or redis.call('HEXISTS', base .. 'holds', SCOPE_ALL) == 1 then return ODD end
   -- guard: plain-rare
   -- rule: orders
@@ -85,7 +89,6 @@ if redis.call('EXISTS', base .. 'orders', base .. 'groups', base .. 'serial', ba
     end
   end
   HOLDS, LANED = redis.call('EXISTS', base .. 'holds') == 1, redis.call('EXISTS', base .. 'laned') == 1
-  if redis.call('EXISTS', base .. 'uses') == 1 then had = redis.call('HMGET', base .. 'uses', unpack(refs)) end
 end
 if had then
   for i = 1, n do

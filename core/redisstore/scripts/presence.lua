@@ -6,11 +6,11 @@
 -- ARGV[2] what it says
 -- ARGV[3] for how long, ms
 -- ARGV[4] most processes that are remembered
--- returns {now}, or when asked {now, for each process: tag, what it said}
+-- returns {now, how many others have said something, without those that need not live}, or when asked {now, for each process: tag, what it said}
 
 local tag, info, lasts, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local all = redis.call('HGETALL', KEYS[2])
-local reply, over, kept = { now }, {}, 0
+local reply, over, kept, others = { now }, {}, 0, 0
 for i = 1, #all, 2 do
   if (tonumber(sub(all[i + 1], 1, 13)) or 0) <= now then
     over[#over + 1] = all[i]
@@ -19,6 +19,7 @@ for i = 1, #all, 2 do
     reply[#reply + 1] = sub(all[i + 1], 14)
   elseif all[i] ~= tag then
     kept = kept + 1
+    if sub(all[i], 1, 1) ~= '-' then others = others + 1 end
   end
 end
 if tag == '' then return reply end
@@ -27,4 +28,5 @@ if #over > 0 then redis.call('HDEL', KEYS[2], unpack(over)) end
 if kept < most then
   redis.call('HSET', KEYS[2], tag, string.format('%013.0f', now + lasts) .. info)
 end
+reply[2] = others
 return reply

@@ -179,6 +179,8 @@ local function counted_run(kind, tally, extra)
 end
 
 -- used_of is what a run says that it has used, by its units, and how it was answered: see after_run.
+local NOT_BEGUN = 'n'
+local FENCES_A_MS = 1024
 local function used_of(extra)
   local used, answer = {}, ''
   if extra ~= '' then
@@ -237,7 +239,7 @@ for i = 1, n do
             crossed[#crossed + 1] = i
             crossed[#crossed + 1] = name
             crossed[#crossed + 1] = ends
-          end, kind_ran)
+          end, kind_ran, verb == RELEASE and answer == NOT_BEGUN and math.floor(tonumber(fence) / FENCES_A_MS))
         end
         if tally ~= '' then counted_run(kind_ran, tally, extra) end
       end

@@ -110,7 +110,8 @@ end
 -- after_run charges what a run has used, and notes how it was answered: 'w' and for how long it was told to wait, '-' if it has asked
 -- nobody, else it was served. `buckets` are those that it counted in, each with how many runs it had; what it has used up is told
 -- to `crossed`. Of what spans partitions all that is for its home: span.reports has for each such run and bucket its name, the number of the last permit
--- that is known, that of the last that is given back, how it was answered, and what was used here in the period, a |, and when that ends.
+-- that is known, that of the last that is given back, how it was answered, and what was used here in the period, a |, and when that ends. given_back is
+-- when a run was claimed that has not begun, ms.
 local limits_read = {}
 function own.text(name, id) -- what the rule of a bucket allows; '' if it was lifted
   if string.match(id, OWN) then return own.allowed(sub(name, #id + 2), id) end
@@ -136,7 +137,14 @@ function span.report(name, runs, answer, unit, amount)
     span.reports[#span.reports + 1] = v
   end
 end
-local function after_run(buckets, used, answer, gone, crossed, kind)
+-- unspend gives a run back that a budget of runs has counted when it was claimed, and that has not begun, if that was in the period that is now.
+function own.unspend(name, id, claimed)
+  local rule, before, ends = counting.budget(id, own.text(name, id)), spent(name)
+  -- guard: budget-given-back-on-redis
+  if not rule or not ends or counting.period_end(rule, claimed) ~= ends then return end
+  redis.call('HSET', base .. 'spent', name, string.format('%.0f', math.max(before - ONE, 0)))
+end
+local function after_run(buckets, used, answer, gone, crossed, kind, given_back)
   local adapts, noted, before = redis.call('EXISTS', base .. 'learned') == 1, {}, counting.units(buckets.charged)
   for _, b in ipairs(buckets) do
     local name, runs = b[1], b[2]
@@ -148,6 +156,8 @@ local function after_run(buckets, used, answer, gone, crossed, kind)
     end
     if USES and USES.granted and redis.call('HEXISTS', base .. 'granted', name) == 1 then
       span.report(name, runs, answer, unit, unit and used[unit])
+    elseif unit == UNIT_RUNS and given_back then
+      own.unspend(name, id, given_back)
     elseif unit and used[unit] or adapts and not unit then
       local text = own.text(name, id)
       local rule = unit and counting.budget(id, text)

@@ -51,6 +51,7 @@ func (d *driver) settlements() (sa, sb []store.Settlement) {
 			}
 			d.rest(&s)
 		default:
+			s.Unrun = d.pick(2) == 0
 			s.Verb, s.Due.At = store.VerbRelease, moment.Millis(d.clock.Now().UnixMilli())-moment.Millis(d.pick(100))
 			if d.pick(2) == 0 {
 				s.State = []byte("cut off")

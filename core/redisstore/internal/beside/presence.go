@@ -13,9 +13,12 @@ import (
 
 // Announce keeps the report of a process; see [store.Presence].
 // It has one script in common with Processes: a call that writes also drops expired reports.
-func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.Duration) error {
-	_, err := s.present(ctx, tag, info, ttl)
-	return err
+func (s *Store) Announce(ctx context.Context, tag string, info []byte, ttl time.Duration) (others int, err error) {
+	reply, err := s.present(ctx, tag, info, ttl)
+	if err != nil || len(reply) < 2 {
+		return 0, err
+	}
+	return int(layout.Number(reply[1])), nil
 }
 
 // Processes returns the reports of processes; see [store.Presence].
