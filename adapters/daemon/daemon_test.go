@@ -417,18 +417,27 @@ func (w *brokenWaker) Wakeups(context.Context) (<-chan store.Wakeup, error) {
 // What stays due although it cannot be taken must not turn the daemon into a busy loop.
 func TestAnOverdueTaskThatNobodyTakesCostsLittle(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := setup(t, daemon.Config{}, false)
-		f.store.stuck = true
-		s, err := core.New(f.store, core.Config{})
-		require.NoError(t, err)
-		d, err := daemon.New(s, daemon.Config{Waker: f.store})
-		require.NoError(t, err)
-		require.NoError(t, d.Start())
-		time.Sleep(time.Minute)
-		require.NoError(t, d.Stop(t.Context()))
-		assert.Less(t, f.store.claims(), 300)
-	})
+	for name, others := range map[string]bool{"alone": false, "beside another daemon": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := setup(t, daemon.Config{}, false)
+				f.store.stuck = true
+				if others {
+					_, err := f.store.memory.Announce(t.Context(), "another", []byte("{}"), time.Hour)
+					require.NoError(t, err)
+				}
+				s, err := core.New(f.store, core.Config{Presence: f.store.memory})
+				require.NoError(t, err)
+				d, err := daemon.New(s, daemon.Config{Waker: f.store})
+				require.NoError(t, err)
+				require.NoError(t, d.Start())
+				time.Sleep(time.Minute)
+				require.NoError(t, d.Stop(t.Context()))
+				assert.Less(t, f.store.claims(), 300)
+			})
+		})
+	}
 }
 
 func TestStopsGracefully(t *testing.T) {

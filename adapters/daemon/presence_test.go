@@ -23,7 +23,7 @@ type counted struct {
 	said int
 }
 
-func (c *counted) Announce(ctx context.Context, tag string, info []byte, keep time.Duration) error {
+func (c *counted) Announce(ctx context.Context, tag string, info []byte, keep time.Duration) (int, error) {
 	c.said++
 	return c.Store.Announce(ctx, tag, info, keep)
 }
