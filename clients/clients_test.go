@@ -78,7 +78,9 @@ func each(t *testing.T, scene func(s *stage)) {
 			s, err := core.New(st, core.Config{Presence: st, Default: core.KindConfig{Backoff: 50 * time.Millisecond, MaxBackoff: 50 * time.Millisecond}})
 			require.NoError(t, err)
 			on := &stage{T: t, s: s, program: program, file: filepath.Join(t.TempDir(), "written")}
-			api := httpadapter.New(s, httpadapter.Config{Tokens: []string{"secret"}})
+			stopping := make(chan struct{})
+			defer close(stopping) // else it goes on to listen for workers for a while
+			api := httpadapter.New(s, httpadapter.Config{Tokens: []string{"secret"}, Stopping: stopping})
 			on.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if on.away.Load() {
 					on.refused.Add(1)

@@ -122,10 +122,8 @@ func launchAs(t *testing.T, command func(port, redisURL string) *exec.Cmd) *serv
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	_, port, err := net.SplitHostPort(redistest.FreeAddr(t))
 	require.NoError(t, err)
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	require.NoError(t, l.Close())
 	return port
 }
 

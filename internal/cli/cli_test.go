@@ -196,6 +196,8 @@ func TestBadInputWritesNothing(t *testing.T) {
 		{"lst", `unknown command "lst"`},
 		{"submti --agent a", "did you mean submit?"},
 		{"submit --agnet a", "did you mean --agent?"},
+		{"submit --kid k", "did you mean --kind?"},
+		{"status --agent a --id b", "did you mean duly status [AGENT] ID?"},
 		{"stats --redis http://x", "must begin with redis://"},
 		{"stats --prefix {}", `--prefix must not contain braces or white space, as "{}" does`},
 	} {

@@ -46,6 +46,9 @@ var clients = sync.OnceValues(func() (folder string, err error) {
 // installed is the folder of the clients. The test is skipped where they cannot be installed.
 func installed(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("clients that others have published are fetched: make check runs them")
+	}
 	folder, err := clients()
 	if err != nil {
 		t.Skipf("no published client was run: %v", err)

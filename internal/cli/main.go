@@ -16,12 +16,14 @@ import (
 	"github.com/seed-6f6f2c11/duly/internal/cli/exit"
 	"github.com/seed-6f6f2c11/duly/internal/cli/help"
 	"github.com/seed-6f6f2c11/duly/internal/cli/private"
+	"github.com/seed-6f6f2c11/duly/internal/cli/startup"
 )
 
 // Main runs one command line with the standard input and output of this process, and returns its exit code. The version is the
 // build's; if it is empty, the one that the module was installed with. The first signal to stop ends the command gracefully,
 // the second one ends the process at once.
 func Main(ctx context.Context, version string, args []string) int {
+	startup.Ends()
 	// go-redis would print its own lines between duly's.
 	logging.Disable() // what goes wrong with Redis is in our own errors
 	p := &command.Process{Stdout: os.Stdout, Stderr: os.Stderr, Stdin: os.Stdin, Version: version}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/internal/cli/table"
 	"github.com/seed-6f6f2c11/duly/steps"
 )
@@ -49,6 +51,20 @@ rest    waits for its time until 2030-01-01T10:00:00.000Z  2030-01-01T09:00:00.0
 	assert.Empty(t, w.String())
 	printTask(&w, &info)
 	assert.Contains(t, w.String(), `{"page":2}`)
+}
+
+// The process beside a run that crashed is not the one that it died with.
+func TestACrashNamesWhoTookOver(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2030, 1, 1, 9, 0, 0, 0, time.UTC)
+	var w table.Page
+	printRuns(&w, []model.TaskRun{
+		{Started: at, Duration: time.Minute, Attempt: 1, Outcome: model.OutcomeCrashed, Process: "worker-2", Error: "its process died"},
+		{Attempt: 1, Outcome: model.OutcomeCrashed},
+		{Started: at, Duration: time.Second, Attempt: 1, Outcome: model.OutcomeSuccess, Process: "worker-2"},
+	})
+	assert.Equal(t, 1, strings.Count(w.String(), "crashed  taken over by worker-2  its process died\n"), w.String())
+	assert.Equal(t, 2, strings.Count(w.String(), "worker-2"), w.String())
 }
 
 // Lines are cut between lines, and none is lost.

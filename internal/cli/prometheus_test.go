@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -23,6 +22,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
 const rulesFolder = "../../deploy/prometheus"
@@ -148,7 +148,7 @@ scrape_configs:
   - job_name: duly
     static_configs: [{ targets: [%q] }]
 `, target), 0o600))
-	address := freeAddress(t)
+	address := redistest.FreeAddr(t)
 	cmd := exec.Command(program, "--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address="+address)
 	cmd.Dir = folder
 	var said strings.Builder
@@ -164,15 +164,6 @@ scrape_configs:
 	p := &prometheus{url: "http://" + address}
 	require.Eventually(t, func() bool { return p.get(t.Context(), "/-/ready", nil) == nil }, 30*time.Second, 50*time.Millisecond, "Prometheus does not start")
 	return p
-}
-
-// freeAddress is one that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // get asks the API, and reads its data.

@@ -52,9 +52,11 @@ func TestRepartitionRefusesAStoreInUse(t *testing.T) {
 	st, err := redisstore.Open(t.Context(), redisstore.Config{URL: w.redis.URL, Partitions: 2})
 	require.NoError(t, err)
 	defer func() { _ = st.Close() }()
-	require.NoError(t, st.Announce(t.Context(), "someone", []byte("{}"), time.Minute))
+	_, err = st.Announce(t.Context(), "someone", []byte("{}"), time.Minute)
+	require.NoError(t, err)
 	oneLine(t, w.duly(t, "repartition", "--to", "4", "--yes"), 1, "processes that use the store: 1 (duly processes lists them)")
-	require.NoError(t, st.Announce(t.Context(), "someone", []byte("{}"), 0))
+	_, err = st.Announce(t.Context(), "someone", []byte("{}"), 0)
+	require.NoError(t, err)
 
 	// As a process leaves it that is killed while it copies.
 	killed := func() {

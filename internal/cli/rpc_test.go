@@ -27,9 +27,11 @@ func TestTheDaemonSpeaksGRPC(t *testing.T) {
 	_, err := client.GetSchedulerStatus(t.Context(), request)
 	require.Equal(t, connect.CodeUnauthenticated, connect.CodeOf(err), err)
 	request.Header().Set("Authorization", "Bearer secret")
-	status, err := client.GetSchedulerStatus(t.Context(), request)
-	require.NoError(t, err)
-	assert.True(t, status.Msg.GetSchedulerRunning())
+	var status *connect.Response[schedulerpb.GetSchedulerStatusResponse]
+	require.Eventually(t, func() bool { // a process is told of from its first pull on
+		status, err = client.GetSchedulerStatus(t.Context(), request)
+		return err == nil && status.Msg.GetSchedulerRunning()
+	}, 20*time.Second, 10*time.Millisecond)
 	require.Len(t, status.Msg.GetJobs(), 1)
 	assert.Equal(t, "daily", status.Msg.GetJobs()[0].GetJobName())
 	pause := connect.NewRequest(&schedulerpb.PauseJobRequest{JobName: "daily"})

@@ -4,7 +4,6 @@ package cli_test
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,6 +19,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
 // shop is a server with a Redis, and a world for workers, which have none.
@@ -178,10 +178,7 @@ func TestWorkGivesBack(t *testing.T) {
 func TestWorkOutlivesItsServer(t *testing.T) {
 	t.Parallel()
 	local := newWorld(t)
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
+	address := redistest.FreeAddr(t)
 	serve := func() *running {
 		d := local.start(t, "serve", "--http", address)
 		d.line(t, "listening")

@@ -4,7 +4,6 @@ package cli_test
 
 import (
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/inspect"
+	"github.com/seed-6f6f2c11/duly/internal/redistest"
 )
 
 // troupe are the workers: each has one of two servers, and a number that no other process has had.
@@ -75,10 +75,7 @@ func TestKilledWorkers(t *testing.T) {
 	}
 	var servers []*running
 	for range 2 {
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		crew.servers = append(crew.servers, l.Addr().String())
-		require.NoError(t, l.Close())
+		crew.servers = append(crew.servers, redistest.FreeAddr(t))
 		servers = append(servers, serve(crew.servers[len(servers)]))
 	}
 	workers, numbers := make([]*exec.Cmd, 4), make([]int, 4)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -31,10 +30,19 @@ func StartCluster(tb testing.TB) *Server {
 	return s
 }
 
+// whole leaves a test out of `make test`: its servers need longer to find one another than most tests run.
+func whole(tb testing.TB) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("a cluster of several nodes: make check runs it")
+	}
+}
+
 // StartTwoNodes starts a cluster of two nodes, each with half of the slots.
 // It is the smallest cluster in which a client has to follow a redirection to another server.
 func StartTwoNodes(tb testing.TB) (a, b *Server) {
 	tb.Helper()
+	whole(tb)
 	a, b = StartTCP(tb, clusterEnabled, "yes"), StartTCP(tb, clusterEnabled, "yes")
 	FormCluster(tb, a, b)
 	return a, b
@@ -50,6 +58,7 @@ type Cluster struct {
 // busy machine causes.
 func StartMasters(tb testing.TB, n int) *Cluster {
 	tb.Helper()
+	whole(tb)
 	c := &Cluster{}
 	for range n {
 		c.Masters = append(c.Masters, StartTCP(tb, clusterEnabled, "yes"))
@@ -62,6 +71,7 @@ func StartMasters(tb testing.TB, n int) *Cluster {
 // the others serve their slots meanwhile. It returns once each replica follows its master and everybody knows everybody.
 func StartThreeMasters(tb testing.TB) *Cluster {
 	tb.Helper()
+	whole(tb)
 	const n = 3
 	start := func() *Server {
 		return StartTCP(tb, clusterEnabled, "yes", "--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "no",
@@ -159,24 +169,4 @@ func FormCluster(tb testing.TB, servers ...*Server) {
 func eventually(tb testing.TB, message string, is func() bool) {
 	tb.Helper()
 	require.Eventually(tb, is, 30*time.Second, 10*time.Millisecond, message)
-}
-
-// busAddrFree reports whether a node on an address could hear other nodes.
-// The port for other nodes is the one for clients plus a fixed distance, and must be free as well.
-// As with any port, it may be taken between the question and the start.
-func busAddrFree(tb testing.TB, addr string) bool {
-	tb.Helper()
-	host, port, err := net.SplitHostPort(addr)
-	require.NoError(tb, err)
-	n, err := strconv.Atoi(port)
-	require.NoError(tb, err)
-	if n+busOffset > 65535 {
-		return false
-	}
-	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", net.JoinHostPort(host, strconv.Itoa(n+busOffset)))
-	if err != nil {
-		return false
-	}
-	assert.NoError(tb, l.Close())
-	return true
 }

@@ -6,11 +6,12 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -74,14 +75,9 @@ func Prepare(tb testing.TB, args ...string) *Server {
 }
 
 // StartTCP is Start on a free port of the loopback interface, for what cannot use a socket.
-// A port that was free may be taken by somebody else before the server has it; the test then fails at
-// its start.
 func StartTCP(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	addr := freeAddr(tb)
-	for slices.Contains(args, clusterEnabled) && !busAddrFree(tb, addr) {
-		addr = freeAddr(tb)
-	}
+	addr := FreeAddr(tb)
 	_, port, err := net.SplitHostPort(addr)
 	require.NoError(tb, err)
 	s := &Server{URL: fmt.Sprintf("redis://%s/0", addr), Addr: addr, binary: Binary(tb)}
@@ -91,28 +87,57 @@ func StartTCP(tb testing.TB, args ...string) *Server {
 	return s
 }
 
-// freeAddr is an address of the loopback interface that was free just now.
-func freeAddr(tb testing.TB) string {
+// FreeAddr is an address of the loopback interface that was free just now, and whose bus is, at which a node of a cluster hears the others.
+// The port is one of those that no system gives to a connection, so that neither a client of another test takes it before the server has it, nor
+// one that dials a server which was killed reaches itself.
+func FreeAddr(tb testing.TB) string {
 	tb.Helper()
-	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(tb, err)
+	for range 1000 {
+		port := firstPort + rand.IntN(busOffset)
+		if listens(tb, port) && listens(tb, port+busOffset) {
+			return address(port)
+		}
+	}
+	tb.Fatal("no port is free")
+	return ""
+}
+
+// firstPort and busOffset above it are below what Linux and others give to connections.
+const firstPort = 10_000
+
+func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+func listens(tb testing.TB, port int) bool {
+	tb.Helper()
+	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", address(port))
+	if err != nil {
+		return false
+	}
 	require.NoError(tb, l.Close())
-	return l.Addr().String()
+	return true
 }
 
 // launch starts the process and waits until it answers.
-// Its output is dropped: a server that does not start is best run by hand with the same arguments.
+// What a server says that does not start is in the failure.
 func (s *Server) launch(tb testing.TB) {
 	tb.Helper()
 	s.cmd = exec.Command(s.binary, s.args...)
+	said, err := os.Create(filepath.Join(tb.TempDir(), "log"))
+	require.NoError(tb, err)
+	defer said.Close()
+	s.cmd.Stdout, s.cmd.Stderr = said, said
 	require.NoError(tb, s.cmd.Start())
 	c := s.Client(tb)
 	answers := func() bool {
 		err := c.Ping(context.Background()).Err()
 		return err == nil || redis.HasErrorPrefix(err, "NOAUTH") // its test has the password
 	}
-	require.Eventually(tb, answers, 10*time.Second, 5*time.Millisecond,
-		"redis-server did not start")
+	for deadline := time.Now().Add(30 * time.Second); !answers(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			text, _ := os.ReadFile(said.Name())
+			require.Fail(tb, "redis-server did not start", "%s", text)
+		}
+	}
 }
 
 // Kill ends the server at once, as a crash would.

@@ -32,7 +32,7 @@ type Certificates struct {
 func StartTLS(tb testing.TB, args ...string) (*Server, *Certificates) {
 	tb.Helper()
 	c := newCertificates(tb)
-	addr := freeAddr(tb)
+	addr := FreeAddr(tb)
 	_, port, err := net.SplitHostPort(addr)
 	require.NoError(tb, err)
 	s := &Server{URL: "rediss://" + addr + "/0", Addr: addr, binary: Binary(tb), tls: c.client}
@@ -97,7 +97,7 @@ func sign(tb testing.TB, name string, by *x509.Certificate, byKey *ecdsa.Private
 // One sentinel is enough to name a master; a failover would need a majority.
 func StartSentinel(tb testing.TB, master *Server, lines ...string) *Server {
 	tb.Helper()
-	addr := freeAddr(tb)
+	addr := FreeAddr(tb)
 	host, port, err := net.SplitHostPort(addr)
 	require.NoError(tb, err)
 	masterHost, masterPort, err := net.SplitHostPort(master.Addr)

@@ -23,9 +23,9 @@ type Failure struct { //nolint:errname // exit.Failure is what it is called ever
 }
 
 // Error is one line.
-// Line breaks of an inner error become spaces: one line is what a log, and a person, expects.
+// Line breaks of an inner error become spaces: one line is what a log, and a person, expects. Where the verb of the error is the command it is said once.
 func (f *Failure) Error() string {
-	line := f.What + ": " + f.Why.Error()
+	line := f.What + ": " + strings.TrimPrefix(f.Why.Error(), f.What+": ")
 	if f.Todo != "" {
 		line += "; " + f.Todo
 	}
