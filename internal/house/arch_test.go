@@ -83,7 +83,7 @@ func ofRedis(importer, imported string) bool {
 
 // shelves are the rooms of the command line from the ground up. Each may import those below it.
 var shelves = []string{
-	"internal/cli/private", "internal/cli/clouds", "internal/cli/doors", "internal/cli/contexts", "internal/cli/folder", "internal/cli/importer", "internal/cli/top",
+	"internal/cli/startup", "internal/cli/private", "internal/cli/clouds", "internal/cli/doors", "internal/cli/contexts", "internal/cli/folder", "internal/cli/importer", "internal/cli/top",
 	"internal/cli/remote", "internal/cli/worker", "internal/cli/table", "internal/cli/linelog", "internal/cli/logs", "internal/cli/exit", "internal/cli/catalogue", "internal/cli/help",
 	"internal/cli/storage", "internal/cli/command", "internal/cli/events", "internal/cli/doctor", "internal/cli/due", "internal/cli",
 }

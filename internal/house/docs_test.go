@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -119,20 +118,12 @@ func newReader(t *testing.T, page string) *reader {
 	t.Helper()
 	srv := redistest.StartTCP(t)
 	dir := t.TempDir()
-	fix := strings.NewReplacer("redis://127.0.0.1:6379/0", srv.URL, "127.0.0.1:8080", freeAddress(t))
+	fix := strings.NewReplacer("redis://127.0.0.1:6379/0", srv.URL, "127.0.0.1:8080", redistest.FreeAddr(t))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "duly.yaml"), []byte(fix.Replace(blocksOf(t, page, "yaml")[0])), 0o600))
 	return &reader{
 		T: t, dir: dir, env: append(os.Environ(), "PATH="+filepath.Dir(theProgram(t))+":"+os.Getenv("PATH"), "DULY_REDIS_URL="+srv.URL, "XDG_STATE_HOME="+filepath.Join(dir, "s")),
 		fix: fix,
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
-	return l.Addr().String()
 }
 
 func (r *reader) run(command string) {

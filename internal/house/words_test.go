@@ -27,7 +27,7 @@ var vague = map[string]*regexp.Regexp{
 // How often they are in comments of Go files, tests left out, and in the documents. The figures may only fall: who makes one smaller writes the smaller
 // one here.
 var (
-	inComments  = map[string]int{"nobody, somebody, anybody": 30, "whoever, whatever, whichever": 35, "told": 29, "stands, anew": 7}
+	inComments  = map[string]int{"nobody, somebody, anybody": 29, "whoever, whatever, whichever": 35, "told": 29, "stands, anew": 7}
 	inDocuments = map[string]int{"nobody, somebody, anybody": 107, "whoever, whatever, whichever": 89, "told": 93, "stands, anew": 12}
 )
 

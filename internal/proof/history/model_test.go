@@ -178,6 +178,9 @@ func submitted(s state, in input, out answer) []state {
 		return only(state{phase: waiting, def: in.def, last: s.last}, done && out.created)
 	case in.verb == submitKeep:
 		return only(s, done && !out.created)
+	case s.ending && s.phase == waiting && done: // its run was lost, and no claim has ended it: the replacement takes the place of that
+		s.def, s.ending = in.def, false
+		return only(s, !out.created)
 	case s.ending:
 		return only(s, out.code == core.CodeConflict)
 	case s.phase == running:
@@ -202,8 +205,8 @@ func ordered(s state, in input, out answer) []state {
 	case cancel:
 		switch s.phase {
 		case waiting:
-			if s.ending { // its run was lost: it ends with the next claim
-				return only(s, says(core.StatusInProgress))
+			if s.ending && says(core.StatusInProgress) { // its run was lost: it ends with the next claim, or now
+				return []state{s}
 			}
 			return only(s.as(cancelled), says(core.StatusCancelled))
 		case running:

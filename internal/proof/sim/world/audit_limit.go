@@ -64,21 +64,36 @@ func (a limitAudit) started(t *task) {
 			continue
 		}
 		t.lease.buckets = append(t.lease.buckets, inBucket{i, bucket})
-		running := 0
-		for _, o := range m.tasks {
-			for _, b := range o.lease.buckets {
-				if o.phase == claimed && o.lease.end > now && b == (inBucket{i, bucket}) {
-					running++
-				}
-			}
-		}
+		running := a.running(inBucket{i, bucket})
 		a.must(limitOfRuns, l.Concurrency == 0 || running <= l.Concurrency, "%d run under %s", running, l.About)
-		at := append(m.starts[inBucket{i, bucket}], now)
+		start := max(now, t.lease.due) // what was claimed ahead of its time
+		at := m.starts[inBucket{i, bucket}]
+		place, _ := slices.BinarySearch(at, start)
+		at = slices.Insert(at, place, start)
 		m.starts[inBucket{i, bucket}] = at
 		most := l.Rate + l.Burst
-		a.must(limitOfStarts, l.Rate == 0 || len(at) <= most || at[len(at)-1-most] <= now-moment.Millis(l.Per.Milliseconds()),
-			"more than %d have started in %s under %s", most, l.Per, l.About)
+		for last := max(place, most); l.Rate > 0 && last < min(len(at), place+most+1); last++ {
+			a.must(limitOfStarts, at[last-most] <= at[last]-moment.Millis(l.Per.Milliseconds()), "more than %d have started in %s under %s", most, l.Per, l.About)
+		}
 	}
+}
+
+// running counts the runs in a bucket that hold their tasks.
+func (a limitAudit) running(in inBucket) (n int) {
+	for _, o := range a.model.tasks {
+		if o.phase == claimed && o.lease.end > a.now() && slices.Contains(o.lease.buckets, in) {
+			n++
+		}
+	}
+	return n
+}
+
+// hasRoomAhead reports whether each limit of a task has as much room as runs in it, this one among them, or lets one run that is this one.
+func (a limitAudit) hasRoomAhead(t *task) bool {
+	return !slices.ContainsFunc(t.lease.buckets, func(in inBucket) bool {
+		l := &a.w.plan.Settings.Limits[in.limit]
+		return l.Concurrency > 0 && a.running(in) > max(l.Concurrency/2, 1)
+	})
 }
 
 // balance compares how many run, as each limit says, and as the line of each task says that waits, with the runs that there are.

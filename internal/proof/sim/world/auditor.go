@@ -98,6 +98,12 @@ func (a *auditor) known(r ref) (must, may bool) {
 	return age < a.model.knownFor(), age < a.model.retention()
 }
 
+// holds reports whether a run has its task still.
+func (a *auditor) holds(r *run) bool {
+	t := a.model.live(ref{r.info.Agent, r.info.ID})
+	return t != nil && t.phase == claimed && t.lease.fence == r.info.Fence && !a.takenBack(t)
+}
+
 // takenBack reports whether the store has taken a task back whose lease is over: the store sends no notice, so it is looked up.
 // A store takes leases back when a claim finds them, and a claim may stop before it has looked at all.
 // The model cannot know how far it came, so that it looks once lease.over says that it matters.
@@ -112,10 +118,11 @@ func (a *auditor) takenBack(t *task) bool {
 
 // heard is called with the error of each answer to a client.
 // A request may fail because of a fault or a conflict. It may not fail as invalid, since every planned
-// request is valid, nor with an error that has no code. A run of a store that has its past again may be of a task that it does not know.
-func (a *auditor) heard(err error) {
+// request is valid, nor with an error that has no code. A run of a store that has its past again may be of a task that it does not know, and so may
+// one that has lost its task, whose record may be gone.
+func (a *auditor) heard(err error, of *run) {
 	code := core.CodeOf(err)
-	if wrong, is := errors.AsType[*core.InvalidError](err); is && wrong.Field == "parent" && a.w.restored {
+	if wrong, is := errors.AsType[*core.InvalidError](err); is && wrong.Field == "parent" && (a.w.restored || of != nil && !a.holds(of)) {
 		return
 	}
 	a.must(errorsAreKnown, code != core.CodeInternal && code != core.CodeInvalid, "a client was answered: %v (%s)", err, code)

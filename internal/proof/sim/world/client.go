@@ -23,6 +23,7 @@ type heard struct {
 	number int // of the request; zero for a handler
 	what   string
 	err    error
+	of     *run   // in whose name a worker has asked; nil for others
 	check  func() // what the auditor makes of it
 }
 
@@ -67,7 +68,7 @@ func (w *World) ask(r *draw.Request) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.clients--
-		w.heard = append(w.heard, heard{number, what, err, check})
+		w.heard = append(w.heard, heard{number, what, err, nil, check})
 	}()
 }
 
@@ -132,10 +133,10 @@ func (w *World) submit(ctx context.Context, p *process, r *draw.Request) (func()
 }
 
 // told records the answer that a handler got.
-func (w *World) told(what string, err error) {
+func (w *World) told(what string, err error, of *run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.heard = append(w.heard, heard{what: what, err: err, check: func() {}})
+	w.heard = append(w.heard, heard{what: what, err: err, of: of, check: func() {}})
 }
 
 // hearClients shows the auditor the answers that clients got.
@@ -156,7 +157,7 @@ func (w *World) hearClients() {
 		} else {
 			w.trace("answered: %s", h.what)
 		}
-		w.audit.heard(h.err)
+		w.audit.heard(h.err, h.of)
 		h.check()
 	}
 }

@@ -105,7 +105,12 @@ func watchBudgets(a *auditor, m *storeModel) watcher {
 			*n++
 			a.must(budgetOfRuns, *n <= a.w.plan.Settings.Budget, "%s is the start %d of its period, and the budget is of %d", t.ref, *n, a.w.plan.Settings.Budget)
 		},
-		settled: func(s *store.Settlement, t *task, _ *store.Settled) { a.spends(b, s, t) },
+		settled: func(s *store.Settlement, t *task, _ *store.Settled) {
+			a.spends(b, s, t)
+			if s.Verb == store.VerbRelease && s.Unrun {
+				b.closes(a.w, t)
+			}
+		},
 		step: func() {
 			if a.w.steps%20 == 0 {
 				a.balanceBudgets(b)
@@ -118,6 +123,7 @@ func watchBudgets(a *auditor, m *storeModel) watcher {
 
 // opens notes the budgets that a run counts in, and charges its start.
 func (b *books) opens(w *World, t *task) {
+	t.lease.period = w.period()
 	for i := range w.plan.Settings.Budgets {
 		about := &w.plan.Settings.Budgets[i].About
 		of, is := counts(&about.LimitTarget, t)
@@ -128,6 +134,21 @@ func (b *books) opens(w *World, t *task) {
 		if about.Unit == bound.UnitRuns {
 			b.spent[share{inBucket{i, of}, w.period()}] += bound.AmountOne
 		}
+	}
+}
+
+// closes takes the start of a run back that was given back and has not begun, if its period goes on.
+func (b *books) closes(w *World, t *task) {
+	if t.lease.period != w.period() {
+		return
+	}
+	for _, in := range t.lease.shares {
+		if w.plan.Settings.Budgets[in.limit].About.Unit == bound.UnitRuns {
+			b.spent[share{in, t.lease.period}] -= bound.AmountOne
+		}
+	}
+	if w.plan.Settings.Budget > 0 && t.key == spendKey {
+		b.starts[t.lease.period]--
 	}
 }
 

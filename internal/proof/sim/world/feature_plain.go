@@ -48,13 +48,14 @@ var plainFeatures = []*feature{
 var (
 	aheadInTime  = invariant("ahead-starts-in-time", "6", "A task that was claimed ahead of its time starts then: not before, and no more than 50 ms later.")
 	aheadIsPlain = invariant("ahead-is-plain", "7", "No task is claimed ahead of its time that is urgent, or whose due time moves with activity.")
+	aheadOfRoom  = invariant("ahead-leaves-room", "7", "No task is claimed ahead of its time where more than half of a limit would be in use.")
 	aheadIsGiven = invariant("ahead-is-withdrawn", "11", "What a process has claimed ahead of its time it gives back when it hears of a command: it starts nothing of that.")
 )
 
 // The row of claims ahead of the time of their tasks.
 var ahead = &feature{
 	name:  "claims ahead",
-	holds: []held{{aheadInTime, "ahead-at-once"}, {aheadIsPlain, "ahead-of-urgent"}, {aheadIsGiven, "ahead-not-withdrawn"}},
+	holds: []held{{aheadInTime, "ahead-at-once"}, {aheadIsPlain, "ahead-of-urgent"}, {aheadOfRoom, "ahead-of-limit"}, {aheadIsGiven, "ahead-not-withdrawn"}},
 	plan: func(g *draw.Generator) {
 		if g.In(30) {
 			return
@@ -77,6 +78,9 @@ var ahead = &feature{
 			r.Agent = r.Target.Agent
 			g.Plan.Requests = append(g.Plan.Requests, r)
 		}
+		if set := &g.Plan.Settings; len(set.Limits) == 0 && set.Partitions == 1 && g.In(20) {
+			set.Limits = []core.Limit{{About: core.LimitTarget{Kind: "plain"}, Concurrency: 2 + g.IntN(3)}}
+		}
 	},
 	config: func(w *World, _ *process, c *core.Config) {
 		c.Ahead = -1
@@ -93,6 +97,7 @@ var ahead = &feature{
 		return watcher{
 			took: func(t *task, c *store.Claimed) {
 				a.must(aheadIsPlain, c.Due <= a.now() || c.Level != core.LevelHigh && t.activity == nil, "%s is due at %s", t.ref, ms(c.Due))
+				a.must(aheadOfRoom, c.Due <= a.now() || a.limits.hasRoomAhead(t), "%s is due at %s", t.ref, ms(c.Due))
 			},
 			began: func(r *run) {
 				if l := &r.task.lease; l.due > l.from && !r.later {

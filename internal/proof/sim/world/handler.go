@@ -99,7 +99,7 @@ func (p *process) run(ctx context.Context, t *core.Task[draw.Payload], batch, la
 			_ = t.SetProgress(r.begun.String()) // it is small
 		case stepSubmit:
 			_, err := p.s.Submit(ctx, r.script.Submits.NewTask)
-			w.told(fmt.Sprintf("a handler of %s submits %s", t.ID, r.script.Submits.ID), err)
+			w.told(fmt.Sprintf("a handler of %s submits %s", t.ID, r.script.Submits.ID), err, nil)
 			w.mu.Lock()
 			r.busy = false
 			w.mu.Unlock()

@@ -98,6 +98,7 @@ type lease struct {
 	key     string
 	buckets []inBucket // of limits that it counts in
 	shares  []inBucket // of budgets
+	period  int        // of budgets, in which it was claimed
 }
 
 // renewal is a definition that waits for a run to end.

@@ -64,6 +64,7 @@ func (w *World) newProcess(plan *draw.Process, name string) *process {
 			f.config(w, p, &config)
 		}
 	}
+	config.Presence = neighbours{p}
 	s, err := core.New(storeOf(p), config)
 	if err != nil {
 		panic(err) // a mistake in the plan
@@ -136,6 +137,7 @@ func (p *process) loop() {
 		report, err := pull(p.ctx, scope)
 		p.pullFrom(false)
 		p.w.reported(p, &report, err)
+		p.s.Announce(p.ctx)
 		p.sleep(p.wait(&report))
 	}
 }
@@ -159,8 +161,12 @@ func (p *process) late() bool {
 func (p *process) wait(r *core.Report) time.Duration {
 	const later = 500 * time.Millisecond // what is due is for others
 	until := p.plan.Tick
-	if !r.NextDueAt.IsZero() {
-		until = p.s.Until(r.NextDueAt)
+	next := r.NextDueAt
+	if p.series != nil { // it knows who comes first
+		next = p.series.Next()
+	}
+	if !next.IsZero() {
+		until = p.s.Until(next)
 	}
 	switch {
 	case until > 0 && !r.More:
@@ -259,4 +265,26 @@ func (w *World) befall(f *draw.Fault) {
 // runs reports whether a process has a handler for a kind.
 func (p *process) runs(kind string) bool {
 	return slices.Contains(p.plan.Kinds, kind) || kind == gateKind && p.w.plan.Settings.Gates || kind == tellKind || kind == watchKind || kind == model.KindCallback && p.w.plan.Settings.Callbacks
+}
+
+// neighbours answer a process that reports: what it learns decides who comes first where several wait for the same tasks. They keep no report, as that is no
+// part of what is simulated.
+type neighbours struct{ p *process }
+
+// Announce says how many other processes live.
+func (c neighbours) Announce(context.Context, string, []byte, time.Duration) (others int, err error) {
+	w := c.p.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.processes {
+		if p != c.p && !p.dead && p.worker == nil {
+			others++
+		}
+	}
+	return others, nil
+}
+
+// Processes knows none.
+func (neighbours) Processes(context.Context) (map[string][]byte, error) {
+	return map[string][]byte{}, nil
 }

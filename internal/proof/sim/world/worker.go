@@ -150,7 +150,7 @@ func (k *worker) handle(r *lentRun) {
 			if err == nil {
 				_, err = k.p.s.Submit(ctx, r.script.Submits.NewTask)
 			}
-			w.told(fmt.Sprintf("a worker of %s submits %s", r.info.ID, r.script.Submits.ID), err)
+			w.told(fmt.Sprintf("a worker of %s submits %s", r.info.ID, r.script.Submits.ID), err, r.run)
 			w.mu.Lock()
 			r.busy = false
 			w.mu.Unlock()

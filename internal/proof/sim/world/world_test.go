@@ -22,12 +22,20 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// seeds are how many histories are played of some: fewer in `make test`, as `.ci/run` plays all.
+func seeds(all uint64) uint64 {
+	if testing.Short() {
+		return all / 4
+	}
+	return all
+}
+
 // Each seed is one history: played again it is the same, byte by byte.
 func TestSeedsReplayExactly(t *testing.T) { //nolint:paralleltest // it plays on one processor
 	if race.Enabled {
 		t.Skip("the race detector shuffles goroutines: run it without")
 	}
-	for seed := range uint64(100) {
+	for seed := range seeds(100) {
 		first := world.Play(t, world.PlanOf(seed), stores.Memory, true)
 		again := world.Play(t, world.PlanOf(seed), stores.Memory, true)
 		for range 3 { // on a machine that is busy the runtime may take the processor from a goroutine in between, and another one is first
@@ -97,7 +105,7 @@ func TestHistoriesThatHaveBroken(t *testing.T) { //nolint:paralleltest // as abo
 // The scripts keep them too.
 func TestHistoriesOnRedis(t *testing.T) { //nolint:paralleltest // as above
 	open := stores.Redis(t)
-	for seed := range uint64(25) {
+	for seed := range seeds(25) {
 		r := world.Play(t, world.PlanOf(seed), open, false)
 		require.Nil(t, r.Breach, "seed %d", seed)
 	}
@@ -106,11 +114,11 @@ func TestHistoriesOnRedis(t *testing.T) { //nolint:paralleltest // as above
 // A store in a folder keeps them too, while its process dies between calls.
 func TestHistoriesInAFolder(t *testing.T) { //nolint:paralleltest // as above
 	open := stores.Folder(t)
-	seeds := uint64(25)
+	n := seeds(25)
 	if race.Enabled { // .ci/run plays them without
-		seeds = 6
+		n = min(n, 6)
 	}
-	for seed := range seeds {
+	for seed := range n {
 		r := world.Play(t, world.PlanOf(seed), open, false)
 		require.Nil(t, r.Breach, "seed %d", seed)
 	}

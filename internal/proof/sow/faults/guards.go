@@ -150,6 +150,10 @@ var Guards = append([]Guard{
 		Name: "explain", What: "explain does not name the pause", Change: sow.Drop,
 	}, inCore, "TestPauseAndResume$"},
 	{"16", sow.Fault{
+		Name: "plain-claim-vain", What: "a plain claim that finds nothing leaves it told that something is due",
+		Change: sow.Swap("hint ~= stands", "n > 0"),
+	}, onRedis, "TestAClaimThatFindsNothingTellsWhatIsNext$"},
+	{"16", sow.Fault{
 		Name: "audit", What: "an audit does not repair what was lost", Change: sow.Negate,
 	}, onRedis, "TestAuditRepairsWhatIsDamaged$"},
 	{"16", sow.Fault{
@@ -158,6 +162,18 @@ var Guards = append([]Guard{
 	{"16", sow.Fault{
 		Name: "plain-charge-runs", What: "a plain claim takes more tasks than a limit lets run", Change: sow.Drop,
 	}, onRedis, "TestALimitWithRoomLeavesClaimsPlain$"},
+	{"7", sow.Fault{
+		Name: "plain-ahead-limit", What: "what is claimed ahead of its time uses up a limit", Change: sow.Drop,
+	}, onRedis, "TestContract$/^claims_ahead_leave_room"},
+	{"7", sow.Fault{
+		Name: "plain-ahead-rate", What: "what is claimed ahead of its time uses up a rate", Change: sow.Drop,
+	}, onRedis, "TestContract$/^claims_ahead_leave_room"},
+	{"34", sow.Fault{
+		Name: "ahead-rate-starts", What: "a rate counts a start when its task is claimed, which is before it starts", Change: sow.Swap(", float64(t.due)", ""),
+	}, inMemory, "TestContract$/^claims_ahead_count"},
+	{"34", sow.Fault{
+		Name: "plain-ahead-rate-starts", What: "a rate counts a start when its task is claimed, which is before it starts", Change: sow.Swap("math.max(empties[at], its.due)", "empties[at]"),
+	}, onRedis, "TestContract$/^claims_ahead_count"},
 	{"16", sow.Fault{
 		Name: "plain-charge-spent", What: "a plain claim takes a task that uses a budget up, and pauses nothing", Change: sow.Drop,
 	}, onRedis, "TestALimitWithRoomLeavesClaimsPlain$"},

@@ -99,4 +99,13 @@ var hostGuards = []Guard{
 	{"42", sow.Fault{
 		Name: "callback-path", What: "a path with dots is allowed", Change: sow.Swap(` || part == ".."`, ""),
 	}, "handlers/webhook", "TestOnlyWhatIsAllowedMayBeCalled$"},
+	{"14", sow.Fault{
+		Name: "loser-waits", What: "all processes claim what one is enough for", Change: sow.Never,
+	}, inDaemon, "TestOneOfSeveralDaemonsClaims$"},
+	{"15", sow.Fault{
+		Name: "waits-once", What: "a process leaves to others for ever what has no time of its own", Change: sow.Swap(" && !t.stood", ""),
+	}, "core/internal/horizon", "TestAProcessStandsBackOnce$"},
+	{"14", sow.Fault{
+		Name: "loaded-waits", What: "one process takes all runs that last, until it is full", Change: sow.Drop,
+	}, inDaemon, "TestSeveralDaemonsShareTheLoad$"},
 }

@@ -27,6 +27,12 @@ var keptGuards = []Guard{
 		Name: "charged-once-on-redis", What: "what a run was charged while it went on is charged again at its end", Change: sow.Swap("used[unit] - (before[unit] or 0)", "used[unit]"),
 	}, onRedis, "TestContract$/what_goes_on"},
 	{"38", sow.Fault{
+		Name: "budget-given-back", What: "a budget counts a run that was given back and has not begun", Change: sow.Never,
+	}, inMemory, "TestContract$/^claims_ahead_leave_room"},
+	{"38", sow.Fault{
+		Name: "budget-given-back-on-redis", What: "a budget counts a run that was given back and has not begun", Change: sow.Always,
+	}, onRedis, "TestContract$/^claims_ahead_leave_room"},
+	{"38", sow.Fault{
 		Name: "budget-cuts", What: "a run that has used its budget up has failed", Change: sow.Drop,
 	}, inCore, "TestASaveChargesBudgets$"},
 	{"45", sow.Fault{

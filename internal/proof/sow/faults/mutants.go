@@ -122,6 +122,14 @@ var plain = []sow.Fault{
 		At: "nothing-found", Change: sow.Drop,
 	},
 	{
+		Name: "waits-too-long", What: "A process whose claim has found nothing leaves what falls due to others, of which there may be none.",
+		At: "loser-waits", Change: sow.Swap("behindLoser", "behindLoser * 1_000_000"),
+	},
+	{
+		Name: "waits-for-ever", What: "A process leaves to others for ever what is due whenever that is asked.",
+		At: "waits-once", Change: sow.Swap(" && !t.stood", ""),
+	},
+	{
 		Name: "frozen-starts", What: "A process that was frozen past its leases starts what it had claimed.",
 		At: "frozen", Change: sow.Always,
 	},

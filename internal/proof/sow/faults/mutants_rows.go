@@ -188,6 +188,9 @@ var OfRows = []sow.Fault{
 		Name: "ahead-of-urgent", What: "Urgent tasks are claimed ahead of their time.", Change: sow.Swap("t.Level != store.LevelHigh && ", ""),
 	},
 	{
+		Name: "ahead-of-limit", What: "What is claimed ahead of its time uses up a limit.", Change: sow.Swap("!half(b.runs, limit.Concurrency)", "b.runs >= limit.Concurrency"),
+	},
+	{
 		Name: "ahead-not-withdrawn", What: "A command does not reach what was claimed ahead of its time.", Change: sow.Instead("\t\tq.waiting.Add(taken[i].begin, taken[i])\n"),
 	},
 	{
