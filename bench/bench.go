@@ -23,27 +23,30 @@ type options struct {
 
 // sizes are how much each measurement does.
 type sizes struct {
-	latencyTasks  int
-	latencySpread time.Duration
-	idleAgents    int
-	idleSettle    time.Duration // before commands are counted
-	idleFor       time.Duration
-	idleQueues    int
-	memoryTasks   int
-	dueAgents     int
-	catchUp       int
-	steadyTasks   int
-	steadyWarm    int // passes before any is measured: they fill the histories
-	steadyPasses  int
-	trickleRates  []int // runs a second
-	trickleSettle time.Duration
-	trickleFor    time.Duration
-	mixedAgents   int
-	limitTasks    int
-	crowdTasks    int
-	scaleHistory  int // runs that a recurring task keeps
-	scaleRest     time.Duration
-	scaleWindow   time.Duration
+	latencyTasks   int
+	latencySpread  time.Duration
+	idleAgents     int
+	idleSettle     time.Duration // before commands are counted
+	idleFor        time.Duration
+	idleQueues     int
+	memoryTasks    int
+	dueAgents      int
+	catchUp        int
+	steadyTasks    int
+	steadyWarm     int // passes before any is measured: they fill the histories
+	steadyPasses   int
+	trickleRates   []int // runs a second
+	trickleDaemons []int // that share them
+	trickleSettle  time.Duration
+	besideRate     int
+	besideMost     int // features
+	trickleFor     time.Duration
+	mixedAgents    int
+	limitTasks     int
+	crowdTasks     int
+	scaleHistory   int // runs that a recurring task keeps
+	scaleRest      time.Duration
+	scaleWindow    time.Duration
 }
 
 func (o *options) sizes() sizes {
@@ -52,7 +55,7 @@ func (o *options) sizes() sizes {
 		idleAgents: 100_000, idleSettle: 2 * time.Second, idleFor: 15 * time.Second, idleQueues: 1000,
 		memoryTasks: 100_000, dueAgents: 100_000, catchUp: 100_000,
 		steadyTasks: 20_000, steadyWarm: 20, steadyPasses: 4,
-		trickleRates: []int{100, 1000}, trickleSettle: 3 * time.Second, trickleFor: 20 * time.Second,
+		trickleRates: []int{10, 100, 1000}, trickleDaemons: []int{1, 4}, trickleSettle: 3 * time.Second, trickleFor: 20 * time.Second, besideRate: 100, besideMost: 100,
 		mixedAgents: 20_000, limitTasks: 20_000, crowdTasks: 100_000,
 		scaleHistory: 20, scaleRest: 10 * time.Second, scaleWindow: time.Minute,
 	}
@@ -63,7 +66,7 @@ func (o *options) sizes() sizes {
 			idleAgents: 1000, idleSettle: 500 * time.Millisecond, idleFor: time.Second, idleQueues: 20,
 			memoryTasks: 1000, dueAgents: 2000, catchUp: 2000,
 			steadyTasks: 200, steadyWarm: 0, steadyPasses: 1,
-			trickleRates: []int{50}, trickleSettle: 500 * time.Millisecond, trickleFor: 3 * time.Second, // several times as long as a server of asynq sleeps when it finds nothing
+			trickleRates: []int{50}, trickleDaemons: []int{1}, trickleSettle: 500 * time.Millisecond, trickleFor: 3 * time.Second, besideRate: 50, besideMost: 2, // several times as long as a server of asynq sleeps when it finds nothing
 			mixedAgents: 100, limitTasks: 200, crowdTasks: 1000,
 			scaleHistory: 3, scaleRest: time.Second, scaleWindow: 5 * time.Second,
 		}
@@ -100,7 +103,8 @@ var measurements = []measurement{
 	{"limits", "few slots, and so small claims", measureLimits, false},
 	{"features", "what limits, budgets, profiles and hooks cost where they are on", measureFeatures, false},
 	{"steady", "recurring tasks that are always overdue", measureSteady, false},
-	{"trickle", "recurring tasks at 100 and 1,000 runs a second, in a daemon", measureTrickle, false},
+	{"trickle", "recurring tasks at 10, 100 and 1,000 runs a second, in one daemon and in four", measureTrickle, false},
+	{"beside", "recurring tasks at 100 runs a second, with each feature on, and in use by others", measureBeside, false},
 	{"mixed", "a nightly task, polls and one-offs of many agents", measureMixed, false},
 	{"latency", "from due to the start of the handler", measureLatency, false},
 	{"idle", "nothing due for an hour", measureIdle, false},

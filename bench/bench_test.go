@@ -71,6 +71,7 @@ func TestQuickMeasuresEverything(t *testing.T) {
 		"idle":     {"commands": both, "commands sent": both},
 		"memory":   {"waiting task": both, "finished record": both},
 		"features": {"Redis CPU": alone, "client CPU": alone},
+		"beside":   {"Redis CPU": alone, "client CPU": alone, "Redis commands": alone, "due to start, p99": alone},
 		"due":      {"time": alone, "Redis CPU": alone, "commands": alone},
 		"catchup": {
 			"drain": alone, "Redis CPU": alone, "another client's PING p50": alone, "another client's PING p99": alone,
@@ -79,7 +80,7 @@ func TestQuickMeasuresEverything(t *testing.T) {
 	}
 	groups := map[string]int{
 		"longest": 1, "life": 3, "persist": 1, "payload": 1, "submit": 3, "latency": 1, "idle": 2, "memory": 3, "due": 2, "catchup": 1,
-		"limits": 1, "features": 16, "steady": 3, "trickle": 1, "mixed": 1, "folder": 3,
+		"limits": 1, "features": 16, "beside": 2, "steady": 3, "trickle": 1, "mixed": 1, "folder": 3,
 	}
 
 	found := map[string]map[string]int{}

@@ -49,6 +49,9 @@ func openConfigured(
 	if err != nil {
 		return nil, err
 	}
+	if settings.Name != "" { // one of several daemons
+		settings.Presence = st
+	}
 	s, err := core.New(st, settings)
 	if err != nil {
 		return nil, fmt.Errorf("new scheduler: %w", err)

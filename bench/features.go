@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/redisstore"
@@ -18,6 +19,14 @@ type feature struct {
 	config func(c *core.Config)
 	set    func(ctx context.Context, d *duly) error
 	used   core.Usage // what each run reports
+}
+
+// key is the limit key of task i; none has one where no feature is measured.
+func (f *feature) key(i int) string {
+	if f.name == "" {
+		return ""
+	}
+	return fmt.Sprintf("key%d", i%10)
 }
 
 // much is a bound that no benchmark reaches.
@@ -65,20 +74,81 @@ func features() []feature {
 		}},
 		{name: "tenants, agents without one", set: tenanted(1)},
 		{name: "tenants, 10 of 100 agents each", set: tenanted(1000)},
-		{name: "of others: a limit of another kind", set: limited(core.Limit{About: core.LimitTarget{Kind: "other"}, Concurrency: 1})},
+		{name: "of others: a limit of another kind", set: limited(core.Limit{About: core.LimitTarget{Kind: otherKind}, Concurrency: 1})},
 		{name: "of others: a limit of another key", set: limited(core.Limit{About: core.LimitTarget{Key: "other"}, Concurrency: 1})},
 		{name: "of others: a limit in a profile", set: func(ctx context.Context, d *duly) error {
 			_, err := d.SetProfile(ctx, core.Profile{Agent: "other", Limits: []core.Limit{{Concurrency: 1}}})
 			return err
 		}},
 		{name: "of others: a pause of another kind", set: func(ctx context.Context, d *duly) error {
-			return d.Pause(ctx, core.Target{Kind: "other"}, core.Pause{Ahead: true})
+			return d.Pause(ctx, core.Target{Kind: otherKind}, core.Pause{Ahead: true})
 		}},
 		{name: "events", config: func(c *core.Config) { c.OnEvent = func(core.Event) {} }},
 		{name: "a rule that may refuse", config: func(c *core.Config) {
 			c.Allow = func(context.Context, core.Transition) error { return nil }
 		}},
 	}
+}
+
+// otherKind is that of tasks that a feature is about and no figure.
+const otherKind = "other"
+
+// occupied has so many tasks of another kind due, whose runs last until the daemons stop.
+func occupied(tasks int, set func(ctx context.Context, d *duly) error) func(ctx context.Context, d *duly) error {
+	return func(ctx context.Context, d *duly) error {
+		return errors.Join(set(ctx, d), d.submit(ctx, 0, tasks, func(i int) core.NewTask {
+			t := newTask(i, tasks, 0)
+			t.Agent, t.Kind = "other-"+t.Agent, otherKind
+			return t
+		}))
+	}
+}
+
+// inUse are features that tasks of another kind are subject to while others run.
+func inUse() []feature {
+	none := func(context.Context, *duly) error { return nil }
+	kind := core.LimitTarget{Kind: otherKind}
+	return []feature{
+		{name: "of others: runs that last", set: occupied(3, none)},
+		{name: "of others: a limit that is full", set: occupied(60, limited(core.Limit{About: kind, Concurrency: 3}))},
+		{name: "of others: a rate that others wait for", set: occupied(600, limited(core.Limit{About: kind, Rate: 1, Per: time.Second}))},
+		{name: "of others: a pause that others wait for", set: occupied(60, func(ctx context.Context, d *duly) error {
+			return d.Pause(ctx, core.Target{Kind: otherKind}, core.Pause{Ahead: true})
+		})},
+		{name: "of others: tasks that no process can run", set: func(ctx context.Context, d *duly) error {
+			return d.submit(ctx, 0, 60, func(i int) core.NewTask {
+				t := newTask(i, 60, 0)
+				t.Kind = "unknown"
+				return t
+			})
+		}},
+	}
+}
+
+// measureBeside has each feature on beside a trickle, whose runs it is about or not.
+func measureBeside(ctx context.Context, b *bench) error {
+	short := *b
+	short.trickleFor /= 2
+	var all []contestant
+	some := append(features(), inUse()...)
+	for _, f := range some[:min(len(some), b.besideMost)] {
+		all = append(all, contestant{sideDuly, f.name, func(ctx context.Context) ([]sample, error) {
+			runs, s, err := short.dulyTrickle(ctx, b.besideRate, 1, &f)
+			if err != nil {
+				return nil, err
+			}
+			n := float64(len(runs.late))
+			figure := func(name, unit string, value float64) sample {
+				group := fmt.Sprintf("recurring tasks, %s runs/s, %s", digits(b.besideRate), f.name)
+				return sample{spec{"beside", group, name, unit, lower, target{}}, value}
+			}
+			return []sample{
+				figure("Redis CPU", "us/run", s.redis/n), figure("client CPU", "us/run", s.client/n), figure("Redis commands", "/run", s.commands/n),
+				figure("due to start, p99", "ms", quantile(runs.late, 0.99)),
+			}, nil
+		}})
+	}
+	return b.compare(ctx, 1, all...)
 }
 
 func measureFeatures(ctx context.Context, b *bench) error {
@@ -115,7 +185,7 @@ func (b *bench) withFeature(ctx context.Context, f *feature) (_ []sample, err er
 	s, err := b.redis.metered(ctx, func() error {
 		err := d.submit(ctx, 0, b.limitTasks, func(i int) core.NewTask {
 			t := newTask(i, b.limitTasks, 0)
-			t.LimitKey = fmt.Sprintf("key%d", i%10)
+			t.LimitKey = f.key(i)
 			return t
 		})
 		return errors.Join(err, d.drain(ctx, b.limitTasks))

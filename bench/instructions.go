@@ -59,22 +59,31 @@ func countInstructions(ctx context.Context, o *options, out, progress io.Writer)
 // changes a count now and then, and a change of the scripts every time.
 const mostCounts = 3
 
-// countAgain counts shapes, and again those that differ from what is kept, unless that is about to be written. The nearest count stays.
+// countAgain counts shapes, and again those that differ from what is kept: the nearest count stays. What is about to be kept is the
+// middle of several counts, so that the next comparison does not start from an end of what they vary by.
 func countAgain(ctx context.Context, c counter, all []shape, o *options, progress io.Writer) (*counts, error) {
 	found, err := countShapes(ctx, c, all, progress)
-	for n := 1; n < mostCounts && err == nil && !o.update; n++ {
+	tries := []*counts{found}
+	for n := 1; n < mostCounts && err == nil; n++ {
 		var kept map[string]float64
 		if kept, err = keptOn(o.instructions, found.on); err != nil {
 			break
 		}
-		off := slices.DeleteFunc(slices.Clone(all), func(s shape) bool { return found.changed(s.name, kept) <= 1 })
-		if len(off) == 0 || len(kept) == 0 {
+		again := all
+		if !o.update {
+			again = slices.DeleteFunc(slices.Clone(all), func(s shape) bool { return found.changed(s.name, kept) <= 1 })
+		}
+		if len(again) == 0 || len(kept) == 0 && !o.update {
 			break
 		}
 		var more *counts
-		if more, err = countShapes(ctx, c, off, progress); err == nil {
+		if more, err = countShapes(ctx, c, again, progress); err == nil && !o.update {
 			found.nearer(more, kept)
 		}
+		tries = append(tries, more)
+	}
+	if err == nil && o.update {
+		found = middle(tries)
 	}
 	return found, err
 }

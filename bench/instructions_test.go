@@ -172,3 +172,12 @@ func TestTheNearestCountStays(t *testing.T) {
 	f.nearer(&counts{counts: []countOf{{"a", phaseClaim, 40}, {"a", phaseSum, 107}}}, kept)
 	assert.InDelta(t, 101, f.byName()["a sum"], 0)
 }
+
+// What is written is the middle of several counts, shape by shape.
+func TestTheMiddleCountIsKept(t *testing.T) {
+	t.Parallel()
+	try := func(a, b float64) *counts {
+		return &counts{on: "tool", counts: []countOf{{"a", phaseClaim, a - 60}, {"a", phaseSum, a}, {"b", phaseSum, b}}}
+	}
+	assert.Equal(t, try(100, 51), middle([]*counts{try(98, 52), try(103, 50), try(100, 51)}))
+}

@@ -3,6 +3,7 @@ package main
 // The kept counts of instructions: reading and writing their file, and telling what has changed.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -205,4 +206,16 @@ func (f *counts) nearer(more *counts, kept map[string]float64) {
 			f.counts[i].kilo = kilo
 		}
 	}
+}
+
+// middle is, of counts of the same shapes, the one of each shape whose sum is in the middle.
+func middle(tries []*counts) *counts {
+	sums := func(f *counts, shape string) float64 { return f.byName()[shape+" "+phaseSum] }
+	m := &counts{on: tries[0].on}
+	for _, c := range tries[0].counts {
+		sorted := slices.SortedFunc(slices.Values(tries), func(a, b *counts) int { return cmp.Compare(sums(a, c.shape), sums(b, c.shape)) })
+		c.kilo = sorted[len(sorted)/2].byName()[c.key()]
+		m.counts = append(m.counts, c)
+	}
+	return m
 }

@@ -12,21 +12,24 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/adapters/daemon"
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/redisstore"
 )
 
 // measureTrickle has a second's worth of tasks fall due every second, spread evenly.
 func measureTrickle(ctx context.Context, b *bench) error {
-	for _, rate := range b.trickleRates {
-		err := b.compare(ctx, 1,
-			contestant{sideDuly, fmt.Sprintf("trickle, %s runs/s", digits(rate)), func(ctx context.Context) ([]sample, error) {
-				return b.dulyTrickle(ctx, rate)
-			}},
-			contestant{sideAsynq, fmt.Sprintf("trickle, %s runs/s", digits(rate)), func(ctx context.Context) ([]sample, error) {
-				return b.asynqTrickle(ctx, rate)
-			}},
-		)
-		if err != nil {
-			return err
+	for _, daemons := range b.trickleDaemons {
+		for _, rate := range b.trickleRates {
+			label := fmt.Sprintf("trickle, %s runs/s, daemons: %d", digits(rate), daemons)
+			err := b.compare(ctx, 1,
+				contestant{sideDuly, label, func(ctx context.Context) ([]sample, error) {
+					f, s, err := b.dulyTrickle(ctx, rate, daemons, &feature{})
+					return f.samples(rate, daemons, s), err
+				}},
+				contestant{sideAsynq, label, func(ctx context.Context) ([]sample, error) { return b.asynqTrickle(ctx, rate, daemons) }},
+			)
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -74,22 +77,67 @@ func (f *flow) watch(on bool) {
 // trickleEvery is the interval of a task, and how far the tasks are spread.
 const trickleEvery = time.Second
 
-func (b *bench) dulyTrickle(ctx context.Context, rate int) (_ []sample, err error) {
-	f := &flow{last: make([]time.Time, rate)}
-	d, err := openDuly(ctx, b.redis, b.concurrency, func(t *core.Task[payload]) { f.start(t.Payload.N, t.Occurrence, t.Due) })
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, d.close()) }()
-	err = d.submit(ctx, 0, rate, func(i int) core.NewTask {
-		t := newTask(i, rate, 0)
-		t.Every, t.From, t.Jitter = trickleEvery, core.FromStart, trickleEvery
-		return t
-	})
-	if err != nil {
-		return nil, err
-	}
+// dulyTrickle has daemons run it, with a feature that the first of them switches on.
+func (b *bench) dulyTrickle(ctx context.Context, rate, daemons int, with *feature) (f *flow, _ spent, err error) {
+	f = &flow{last: make([]time.Time, rate)}
 	failed := make(chan error, 1)
+	defer func() { // after all of them have stopped
+		select {
+		case e := <-failed:
+			err = errors.Join(err, e)
+		default:
+		}
+	}()
+	for n := range daemons {
+		config := core.Config{Concurrency: b.concurrency, Name: fmt.Sprint("daemon ", n)}
+		if with.config != nil {
+			with.config(&config)
+		}
+		d, err := openConfigured(ctx, redisstore.Config{URL: b.redis.url(), MaxTasks: uncut, Kept: uncut}, config, func(_ context.Context, t *core.Task[payload]) error {
+			f.start(t.Payload.N, t.Occurrence, t.Due)
+			if with.used == nil {
+				return nil
+			}
+			return t.Use(with.used)
+		})
+		if err != nil {
+			return f, spent{}, err
+		}
+		defer func() { err = errors.Join(err, d.close()) }()
+		core.Handle(d.Scheduler, otherKind, func(ctx context.Context, _ *core.Task[payload]) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if n == 0 {
+			if with.set != nil {
+				if err := with.set(ctx, d); err != nil {
+					return f, spent{}, err
+				}
+			}
+			err = d.submit(ctx, 0, rate, func(i int) core.NewTask {
+				t := newTask(i, rate, 0)
+				t.Every, t.From, t.Jitter, t.LimitKey = trickleEvery, core.FromStart, trickleEvery, with.key(i)
+				return t
+			})
+			if err != nil {
+				return f, spent{}, err
+			}
+		}
+		stop, err := d.host(failed)
+		if err != nil {
+			return f, spent{}, err
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
+	s, err := b.watch(ctx, f)
+	if err != nil {
+		return f, spent{}, err
+	}
+	return f, s, f.check(rate, b.trickleFor)
+}
+
+// host starts a daemon, whose first error goes to failed.
+func (d *duly) host(failed chan<- error) (stop func() error, err error) {
 	host, err := daemon.New(d.Scheduler, daemon.Config{Waker: d.store, OnError: func(err error) {
 		select {
 		case failed <- err:
@@ -99,34 +147,26 @@ func (b *bench) dulyTrickle(ctx context.Context, rate int) (_ []sample, err erro
 	if err != nil {
 		return nil, fmt.Errorf("new daemon: %w", err)
 	}
-	if err := host.Start(); err != nil { //nolint:contextcheck // it runs until it is stopped
+	if err := host.Start(); err != nil {
 		return nil, fmt.Errorf("start daemon: %w", err)
 	}
-	s, watchErr := b.watch(ctx, f)
-	err = errors.Join(watchErr, host.Stop(context.WithoutCancel(ctx)))
-	select {
-	case e := <-failed:
-		err = errors.Join(err, e)
-	default:
-	}
-	if err != nil {
-		return nil, err
-	}
-	return f.samples(rate, s), f.check(rate, b.trickleFor)
+	return func() error { return host.Stop(context.Background()) }, nil
 }
 
-func (b *bench) asynqTrickle(ctx context.Context, rate int) (_ []sample, err error) {
+func (b *bench) asynqTrickle(ctx context.Context, rate, daemons int) (_ []sample, err error) {
 	all := int((b.trickleSettle + b.trickleFor + time.Second).Seconds() * float64(rate))
 	f := &flow{last: make([]time.Time, all)}
 	p := openAsynq(b.redis, 0)
 	defer func() { err = errors.Join(err, p.Close()) }()
 	begun := time.Now()
 	due := func(n int) time.Time { return begun.Add(time.Duration(n) * time.Second / time.Duration(rate)) }
-	server, err := p.serve(nil, 0, func(n int) { f.start(n, due(n), due(n)) })
-	if err != nil {
-		return nil, err
+	for range daemons {
+		server, err := p.serve(nil, 0, func(n int) { f.start(n, due(n), due(n)) })
+		if err != nil {
+			return nil, err
+		}
+		defer server.Shutdown()
 	}
-	defer server.Shutdown()
 	produced := make(chan error, 1)
 	go func() {
 		produced <- spread(ctx, producers, all, func(ctx context.Context, i int) error {
@@ -140,7 +180,7 @@ func (b *bench) asynqTrickle(ctx context.Context, rate int) (_ []sample, err err
 	if err := errors.Join(err, <-produced); err != nil {
 		return nil, err
 	}
-	return f.samples(rate, s), f.check(rate, b.trickleFor)
+	return f.samples(rate, daemons, s), f.check(rate, b.trickleFor)
 }
 
 // watch meters a service once it has settled.
@@ -167,18 +207,18 @@ func (f *flow) check(rate int, over time.Duration) error {
 	return nil
 }
 
-func (f *flow) samples(rate int, s spent) []sample {
+func (f *flow) samples(rate, daemons int, s spent) []sample {
 	f.mu.Lock()
 	late, skipped := slices.Clone(f.late), f.skipped
 	f.mu.Unlock()
 	n := float64(len(late))
 	figure := func(name, unit string, value float64, target target) sample {
-		group := fmt.Sprintf("recurring tasks, %s runs/s; asynq: with its producers", digits(rate))
+		group := fmt.Sprintf("recurring tasks, %s runs/s, daemons: %d; asynq: with its producers", digits(rate), daemons)
 		return sample{spec{"trickle", group, name, unit, lower, target}, value}
 	}
 	var redis, client, commands, p50, p99 target
 	switch rate {
-	case 100:
+	case 10, 100:
 		redis, client = belowAsynq(), belowAsynq()
 	case 1000:
 		redis, client, commands, p50, p99 = atMost(45), atMost(55), atMost(8), atMost(2), atMost(6)
