@@ -103,12 +103,12 @@ alerts-test: ## try the alerts with promtool, and with a Prometheus that scrapes
 vuln: ## look for known vulnerabilities in what duly calls, if govulncheck and its database can be reached
 	@scripts/vuln.sh "$(GOVULNCHECK)" "$(CACHE)/bin"
 
-.PHONY: test
-test: ## run the tests, the longest cut short: about seven minutes on two processors
-	@$(WITH_REDIS) $(WITH_PROMETHEUS) go test -short -parallel 6 -timeout 15m ./...
-
 # They are begun first, so that none of them is left alone at the end. Most of their time they wait for processes.
 LONGEST := ./internal/cli ./core/redisstore ./internal/proof/sim/world
+
+.PHONY: test
+test: ## run the tests, the longest cut short or left to make check: about six minutes on two processors
+	@$(WITH_REDIS) $(WITH_PROMETHEUS) go test -short -vet=off -parallel 6 -timeout 15m $(LONGEST) $$({ go list $(LONGEST); go list ./...; } | sort | uniq -u)
 
 # Their tests read sources, documents and schedules, and start programs: the race detector would only make them several times as long.
 TEXTS := ./internal/house ./internal/proof/sow/... ./internal/proof/guarantees ./internal/cli/reference ./core/schedule ./core/schedule/phrase ./internal/dulyfile
