@@ -64,14 +64,15 @@ func TestHistories(t *testing.T) {
 		t.Cleanup(func() { assert.NoError(t, st.Close()) })
 		return st
 	}
-	newBench(t, open, onCommandLine{redis.URL}).histories(func() { redis.Kill(); redis.Restart(t) })
+	newBench(t, open, onCommandLine{redis.URL}, inSocket).histories(func() { redis.Kill(); redis.Restart(t) })
 }
 
 // The same on a store in a folder.
 func TestHistoriesOfAFolder(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
-	newBench(t, func() store.Store { return m }, nil).histories(m.die)
+	// A call that has returned is over, and a death waits for those that are under way.
+	newBench(t, func() store.Store { return m }, nil, 0).histories(m.die)
 }
 
 // histories makes histories and checks each, with an outage in one of five rounds.
@@ -80,7 +81,7 @@ func (b *bench) histories(outage func()) {
 	histories := proof.Size(150, 10_000)
 	operations, longest, checked, undecided := 0, 0, 0, 0
 	for round := 0; checked < histories; round++ {
-		r := newRecorder("a" + strconv.Itoa(round) + "-")
+		r := newRecorder("a"+strconv.Itoa(round)+"-", b.late)
 		b.r.Store(r)
 		if round%5 == 4 {
 			b.round(round, r, outage)
@@ -140,14 +141,15 @@ type bench struct {
 	r       atomic.Pointer[recorder]
 	clients []client
 	line    client
+	late    time.Duration // of recorders
 	defs    atomic.Int64
 }
 
 // newBench begins. line is a client that is used now and then; nil for none.
-func newBench(t *testing.T, open func() store.Store, line client) *bench {
+func newBench(t *testing.T, open func() store.Store, line client, late time.Duration) *bench {
 	t.Helper()
-	b := &bench{t: t, open: open, line: line}
-	b.r.Store(newRecorder("none"))
+	b := &bench{t: t, open: open, line: line, late: late}
+	b.r.Store(newRecorder("none", b.late))
 	for i := range 2 {
 		b.work(100 + i)
 	}
@@ -232,7 +234,7 @@ func (b *bench) round(n int, r *recorder, meanwhile func()) {
 	close(r.back)
 	all.Wait()
 	// What still runs is not waited for, its history ends here; but what workers have done is recorded first.
-	b.r.Store(newRecorder("none"))
+	b.r.Store(newRecorder("none", b.late))
 	r.calls.Lock()
 	defer r.calls.Unlock()
 }

@@ -23,8 +23,9 @@ import (
 // recorder has the histories of all tasks, by their agents: each agent has one.
 type recorder struct {
 	begun  time.Time
-	agents string       // the prefix of those whose histories it keeps
-	calls  sync.RWMutex // held by workers while they call: nothing is read before what they have done is recorded
+	agents string        // the prefix of those whose histories it keeps
+	late   time.Duration // how long after its call has returned an operation may take effect whose outcome nobody knows
+	calls  sync.RWMutex  // held by workers while they call: nothing is read before what they have done is recorded
 
 	back chan struct{} // closed once Redis is there again, or if it never goes
 
@@ -35,13 +36,13 @@ type recorder struct {
 	leased map[int64][]string // by fence: the agents of a claim
 }
 
-func newRecorder(agents string) *recorder {
-	return &recorder{begun: time.Now(), agents: agents, back: make(chan struct{}), of: map[string][]porcupine.Operation{}, leased: map[int64][]string{}}
+func newRecorder(agents string, late time.Duration) *recorder {
+	return &recorder{begun: time.Now(), agents: agents, late: late, back: make(chan struct{}), of: map[string][]porcupine.Operation{}, leased: map[int64][]string{}}
 }
 
-// late is how long after its call has returned an operation may take effect whose outcome nobody knows: it waits in a socket, if
-// its caller had no more time. Redis is killed, not frozen, so that nothing waits for long.
-const late = 2 * time.Second
+// inSocket is how long a command may wait in a socket after its caller had no more time. Redis is killed, not frozen, so that nothing
+// waits for long.
+const inSocket = 2 * time.Second
 
 // add notes an operation that was called at some time and has just returned.
 func (r *recorder) add(agent string, client int, called time.Time, in input, out answer) {
@@ -55,8 +56,8 @@ func (r *recorder) add(agent string, client int, called time.Time, in input, out
 		return // it tells nothing
 	}
 	if out.code == core.CodeUnavailable && !in.again {
-		ret += late.Nanoseconds()
-		out.returned += late.Milliseconds()
+		ret += r.late.Nanoseconds()
+		out.returned += r.late.Milliseconds()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
