@@ -21,7 +21,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/inspect"
 )
 
-// fleet is some daemons whose runs last longer than their leases. Tasks of the kind quick write down when they start.
+// fleet is some daemons whose runs last longer than their leases. Tasks write down when they start, those of the kind work also by which process.
 type fleet struct {
 	*world
 
@@ -45,7 +45,7 @@ func newFleet(t *testing.T, n int) *fleet {
 lease: %s
 concurrency: 10
 handlers:
-  work:    { exec: ["sh", "-c", 'echo "work $DULY_TASK_ID $(date +%%s%%N)" >>"$0"; exec sleep %s', %[3]s] }
+  work:    { exec: ["sh", "-c", 'echo "work $DULY_TASK_ID $(date +%%s%%N) $PPID" >>"$0"; exec sleep %s', %[3]s] }
   quick:   { exec: ["sh", "-c", 'echo "quick $DULY_TASK_ID $(date +%%s%%N)" >>"$0"', %[3]s] }
   endless: { exec: ["sh", "-c", 'echo "endless $DULY_TASK_ID $(date +%%s%%N)" >>"$0"; exec sleep 1000', %[3]s], timeout: 1h }
 `, fleetLease, strconv.FormatFloat(fleetRun.Seconds(), 'f', -1, 64), f.log))
@@ -77,12 +77,23 @@ func (f *fleet) starts(kind string) map[string][]time.Time {
 	data, _ := os.ReadFile(f.log)
 	starts := map[string][]time.Time{}
 	for line := range strings.Lines(string(data)) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == kind {
+		if fields := strings.Fields(line); len(fields) >= 3 && fields[0] == kind {
 			ns, _ := strconv.ParseInt(fields[2], 10, 64)
 			starts[fields[1]] = append(starts[fields[1]], time.Unix(0, ns))
 		}
 	}
 	return starts
+}
+
+// killAtWork kills one of the daemons that run tasks of the kind work: any of them may have taken all.
+func (f *fleet) killAtWork(t *testing.T) {
+	t.Helper()
+	data, err := os.ReadFile(f.log)
+	require.NoError(t, err)
+	at := slices.IndexFunc(f.daemons, func(d *running) bool { return strings.Contains(string(data), fmt.Sprintf(" %d\n", d.cmd.Process.Pid)) })
+	require.GreaterOrEqual(t, at, 0, "no daemon has started a run")
+	require.NoError(t, f.daemons[at].cmd.Process.Signal(syscall.SIGKILL))
+	<-f.daemons[at].ended
 }
 
 // running waits until so many tasks of a kind have started.
@@ -114,8 +125,7 @@ func TestKillsStopNobody(t *testing.T) {
 	f.submit(t, "work", 0, 12)
 	f.running(t, "work", 12)
 	killed := time.Now()
-	require.NoError(t, f.daemons[1].cmd.Process.Signal(syscall.SIGKILL))
-	<-f.daemons[1].ended
+	f.killAtWork(t)
 	var submitted []time.Time
 	for i := range 30 {
 		submitted = append(submitted, time.Now())
