@@ -10,21 +10,28 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
+// auditing is a partition that is audited at some time.
+type auditing struct {
+	*partition
+
+	now moment.Millis
+}
+
 // audit looks at all tasks of a partition: a page has no end here, as the lock is never held for long.
 // A fault would be a mistake in this package, so that it repairs nothing; tests call it.
-func (p *partition) audit(now moment.Millis) audit.Result {
+func (p auditing) audit() audit.Result {
 	found := audit.Result{}
 	for _, a := range p.agents {
 		for _, t := range a.tasks {
 			found.Tasks++
-			if code := p.fault(t, now); code != "" {
+			if code := p.fault(t); code != "" {
 				found.Faults = append(found.Faults, audit.Fault{Agent: a.name, ID: t.ID, Code: code})
 			}
 		}
 	}
 	if len(found.Faults) == 0 {
 		// A task that is lost also makes counters wrong. Only the cause is reported.
-		found.Faults = p.miscounted(now)
+		found.Faults = p.miscounted()
 	}
 	return found
 }
@@ -38,7 +45,7 @@ type counted struct {
 
 // recount counts all live tasks.
 // It reads the tasks and never a counter.
-func (p *partition) recount() counted {
+func (p auditing) recount() counted {
 	c := counted{kinds: map[string]count.KindStats{}, groups: map[[2]string]int64{}}
 	for _, a := range p.agents {
 		for _, t := range a.tasks {
@@ -59,7 +66,7 @@ func (p *partition) recount() counted {
 }
 
 // miscounted compares the counters with a fresh count.
-func (p *partition) miscounted(now moment.Millis) []audit.Fault {
+func (p auditing) miscounted() []audit.Fault {
 	var faults []audit.Fault
 	is := p.recount()
 	if is.live != p.live || is.running != p.running {
@@ -72,7 +79,7 @@ func (p *partition) miscounted(now moment.Millis) []audit.Fault {
 	}
 	for name, g := range p.groups {
 		// A group that is over may have any number: the next task of that name starts from zero.
-		if (g.over == 0 || g.over > now) && g.Live != is.groups[name] {
+		if (g.over == 0 || g.over > p.now) && g.Live != is.groups[name] {
 			faults = append(faults, audit.Fault{Agent: name[0], Code: audit.Miscounted})
 		}
 	}
@@ -80,7 +87,7 @@ func (p *partition) miscounted(now moment.Millis) []audit.Fault {
 }
 
 // fault is the fault of one live task; empty if it waits, runs or is parked as it should.
-func (p *partition) fault(t *task, now moment.Millis) audit.Code {
+func (p auditing) fault(t *task) audit.Code {
 	switch {
 	// Running: its claim has a lease that will end, and knows the task.
 	case t.claim != nil:
@@ -96,7 +103,7 @@ func (p *partition) fault(t *task, now moment.Millis) audit.Code {
 	case t.at < 0:
 		return audit.Lost
 	case p.serial[t.Agent] != nil: // it is put back in time when the run ends
-	case t.place().at < 0 || t.place().visit > max(t.due, now):
+	case t.place().at < 0 || t.place().visit > max(t.due, p.now):
 		return audit.Asleep
 	}
 	return ""
@@ -104,7 +111,7 @@ func (p *partition) fault(t *task, now moment.Millis) audit.Code {
 
 // comesBack reports whether the tasks parked in the place of a task will be put back.
 // A kind comes back when a process with a handler for it claims; a hold when it ends.
-func (p *partition) comesBack(t *task) bool {
+func (p auditing) comesBack(t *task) bool {
 	if t.lined != nil {
 		return p.served(t)
 	}
@@ -122,7 +129,7 @@ func (p *partition) comesBack(t *task) bool {
 }
 
 // served reports whether a task is in its line, and whether a claim will come to that: now, at a time, or when a run ends.
-func (p *partition) served(t *task) bool {
+func (p auditing) served(t *task) bool {
 	b := t.lined
 	stands := slices.ContainsFunc(b.line.agents, func(s *standing) bool { return s.agent == t.Agent && slices.Contains(s.tasks, t) })
 	opened := slices.ContainsFunc(p.open, func(o opened) bool { return o.scope == b.scope() })

@@ -30,9 +30,9 @@ func TestAuditFinds(t *testing.T) {
 		_, err := s.Submit(t.Context(), []store.Submission{{Agent: "a", ID: "1", Kind: "k", Level: store.LevelLow, Due: moment.When{After: time.Hour}}})
 		require.NoError(t, err)
 		p := s.parts[0]
-		assert.Empty(t, p.audit(s.now()).Faults)
+		assert.Empty(t, auditing{p, s.now()}.audit().Faults)
 		c.damage(p, p.agents["a"].tasks["1"])
-		assert.Equal(t, []audit.Fault{{Agent: "a", ID: "1", Code: c.want}}, p.audit(s.now()).Faults, name)
+		assert.Equal(t, []audit.Fault{{Agent: "a", ID: "1", Code: c.want}}, auditing{p, s.now()}.audit().Faults, name)
 	}
 }
 
@@ -50,9 +50,9 @@ func TestAuditCounts(t *testing.T) {
 		_, err := s.Submit(t.Context(), []store.Submission{{Agent: "a", ID: "1", Kind: "k", Group: "g", Level: store.LevelLow}})
 		require.NoError(t, err)
 		p := s.parts[0]
-		assert.Empty(t, p.audit(s.now()).Faults)
+		assert.Empty(t, auditing{p, s.now()}.audit().Faults)
 		damage(p)
-		faults := p.audit(s.now()).Faults
+		faults := auditing{p, s.now()}.audit().Faults
 		require.Len(t, faults, 1, name)
 		assert.Equal(t, audit.Miscounted, faults[0].Code, name)
 	}

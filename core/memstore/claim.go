@@ -52,7 +52,7 @@ func (s *Store) claim(r *store.ClaimRequest) store.Claim {
 		return store.Claim{Look: store.Look{Partition: r.Partition, Now: s.now(), Err: err}}
 	}
 	placed := make([]store.Submitted, 1)
-	p.submitAll(brought, []int{0}, placed, s.now())
+	submitting{p, s.now()}.submitAll(brought, []int{0}, placed)
 	out := store.Claim{Look: store.Look{Partition: r.Partition, Now: s.now()}}
 	if placed[0].Created {
 		own := *r

@@ -15,30 +15,34 @@ import (
 // Replay is as a submit of the old task, with the counters of its history corrected.
 func (s *Store) Replay(ctx context.Context, tasks []store.Replay) ([]store.Effect, error) {
 	return operate(ctx, s, tasks, func(r *store.Replay, now moment.Millis) store.Effect {
-		p := s.partitionOf(r.Agent)
-		if done, err := p.replay(r, now); !done {
+		p := operating{s.partitionOf(r.Agent), now}
+		if done, err := p.replay(r); !done {
 			return store.Effect{Refused: err}
 		}
-		s.announce(p, now)
+		s.announce(p.partition, now)
 		return store.Effect{Code: store.EffectDone, Due: now}
 	})
 }
 
 // RunNow makes waiting tasks due now; see [store.Operator].
 func (s *Store) RunNow(ctx context.Context, tasks []store.RunNow) ([]store.Effect, error) {
-	return operate(ctx, s, tasks, func(r *store.RunNow, now moment.Millis) store.Effect { return s.partitionOf(r.Agent).run(r, now) })
+	return operate(ctx, s, tasks, func(r *store.RunNow, now moment.Millis) store.Effect {
+		return operating{s.partitionOf(r.Agent), now}.run(r)
+	})
 }
 
 // Cancel ends tasks as cancelled; see [store.Operator].
 func (s *Store) Cancel(ctx context.Context, tasks []store.Cancellation) ([]store.Effect, error) {
 	return operate(ctx, s, tasks, func(c *store.Cancellation, now moment.Millis) store.Effect {
-		return s.partitionOf(c.Agent).cancel(c, now)
+		return operating{s.partitionOf(c.Agent), now}.cancel(c)
 	})
 }
 
 // Delete forgets tasks; see [store.Operator].
 func (s *Store) Delete(ctx context.Context, tasks []store.Deletion) ([]store.Effect, error) {
-	return operate(ctx, s, tasks, func(t *store.Deletion, now moment.Millis) store.Effect { return s.partitionOf(t.Agent).erase(t, now) })
+	return operate(ctx, s, tasks, func(t *store.Deletion, now moment.Millis) store.Effect {
+		return operating{s.partitionOf(t.Agent), now}.erase(t)
+	})
 }
 
 // Hold lets no task of some targets be claimed; see [store.Operator].
@@ -84,7 +88,9 @@ func (s *Store) Unhold(ctx context.Context, targets []store.Target) ([]store.Eff
 
 // Audit looks at live tasks; see [store.Operator].
 func (s *Store) Audit(ctx context.Context, pages []audit.Page) ([]audit.Result, error) {
-	return operate(ctx, s, pages, func(a *audit.Page, now moment.Millis) audit.Result { return s.parts[a.Partition].audit(now) })
+	return operate(ctx, s, pages, func(a *audit.Page, now moment.Millis) audit.Result {
+		return auditing{s.parts[a.Partition], now}.audit()
+	})
 }
 
 // operate carries out requests, one after the other, in one step.
@@ -133,29 +139,29 @@ func newHold(sc scope, c *store.Hold, now moment.Millis) hold {
 }
 
 // replay makes a dead task live again; false if no dead task has that id, or the quota of its agent has no room.
-func (p *partition) replay(r *store.Replay, now moment.Millis) (bool, error) {
+func (p operating) replay(r *store.Replay) (bool, error) {
 	sub := store.Submission{
 		Agent: r.Agent, ID: r.ID, Kind: r.Kind, Group: r.Group, Key: r.Key, Level: r.Level, Body: r.Body, State: r.State, Recurs: r.Recurs,
 	}
-	f, dropped, ok := p.remembered(sub.Agent, sub.ID, now)
+	f, dropped, ok := p.records(p.now).remembered(sub.Agent, sub.ID)
 	// A record that was dropped has no payload to run with.
 	if !ok || dropped || f.verb != store.VerbFail || p.task(sub.Agent, sub.ID) != nil {
 		return false, nil
 	}
 	w := wanted{id: sub.ID, bound: r.Bound, checked: true, recurs: r.Recurs, fresh: true}
 	// guard: quota-replay
-	if err := p.quotas.refusesNew(p, &sub, w, now); err != nil {
+	if err := p.quotas.refusesNew(p.partition, &sub, w, p.now); err != nil {
 		return false, err
 	}
-	p.quotas.pass(sub.Agent, r.Bound, now)
-	t := p.create(sub, p.ticks(1, now), now)
+	p.quotas.pass(sub.Agent, r.Bound, p.now)
+	t := p.create(sub, p.ticks(1, p.now), p.now)
 	// The activity was the operator's: the run is booked for now.
 	if r.Activity {
-		t.pulse = &pulse{first: now}
+		t.pulse = &pulse{first: p.now}
 	}
 	p.counts.Replayed++
 	// It has ended as failed in its group, and is live there again.
-	if g := p.join(sub, now); g != nil {
+	if g := p.join(sub, p.now); g != nil {
 		g.Failed--
 	}
 	return true, nil

@@ -28,7 +28,7 @@ func (s *Store) Find(ctx context.Context, q store.Find) (store.Page, error) {
 			if q.After != "" && at.compare(after, q.Place) <= 0 {
 				continue
 			}
-			t := s.parts[at.partition].stored(at.agent, at.id, now)
+			t := reading{s.parts[at.partition], now}.stored(at.agent, at.id)
 			if q.Place == store.PlaceRunning {
 				t.Lease, t.Holder = at.score, at.holder
 			}
@@ -61,11 +61,11 @@ func (s *Store) findings(q store.Find, now moment.Millis) []finding {
 	for _, p := range s.parts {
 		switch q.Place {
 		case store.PlaceFailed:
-			all = append(all, p.failures(q, now)...)
+			all = append(all, reading{p, now}.failures(q)...)
 		case store.PlaceRunning:
-			all = append(all, p.leased()...)
+			all = append(all, reading{p, now}.leased()...)
 		case store.PlaceOverdue:
-			all = append(all, p.overdue(now)...)
+			all = append(all, reading{p, now}.overdue()...)
 		case store.PlaceAwaiting:
 			all = append(all, p.signals.awaiting(p.index)...)
 		}
@@ -75,11 +75,11 @@ func (s *Store) findings(q store.Find, now moment.Millis) []finding {
 }
 
 // failures are the dead letters that are kept.
-func (p *partition) failures(q store.Find, now moment.Millis) []finding {
+func (p reading) failures(q store.Find) []finding {
 	var all []finding
 	for agent, h := range p.finished {
 		for id, f := range h.records {
-			_, dropped, kept := p.remembered(agent, id, now)
+			_, dropped, kept := p.records(p.now).remembered(agent, id)
 			if f.verb == store.VerbFail && kept && !dropped && p.task(agent, id) == nil && f.at >= q.Since && (q.Until == 0 || f.at < q.Until) {
 				all = append(all, finding{score: f.at, partition: p.index, member: agent + ":" + id, agent: agent, id: id})
 			}
@@ -89,7 +89,7 @@ func (p *partition) failures(q store.Find, now moment.Millis) []finding {
 }
 
 // leased are the tasks that run.
-func (p *partition) leased() []finding {
+func (p reading) leased() []finding {
 	var all []finding
 	for _, t := range p.leases.items {
 		if t.claim == nil {
@@ -108,10 +108,10 @@ func (p *partition) leased() []finding {
 }
 
 // overdue are the tasks that are due and that a claim could take.
-func (p *partition) overdue(now moment.Millis) []finding {
+func (p reading) overdue() []finding {
 	var all []finding
 	for _, e := range p.agenda.items {
-		if e.visit > now {
+		if e.visit > p.now {
 			continue
 		}
 		at := finding{score: e.visit, partition: p.index, member: e.name, agent: e.agent.name}
@@ -122,7 +122,7 @@ func (p *partition) overdue(now moment.Millis) []finding {
 		}
 		for _, q := range e.agent.levels {
 			for _, t := range q.items {
-				if t.due <= now {
+				if t.due <= p.now {
 					at.id, at.due, at.seq = t.ID, t.due, t.seq
 					all = append(all, at)
 				}

@@ -101,11 +101,21 @@ func (h *history) tidy(e *ends) {
 	e.line = line
 }
 
+// recording is a partition whose records of finished tasks are read or written at some time.
+type recording struct {
+	*partition
+
+	now moment.Millis
+}
+
+// records is the records of the partition at some time.
+func (p *partition) records(now moment.Millis) recording { return recording{p, now} }
+
 // trim drops records that are too old, then the oldest of those that are too many. The records of failed tasks
 // are counted apart, so that a busy agent does not push its dead letters out, and large
 // records are weighed as well. A history is cut when it has a hundredth more than is kept, as
 // one cut of many costs less than many cuts of one.
-func (p *partition) trim(agent string, now moment.Millis) {
+func (p recording) trim(agent string) {
 	h := p.finished[agent]
 	if h == nil {
 		return
@@ -118,7 +128,7 @@ func (p *partition) trim(agent string, now moment.Millis) {
 			// guard: history-cap
 			most = kept
 		}
-		for len(e.line) > 0 && p.trimFirst(agent, h, e, most, now) {
+		for len(e.line) > 0 && p.trimFirst(agent, h, e, most) {
 			e.line = e.line[1:]
 		}
 	}
@@ -126,19 +136,19 @@ func (p *partition) trim(agent string, now moment.Millis) {
 
 // trimFirst drops the oldest record of some that count together, if it is too old or one too many. It reports whether the
 // first in line is done with.
-func (p *partition) trimFirst(agent string, h *history, e *ends, most int, now moment.Millis) bool {
+func (p recording) trimFirst(agent string, h *history, e *ends, most int) bool {
 	if !h.stands(e, 0) {
 		return true
 	}
 	first := e.line[0]
 	// Not too old: it stays, unless its number or its weight is too much. The
 	// newest of all stays however large it is.
-	if first.at > now.Add(-p.store.config.Retention) {
+	if first.at > p.now.Add(-p.store.config.Retention) {
 		if e.n <= most && (e.kib <= p.store.config.KeptBytes>>10 || len(e.line) == 1) {
 			return false
 		}
 		// Only records that go before their time are remembered as gone: the end of retention is no loss.
-		p.dropped(agent, first.id, h.records[first.id], now)
+		p.dropped(agent, first.id, h.records[first.id])
 	}
 	h.remove(first.id)
 	return true
@@ -157,16 +167,16 @@ func weight(n int) int {
 }
 
 // dropped notes that a record had to go before its time. How its task ended stays known for a while.
-func (p *partition) dropped(agent, id string, f finished, now moment.Millis) {
+func (p recording) dropped(agent, id string, f finished) {
 	p.counts.Trimmed++
-	p.counts.LastTrimmed = now
+	p.counts.LastTrimmed = p.now
 	ref := [2]string{agent, id}
 	p.gone[ref] = finished{verb: f.verb, at: f.at}
 	p.fading = append(p.fading, ref)
 	for len(p.fading) > 0 {
 		// Entries are in the order of their drops, which is nearly that of their ends:
 		// those in front that are old enough go.
-		if first, ok := p.gone[p.fading[0]]; ok && first.at > now-p.knownFor() {
+		if first, ok := p.gone[p.fading[0]]; ok && first.at > p.now-p.knownFor() {
 			return
 		}
 		delete(p.gone, p.fading[0])
@@ -175,12 +185,12 @@ func (p *partition) dropped(agent, id string, f finished, now moment.Millis) {
 }
 
 // knownFor is how long an id stays known after its end: a day, or the retention if that is shorter.
-func (p *partition) knownFor() moment.Millis {
+func (p recording) knownFor() moment.Millis {
 	return moment.Millis(min(store.KnownFor, p.store.config.Retention).Milliseconds())
 }
 
 // remember adds a finished task to its agent's history.
-func (p *partition) remember(agent, id string, f finished, now moment.Millis) {
+func (p recording) remember(agent, id string, f finished) {
 	h := p.finished[agent]
 	if h == nil {
 		h = newHistory()
@@ -189,7 +199,7 @@ func (p *partition) remember(agent, id string, f finished, now moment.Millis) {
 	// While there is one record only, a record that is too old or has the same id makes room at once.
 	if !h.many {
 		for other, old := range h.records {
-			if other == id || old.at <= now.Add(-p.store.config.Retention) {
+			if other == id || old.at <= p.now.Add(-p.store.config.Retention) {
 				h.remove(other)
 			}
 		}
@@ -200,23 +210,23 @@ func (p *partition) remember(agent, id string, f finished, now moment.Millis) {
 
 // remembered is what is kept of a finished task: its record, or how it ended if the record was dropped before its time.
 // A task older than the retention is gone for every caller, whether or not it was dropped already.
-func (p *partition) remembered(agent, id string, now moment.Millis) (f finished, dropped, ok bool) {
+func (p recording) remembered(agent, id string) (f finished, dropped, ok bool) {
 	if h := p.finished[agent]; h != nil {
 		// guard: retention
-		if f, ok = h.records[id]; ok && f.at > now.Add(-p.store.config.Retention) {
+		if f, ok = h.records[id]; ok && f.at > p.now.Add(-p.store.config.Retention) {
 			return f, false, true
 		}
 	}
 	f, ok = p.gone[[2]string{agent, id}]
 	// guard: known-ids
-	ok = ok && f.at > now-p.knownFor()
+	ok = ok && f.at > p.now-p.knownFor()
 	return f, ok, ok
 }
 
 // erased forgets a finished task.
 // It reports whether anything was known of it.
-func (p *partition) erased(agent, id string, now moment.Millis) bool {
-	_, _, ok := p.remembered(agent, id, now)
+func (p recording) erased(agent, id string) bool {
+	_, _, ok := p.remembered(agent, id)
 	delete(p.gone, [2]string{agent, id})
 	p.unrecord(agent, id)
 	return ok

@@ -220,10 +220,10 @@ func (p *partition) keptBy(t *task, now moment.Millis) (scope, bool) {
 }
 
 // holdsOf are the holds that a task is under.
-func (p *partition) holdsOf(t *task, now moment.Millis) []store.Held {
+func (p reading) holdsOf(t *task) []store.Held {
 	var out []store.Held
 	for _, s := range scopes(t) {
-		if !p.held(s, now) {
+		if !p.held(s, p.now) {
 			continue
 		}
 		h := p.holds[s]

@@ -219,14 +219,14 @@ func (c *claiming) leaves(t *task) bool {
 }
 
 // lineOf is the line that a task waits in.
-func (p *partition) lineOf(t *task, now moment.Millis) store.Line {
+func (p reading) lineOf(t *task) store.Line {
 	b := t.lined
 	if b == nil {
 		return store.Line{}
 	}
 	p.refresh(b)
 	if b.about.Unit != "" {
-		return b.budgetLine(now)
+		return b.budgetLine(p.now)
 	}
 	line := store.Line{Limit: bound.LimitUse{Limit: b.rule.limit, Running: int64(b.runs), Waiting: int64(b.line.tasks)}, Of: b.of}
 	line.Limit.About = b.about.LimitTarget
@@ -234,8 +234,8 @@ func (p *partition) lineOf(t *task, now moment.Millis) store.Line {
 		line.Limit.Learned = []bound.Learned{k.learned("")}
 		line.StartAt = k.till
 	}
-	if b.gap() > 0 && b.empty > float64(now) {
-		line.StartAt = max(line.StartAt, moment.Millis(math.Ceil(b.startAt(now))))
+	if b.gap() > 0 && b.empty > float64(p.now) {
+		line.StartAt = max(line.StartAt, moment.Millis(math.Ceil(b.startAt(p.now))))
 	}
 	if c := b.rule.limit.Concurrency; c > 0 && b.runs >= c {
 		line.StartAt = 0

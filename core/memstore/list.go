@@ -36,14 +36,14 @@ type spot struct {
 
 // walk adds the next page of all tasks of an agent.
 // Each page looks at all tasks of the agent: an embedded store has few, and the cursor stays simple.
-func (p *partition) walk(q store.List, page *store.Page) error {
+func (p reading) walk(q store.List, page *store.Page) error {
 	after, ok := parseSpot(q.After)
 	if !ok {
 		return &store.InvalidError{Field: "cursor", Reason: "is invalid: use the one that the previous page ended with, or none"}
 	}
 	room := store.PageBytes
-	for _, at := range p.spots(q.Agent, page.Now) {
-		t := p.stored(q.Agent, at.id, page.Now)
+	for _, at := range p.spots(q.Agent) {
+		t := p.stored(q.Agent, at.id)
 		// Everything up to the cursor has been shown, also tasks that have moved there since.
 		if q.After != "" && at.compare(after) <= 0 || q.Statuses != nil && !slices.Contains(q.Statuses, t.Status) {
 			continue
@@ -75,7 +75,7 @@ func shownAs(t store.Stored, brief bool) store.Stored {
 
 // spots are where the tasks of an agent are, in the order of a walk.
 // Finished tasks whose id is live again are left out: the live one is shown.
-func (p *partition) spots(name string, now moment.Millis) []spot {
+func (p reading) spots(name string) []spot {
 	var all []spot
 	a := p.agents[name]
 	if a != nil {
@@ -92,7 +92,7 @@ func (p *partition) spots(name string, now moment.Millis) []spot {
 	}
 	if h := p.finished[name]; h != nil {
 		for id := range h.records {
-			if _, dropped, ok := p.remembered(name, id, now); ok && !dropped && (a == nil || a.tasks[id] == nil) {
+			if _, dropped, ok := p.records(p.now).remembered(name, id); ok && !dropped && (a == nil || a.tasks[id] == nil) {
 				all = append(all, spot{place: placeFinished, id: id})
 			}
 		}

@@ -77,9 +77,16 @@ func (p *partition) ordered(t *task, verb store.Verb, due, now moment.Millis) mo
 	return due
 }
 
+// operating is a partition whose tasks operators order about at some time.
+type operating struct {
+	*partition
+
+	now moment.Millis
+}
+
 // run makes a waiting task due now.
 // It overrules the holds of now and leaves those alone that come later.
-func (p *partition) run(c *store.RunNow, now moment.Millis) store.Effect {
+func (p operating) run(c *store.RunNow) store.Effect {
 	t := p.task(c.Agent, c.ID)
 	switch {
 	case t == nil:
@@ -91,29 +98,29 @@ func (p *partition) run(c *store.RunNow, now moment.Millis) store.Effect {
 	case t.claim != nil && !c.Queue:
 		return store.Effect{Code: store.EffectRunning}
 	case t.claim != nil:
-		t.changed = now
-		t.queue(now)
+		t.changed = p.now
+		t.queue(p.now)
 		return store.Effect{Code: store.EffectOrdered}
 	// Claims look at nothing while everything is held: the order would wait for the end of that.
 	// guard: run-now-while-stopped
-	case p.held(scope{kind: '*'}, now):
+	case p.held(scope{kind: '*'}, p.now):
 		return store.Effect{Code: store.EffectStopped}
 	}
 	// Only a task that is held needs an order; any other is simply due.
-	if _, ok := p.holdOf(t, 0, now); ok {
-		p.overruled = p.overruling(t, now)
+	if _, ok := p.holdOf(t, 0, p.now); ok {
+		p.overruled = p.overruling(t, p.now)
 		t.order = &order{op: orderRun, at: p.overruled}
 	}
-	if t.parked != "" || t.due > now {
+	if t.parked != "" || t.due > p.now {
 		p.lift(t)
-		p.place(t, now)
-		p.store.announce(p, now)
+		p.place(t, p.now)
+		p.store.announce(p.partition, p.now)
 	}
 	// A resting task is booked for now, as if there had been activity.
 	if t.dozing() {
-		p.rouse(t, now)
+		p.rouse(t, p.now)
 	}
-	t.changed = now
+	t.changed = p.now
 	return store.Effect{Code: store.EffectDone, Due: t.due}
 }
 
@@ -129,7 +136,7 @@ func (t *task) queue(now moment.Millis) {
 }
 
 // cancel ends a waiting task, or orders the end of one that runs.
-func (p *partition) cancel(c *store.Cancellation, now moment.Millis) store.Effect {
+func (p operating) cancel(c *store.Cancellation) store.Effect {
 	t := p.task(c.Agent, c.ID)
 	switch {
 	case t == nil:
@@ -137,8 +144,8 @@ func (p *partition) cancel(c *store.Cancellation, now moment.Millis) store.Effec
 	case t.claim != nil:
 		// The first cancel stays, with its operator's note.
 		if !t.ending() {
-			t.order, t.changed = &order{op: orderCancel, note: slices.Clone(c.Order)}, now
-			withdraw(p, now)
+			t.order, t.changed = &order{op: orderCancel, note: slices.Clone(c.Order)}, p.now
+			withdraw(p.partition, p.now)
 		}
 		return store.Effect{Code: store.EffectOrdered}
 	// The record that comes along was made of another definition: the caller reads the task again.
@@ -146,15 +153,15 @@ func (p *partition) cancel(c *store.Cancellation, now moment.Millis) store.Effec
 		return store.Effect{Code: store.EffectChanged}
 	}
 	p.lift(t)
-	p.finish(t, &store.Settlement{Verb: store.VerbCancel, Record: c.Record}, now)
-	p.trim(c.Agent, now)
+	p.finish(t, &store.Settlement{Verb: store.VerbCancel, Record: c.Record}, p.now)
+	p.records(p.now).trim(c.Agent)
 	return store.Effect{Code: store.EffectDone}
 }
 
 // erase forgets a task, live or finished. A run of it loses its lease.
 // The settlement of its run gets store.ErrLeaseLost, as the claim no longer has it.
-func (p *partition) erase(c *store.Deletion, now moment.Millis) store.Effect {
-	done := p.erased(c.Agent, c.ID, now)
+func (p operating) erase(c *store.Deletion) store.Effect {
+	done := p.records(p.now).erased(c.Agent, c.ID)
 	p.store.forgetOutput(c.Agent, c.ID)
 	if t := p.task(c.Agent, c.ID); t != nil {
 		// Both may exist: a record of an earlier task of this id, and a live one.
@@ -162,9 +169,9 @@ func (p *partition) erase(c *store.Deletion, now moment.Millis) store.Effect {
 		p.stop(t)
 		p.drop(t)
 		if held != nil {
-			p.free(c.Agent, held, now)
+			p.free(c.Agent, held, p.now)
 		}
-		p.leave(c.Agent, t.Group, now)
+		p.leave(c.Agent, t.Group, p.now)
 		p.counts.Deleted++
 		done = true
 	}
@@ -175,7 +182,7 @@ func (p *partition) erase(c *store.Deletion, now moment.Millis) store.Effect {
 }
 
 // stop takes a live task out of its queue, or from the claim that holds it.
-func (p *partition) stop(t *task) {
+func (p operating) stop(t *task) {
 	c := t.claim
 	if c == nil {
 		p.lift(t)

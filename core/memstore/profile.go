@@ -73,11 +73,13 @@ func profiledAfter(s *Store, q store.PageOf) (names []string) {
 
 // Replan gives waiting tasks other due times; see [store.Tenants].
 func (s *Store) Replan(ctx context.Context, tasks []store.Replan) ([]store.Effect, error) {
-	return operate(ctx, s, tasks, func(r *store.Replan, now moment.Millis) store.Effect { return s.partitionOf(r.Agent).replan(r, now) })
+	return operate(ctx, s, tasks, func(r *store.Replan, now moment.Millis) store.Effect {
+		return operating{s.partitionOf(r.Agent), now}.replan(r)
+	})
 }
 
 // replan gives a task another due time. One that is parked is put back, as by any other order: the next claim parks it again.
-func (p *partition) replan(r *store.Replan, now moment.Millis) store.Effect {
+func (p operating) replan(r *store.Replan) store.Effect {
 	t := p.task(r.Agent, r.ID)
 	switch {
 	case t == nil:
@@ -88,12 +90,12 @@ func (p *partition) replan(r *store.Replan, now moment.Millis) store.Effect {
 		return store.Effect{Code: store.EffectChanged}
 	}
 	p.lift(t)
-	t.state, t.changed = slices.Clone(r.State), now
+	t.state, t.changed = slices.Clone(r.State), p.now
 	if len(r.State) == 0 {
 		t.state = nil
 	}
 	p.place(t, r.Due)
-	p.store.announce(p, r.Due)
+	p.store.announce(p.partition, r.Due)
 	return store.Effect{Code: store.EffectDone, Due: r.Due}
 }
 

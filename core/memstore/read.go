@@ -18,10 +18,10 @@ import (
 // Its bounds are those of the caller: nothing is read in steps here.
 func (s *Store) Get(ctx context.Context, q store.Get) (store.Found, error) {
 	return read(ctx, s, func(now moment.Millis) (store.Found, error) {
-		p := s.partitionOf(q.Agent)
+		p := reading{s.partitionOf(q.Agent), now}
 		out := store.Found{Now: now}
 		for _, id := range q.IDs {
-			t := p.stored(q.Agent, id, now)
+			t := p.stored(q.Agent, id)
 			if q.Explain {
 				p.explain(&t)
 			}
@@ -35,7 +35,8 @@ func (s *Store) Get(ctx context.Context, q store.Get) (store.Found, error) {
 func (s *Store) List(ctx context.Context, q store.List) (store.Page, error) {
 	return read(ctx, s, func(now moment.Millis) (store.Page, error) {
 		page := store.Page{Now: now}
-		if err := s.partitionOf(q.Agent).walk(q, &page); err != nil {
+		p := reading{s.partitionOf(q.Agent), now}
+		if err := p.walk(q, &page); err != nil {
 			return store.Page{}, err
 		}
 		return page, nil
@@ -75,14 +76,21 @@ func read[A any](ctx context.Context, s *Store, look func(now moment.Millis) (A,
 	return look(s.now())
 }
 
+// reading is a partition as its readers see it at some time.
+type reading struct {
+	*partition
+
+	now moment.Millis
+}
+
 // stored is one task as a reader sees it: live, finished, or neither.
-func (p *partition) stored(agent, id string, now moment.Millis) store.Stored {
+func (p reading) stored(agent, id string) store.Stored {
 	out := store.Stored{Agent: agent, ID: id}
 	if a := p.agents[agent]; a != nil && a.tasks[id] != nil {
 		t := a.tasks[id]
 		out.Kind, out.Level, out.Submitted = t.Kind, t.Level, moment.Millis(t.seq/clockUnit)
 		out.Body, out.State, out.Crashes = slices.Clone(t.Body), slices.Clone(t.state), t.crashes
-		out.Key, out.Version, out.Holds = t.Key, t.version(), p.holdsOf(t, now)
+		out.Key, out.Version, out.Holds = t.Key, t.version(), p.holdsOf(t)
 		out.Status = store.StatusWaiting
 		if t.ending() {
 			out.Order = slices.Clone(t.order.note)
@@ -102,7 +110,7 @@ func (p *partition) stored(agent, id string, now moment.Millis) store.Stored {
 		out.Updated = max(out.Updated, out.Submitted, t.changed, out.LastActivity)
 		return out
 	}
-	if f, dropped, ok := p.remembered(agent, id, now); ok {
+	if f, dropped, ok := p.records(p.now).remembered(agent, id); ok {
 		out.Finished, out.Record, out.Dropped = f.at, slices.Clone(f.data), dropped
 		out.Version, out.Updated = f.version(), f.at
 		switch f.verb {
@@ -123,7 +131,7 @@ func (c *claim) describe(out *store.Stored) {
 }
 
 // explain adds who holds a task, or how many agents come before its own in the agenda.
-func (p *partition) explain(out *store.Stored) {
+func (p reading) explain(out *store.Stored) {
 	t := p.task(out.Agent, out.ID)
 	switch {
 	case t == nil:
@@ -134,7 +142,7 @@ func (p *partition) explain(out *store.Stored) {
 		if c := p.serial[t.Agent]; c != nil && c.term.at >= 0 {
 			c.describe(out)
 		}
-		out.Line = p.lineOf(t, p.store.now())
+		out.Line = p.lineOf(t)
 		if t.place().at < 0 {
 			return
 		}

@@ -32,7 +32,7 @@ func (s *Store) Settle(ctx context.Context, runs []store.Settlement) ([]store.Se
 	}
 	// Trimmed after all have been recorded, so that the newest of this call count as well.
 	for i := range runs {
-		s.parts[runs[i].Partition].trim(runs[i].Agent, now)
+		s.parts[runs[i].Partition].records(now).trim(runs[i].Agent)
 	}
 	return out, nil
 }
@@ -138,7 +138,7 @@ func changedBy(r *store.Settlement, now moment.Millis) moment.Millis {
 func (p *partition) finish(t *task, r *store.Settlement, now moment.Millis) {
 	t.claim = nil
 	p.drop(t)
-	p.remember(t.Agent, t.ID, finished{verb: r.Verb, at: now, data: slices.Clone(r.Record)}, now)
+	p.records(now).remember(t.Agent, t.ID, finished{verb: r.Verb, at: now, data: slices.Clone(r.Record)})
 	g := p.leave(t.Agent, t.Group, now)
 	switch r.Verb {
 	case store.VerbComplete:

@@ -36,17 +36,24 @@ func (s *Store) Submit(ctx context.Context, tasks []store.Submission) ([]store.S
 	// In the order of partitions, in which Redis' scripts are called.
 	for _, p := range s.parts {
 		if members := byPartition[p]; len(members) > 0 {
-			p.submitAll(tasks, members, out, now)
+			submitting{p, now}.submitAll(tasks, members, out)
 		}
 	}
 	return out, nil
 }
 
+// submitting is a partition to which tasks are submitted at some time.
+type submitting struct {
+	*partition
+
+	now moment.Millis
+}
+
 // submitAll stores those of the tasks that lie in the partition.
-func (p *partition) submitAll(tasks []store.Submission, members []int, out []store.Submitted, now moment.Millis) {
+func (p submitting) submitAll(tasks []store.Submission, members []int, out []store.Submitted) {
 	// Numbers are given in the caller's order, not in the order of storing:
 	// equal due times run in that order.
-	first := p.ticks(len(members), now)
+	first := p.ticks(len(members), p.now)
 	seq := make(map[int]int64, len(members))
 	for k, i := range members {
 		seq[i] = first + int64(k)
@@ -60,13 +67,13 @@ func (p *partition) submitAll(tasks []store.Submission, members []int, out []sto
 		}
 	}
 	for _, i := range p.store.inTurn(tasks, members) {
-		out[i] = p.submit(tasks[i], seq[i], now)
+		out[i] = p.submit(tasks[i], seq[i])
 		if due := out[i].Due; due != 0 && (earliest == 0 || due < earliest) {
 			earliest = due
 		}
 	}
 	if earliest != 0 {
-		p.store.announce(p, earliest)
+		p.store.announce(p.partition, earliest)
 	}
 }
 
@@ -107,7 +114,7 @@ func (s *Store) refuses(tasks []store.Submission) error {
 		if also[t.Agent] == nil {
 			also[t.Agent] = &gain{spawned: spawned}
 		}
-		errs[i] = s.partitionOf(t.Agent).refuses(t, also[t.Agent], s.now())
+		errs[i] = submitting{s.partitionOf(t.Agent), s.now()}.refuses(t, also[t.Agent])
 	}
 	// The first in the caller's order, not in the order in which they were looked at.
 	for _, err := range errs {
@@ -126,9 +133,9 @@ type gain struct {
 }
 
 // refuses finds out why a task is not stored, if it is not, and adds it to its agent's gain if it is.
-func (p *partition) refuses(t *store.Submission, also *gain, now moment.Millis) error {
+func (p submitting) refuses(t *store.Submission, also *gain) error {
 	// A task that exists and is kept adds nothing.
-	known, err := p.conflict(t, now)
+	known, err := p.conflict(t)
 	if err != nil || known && t.Conflict != store.ConflictReplace {
 		return err
 	}
@@ -139,18 +146,18 @@ func (p *partition) refuses(t *store.Submission, also *gain, now moment.Millis) 
 		return &store.LimitError{Agent: t.Agent, Limit: limit}
 	}
 	w := wanted{id: t.ID, bound: t.Bound, mark: t.Mark, recurs: t.Recurs, fresh: !known}
-	if err := p.quotas.refuses(t.Agent, w, live, also, now); err != nil {
+	if err := p.quotas.refuses(t.Agent, w, live, also, p.now); err != nil {
 		return err
 	}
 	root := p.rootOf(t)
-	if err := p.roots.refuses(t.Root, also.spawned[root], now); err != nil {
+	if err := p.roots.refuses(t.Root, also.spawned[root], p.now); err != nil {
 		return err
 	}
 	kib := p.heavier(t)
 	if err := p.tooHeavy(t.Agent, kib, also.kib); err != nil && !owed {
 		return err
 	}
-	if err := p.quotas.tooHeavy(p, t.Agent, kib, also.kib, t.Bound); err != nil {
+	if err := p.quotas.tooHeavy(p.partition, t.Agent, kib, also.kib, t.Bound); err != nil {
 		return err
 	}
 	also.spawned[root]++
@@ -208,9 +215,9 @@ func weightOf(p *partition, agent string) (kib int) {
 
 // conflict reports whether a submission's task already exists, so that it is not created, or why the call is refused.
 // It is called twice in a submit: first for all tasks, then for each as it is stored.
-func (p *partition) conflict(sub *store.Submission, now moment.Millis) (bool, error) {
+func (p submitting) conflict(sub *store.Submission) (bool, error) {
 	live := p.task(sub.Agent, sub.ID)
-	ended, _, finished := p.remembered(sub.Agent, sub.ID, now)
+	ended, _, finished := p.records(p.now).remembered(sub.Agent, sub.ID)
 	version := "" // of a task that is not known
 	switch {
 	case live != nil:
@@ -234,38 +241,38 @@ func (p *partition) conflict(sub *store.Submission, now moment.Millis) (bool, er
 }
 
 // submit stores one task that was not refused; an empty answer means that it exists already.
-func (p *partition) submit(sub store.Submission, seq int64, now moment.Millis) store.Submitted {
-	known, _ := p.conflict(&sub, now) // it refuses nothing: that was looked at first
+func (p submitting) submit(sub store.Submission, seq int64) store.Submitted {
+	known, _ := p.conflict(&sub) // it refuses nothing: that was looked at first
 	if known && sub.Conflict != store.ConflictReplace {
 		return store.Submitted{}
 	}
-	due := max(sub.Due.At, now)
+	due := max(sub.Due.At, p.now)
 	// No task gets ahead of others by a time that is long past.
 	if sub.Due.At == 0 {
-		due = now.Add(max(sub.Due.After, 0))
+		due = p.now.Add(max(sub.Due.After, 0))
 	}
-	p.roots.count(sub.Root, now)
-	p.quotas.pass(sub.Agent, sub.Bound, now)
+	p.roots.count(sub.Root, p.now)
+	p.quotas.pass(sub.Agent, sub.Bound, p.now)
 	if known {
-		return p.replace(sub, due, now)
+		return p.replace(sub, due)
 	}
 	p.create(sub, seq, due)
 	if sub.Hold != nil {
 		sc := scope{kind: 't', name: sub.Agent, id: sub.ID}
-		p.hold(sc, newHold(sc, sub.Hold, now), now, false)
+		p.hold(sc, newHold(sc, sub.Hold, p.now), p.now, false)
 	}
 	p.counts.Submitted++
-	p.join(sub, now)
+	p.join(sub, p.now)
 	return store.Submitted{Created: true, Due: due, Profile: slices.Clone(p.profiles[sub.Agent])}
 }
 
 // replace gives a live task a new definition, at once or when its run ends.
 // A run under way keeps the old definition; core looks again at its settlement.
-func (p *partition) replace(sub store.Submission, due, now moment.Millis) store.Submitted {
+func (p submitting) replace(sub store.Submission, due moment.Millis) store.Submitted {
 	t := p.task(sub.Agent, sub.ID)
 	if sub.Group != t.Group {
-		p.leave(sub.Agent, t.Group, now)
-		p.join(sub, now)
+		p.leave(sub.Agent, t.Group, p.now)
+		p.join(sub, p.now)
 	}
 	running := t.claim != nil
 	if !running {
@@ -280,7 +287,7 @@ func (p *partition) replace(sub store.Submission, due, now moment.Millis) store.
 		// Counters of kinds follow the definition from now on, also while the old one runs.
 		p.stats(t.Kind).Running--
 		p.stats(sub.Kind).Running++
-		withdraw(p, now)
+		withdraw(p.partition, p.now)
 		t.order = &order{op: orderReplace, due: due, note: slices.Clone(sub.State)}
 	}
 	p.stats(t.Kind).Live--
@@ -292,7 +299,7 @@ func (p *partition) replace(sub store.Submission, due, now moment.Millis) store.
 	// guard: replace
 	t.Submission, t.state, t.pulse = sub, state, nil
 	p.quotas.count(sub.Agent, sub.ID, sub.Recurs)
-	t.changed = now
+	t.changed = p.now
 	p.spreadFor(t.agent, t.ID, sub.Level, len(sub.Body))
 	if !running {
 		p.place(t, due)

@@ -50,13 +50,13 @@ func (s *Store) Touch(ctx context.Context, touches []store.Touch) ([]store.Touch
 	out := make([]store.Touched, len(touches))
 	var refused error
 	for i := range touches {
-		p := s.partitionOf(touches[i].Agent)
+		p := touching{s.partitionOf(touches[i].Agent), now}
 		var err error
-		if out[i], err = p.touch(&touches[i], p.ticks(1, now), now); err != nil {
+		if out[i], err = p.touch(&touches[i], p.ticks(1, now)); err != nil {
 			refused = errors.Join(refused, err)
 		}
 		if out[i].Due != 0 {
-			s.announce(p, out[i].Due)
+			s.announce(p.partition, out[i].Due)
 		}
 	}
 	if refused != nil {
@@ -65,10 +65,17 @@ func (s *Store) Touch(ctx context.Context, touches []store.Touch) ([]store.Touch
 	return out, nil
 }
 
+// touching is a partition whose activity tasks are touched at some time.
+type touching struct {
+	*partition
+
+	now moment.Millis
+}
+
 // touch books a run of an activity task.
 // Which case it is depends on where the task is: unknown, another sort of task,
 // running, resting, or booked already.
-func (p *partition) touch(sub *store.Touch, seq int64, now moment.Millis) (store.Touched, error) {
+func (p touching) touch(sub *store.Touch, seq int64) (store.Touched, error) {
 	t := p.task(sub.Agent, sub.ID)
 	made := store.Submission{Agent: sub.Agent, ID: sub.ID, Kind: sub.Kind, Level: sub.Level, Body: sub.Body}
 	w := wanted{id: sub.ID, bound: sub.Bound, mark: sub.Mark, fresh: true}
@@ -78,14 +85,14 @@ func (p *partition) touch(sub *store.Touch, seq int64, now moment.Millis) (store
 	case t == nil && p.tooHeavy(sub.Agent, p.heavier(&made), 0) != nil:
 		return store.Touched{}, p.tooHeavy(sub.Agent, p.heavier(&made), 0)
 	// guard: quota-touch
-	case t == nil && p.quotas.refusesNew(p, &made, w, now) != nil:
-		return store.Touched{}, p.quotas.refusesNew(p, &made, w, now)
+	case t == nil && p.quotas.refusesNew(p.partition, &made, w, p.now) != nil:
+		return store.Touched{}, p.quotas.refusesNew(p.partition, &made, w, p.now)
 	case t == nil:
-		p.quotas.pass(sub.Agent, sub.Bound, now)
-		due := now.Add(sub.Pulse.Delay)
+		p.quotas.pass(sub.Agent, sub.Bound, p.now)
+		due := p.now.Add(sub.Pulse.Delay)
 		t = p.create(made, seq, due)
-		t.pulse = &pulse{first: now, last: now}
-		p.join(made, now)
+		t.pulse = &pulse{first: p.now, last: p.now}
+		p.join(made, p.now)
 		p.counts.Submitted++
 		return store.Touched{Booked: true, Due: due, Reason: store.ReasonActivity}, nil
 	case t.pulse == nil: // submitted as an ordinary task: it stays one
@@ -98,58 +105,58 @@ func (p *partition) touch(sub *store.Touch, seq int64, now moment.Millis) (store
 		// The first touch while it runs books the run that follows; further ones only move it.
 		booked := t.pulse.from == 0
 		if booked {
-			t.pulse.from = now
+			t.pulse.from = p.now
 		}
-		t.pulse.to, t.pulse.last = now, now
+		t.pulse.to, t.pulse.last = p.now, p.now
 		return store.Touched{Booked: booked, Reason: store.ReasonRunning}, nil
 	case t.pulse.first == 0:
-		return p.awake(t, sub, now), nil
+		return p.awake(t, sub), nil
 	default:
-		return p.extendQuiet(t, &sub.Pulse, now), nil
+		return p.extendQuiet(t, &sub.Pulse), nil
 	}
 }
 
 // awake books a run of a task that rests.
 // The floor is the earliest time that its last run allows: a minimum interval, or a time to cool down.
-func (p *partition) awake(t *task, sub *store.Touch, now moment.Millis) store.Touched {
-	due := max(now.Add(sub.Pulse.Delay), t.pulse.floor)
+func (p touching) awake(t *task, sub *store.Touch) store.Touched {
+	due := max(p.now.Add(sub.Pulse.Delay), t.pulse.floor)
 	reason := store.ReasonActivity
-	if t.pulse.floor > now.Add(sub.Pulse.Delay) {
+	if t.pulse.floor > p.now.Add(sub.Pulse.Delay) {
 		reason = t.pulse.reason
 	}
 	if due == t.due { // the time at which it would have rested for long enough
 		due++
 	}
-	p.rouse(t, now)
-	t.pulse.last = now
+	p.rouse(t, p.now)
+	t.pulse.last = p.now
 	t.Body = sub.Body
 	p.spreadFor(t.agent, t.ID, t.Level, len(sub.Body))
 	p.move(t, due)
-	return store.Touched{Booked: true, Due: due, Reason: p.unlessHeld(t, reason, now)}
+	return store.Touched{Booked: true, Due: due, Reason: p.unlessHeld(t, reason)}
 }
 
 // extendQuiet puts a booked run off, as long as the rule allows.
 // Throttled tasks stay where they are: the first touch has decided.
-func (p *partition) extendQuiet(t *task, rule *store.Pulse, now moment.Millis) store.Touched {
-	t.pulse.last = now
+func (p touching) extendQuiet(t *task, rule *store.Pulse) store.Touched {
+	t.pulse.last = p.now
 	// guard: throttle
 	if rule.Debounce {
 		// Never beyond MaxWait after the first touch, or constant activity
 		// would keep it from ever running.
-		if due := min(now.Add(rule.Delay), t.pulse.first.Add(rule.MaxWait)); due > t.due {
+		if due := min(p.now.Add(rule.Delay), t.pulse.first.Add(rule.MaxWait)); due > t.due {
 			p.move(t, due)
 		}
 	}
 	reason := store.ReasonWaiting
-	if t.pulse.floor > now && t.due <= t.pulse.floor {
+	if t.pulse.floor > p.now && t.due <= t.pulse.floor {
 		reason = t.pulse.reason
 	}
-	return store.Touched{Due: t.due, Reason: p.unlessHeld(t, reason, now)}
+	return store.Touched{Due: t.due, Reason: p.unlessHeld(t, reason)}
 }
 
 // unlessHeld replaces the reason by the pause that keeps the run from starting.
-func (p *partition) unlessHeld(t *task, reason store.Reason, now moment.Millis) store.Reason {
-	if _, held := p.holdOf(t, 0, now); held {
+func (p touching) unlessHeld(t *task, reason store.Reason) store.Reason {
+	if _, held := p.holdOf(t, 0, p.now); held {
 		return store.ReasonPaused
 	}
 	return reason

@@ -36,7 +36,7 @@ var (
 		"adapters/http.api":                 77,
 		"core/filestore.Store":              62,
 		"core/memstore.Store":               62,
-		"core/memstore.partition":           115,
+		"core/memstore.partition":           79,
 		"core/redisstore.Store":             80,
 		"core/storetest/spy.Store":          43,
 		"internal/proof/sim/world.World":    60,
