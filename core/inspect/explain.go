@@ -247,17 +247,25 @@ func (e *Explanation) overdue(t *store.Stored) {
 		if p.Handles(t.Kind) {
 			handled++
 			if p.Busy(t.Kind, t.Level) {
-				busy = append(busy, fmt.Sprintf("%s had %d of %d in use at %s", p.Name, p.InUse, p.Slots, ClockTime(p.At)))
+				busy = append(busy, inUse(&p, t.Kind))
 			}
 		}
 	}
 	switch {
 	case handled > 0 && len(busy) == handled:
-		e.Because(model.BecauseBusy, 0, "%s, and all slots that it may have are busy: %s; %d others are ahead%s", since,
-			strings.Join(busy[:min(len(busy), mostNamed)], ", "), t.Ahead, e.before)
+		e.Because(model.BecauseBusy, 0, "%s, and all slots that it may have are busy: %s; %s%s", since,
+			strings.Join(busy[:min(len(busy), mostNamed)], ", "), ahead(t.Ahead), e.before)
 	default:
-		e.Because(model.BecauseWaiting, 0, "%s, and no process has claimed it yet; %d others are ahead%s. %s", since, t.Ahead, e.before, e.runBy(t.Kind))
+		e.Because(model.BecauseWaiting, 0, "%s, and no process has claimed it yet; %s%s. %s", since, ahead(t.Ahead), e.before, e.runBy(t.Kind))
 	}
+}
+
+// ahead says how many agents come before that of a task.
+func ahead(n int64) string {
+	if n == 1 {
+		return "1 other is ahead"
+	}
+	return fmt.Sprintf("%d others are ahead", n)
 }
 
 // mostNamed is how many processes an explanation names.

@@ -76,3 +76,16 @@ func (e *Explanation) lastWorker(kind string) string {
 	}
 	return fmt.Sprintf("; the last one, %s, was seen %s ago, at %s", p.Name, moment.ShortDuration(e.Now.Sub(p.At).Round(time.Second)), ClockTime(p.At))
 }
+
+// inUse says how many slots of a busy process are in use, and why a task of a kind may not have the others.
+func inUse(p *model.Process, kind string) string {
+	text := fmt.Sprintf("%s had %d of %d in use at %s", p.Name, p.InUse, p.Slots, ClockTime(p.At))
+	switch {
+	case p.InUse >= p.Slots:
+		return text
+	case slices.Contains(p.Full, kind):
+		return text + fmt.Sprintf(" and runs no more of the kind %q at once", kind)
+	default:
+		return text + " and keeps the rest for tasks of level 1"
+	}
+}
