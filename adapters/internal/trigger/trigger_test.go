@@ -101,7 +101,7 @@ func TestAnOccasionHasAnInstant(t *testing.T) {
 func newRunner(t *testing.T) (*trigger.Runner, *storetest.Failing, *bytes.Buffer) {
 	t.Helper()
 	st := storetest.NewFailing(memstore.New(memstore.Config{Partitions: 8}), "Claim", "Look")
-	s, err := core.New(st, core.Config{})
+	s, err := core.New(st, core.Config{Default: core.KindConfig{Backoff: time.Hour, MaxBackoff: time.Hour}}) // a retry at once would be one more run
 	require.NoError(t, err)
 	core.Handle(s, "ok", func(context.Context, *core.Task[any]) error { return nil })
 	core.Handle(s, "failing", func(context.Context, *core.Task[any]) error {
