@@ -149,7 +149,7 @@ func (a *api) create(r *http.Request) (int, any, error) {
 		return 0, nil, &core.InvalidError{Field: "schedule", Reason: "is required"}
 	}
 	thread := r.PathValue("thread")
-	if thread != "" && !isThread(thread) {
+	if thread != "" && !door.IsID(thread) {
 		return 0, nil, &core.InvalidError{Field: "thread_id", Reason: notThread}
 	}
 	now := a.clock.Now().UTC()

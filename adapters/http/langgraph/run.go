@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/door"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/fields"
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -45,18 +45,13 @@ func (Runs) Request(t *core.Task[json.RawMessage]) (path string, body []byte, er
 		}
 		return "/runs", run.JSON(), nil
 	}
-	if !isThread(p.Thread) {
+	if !door.IsID(p.Thread) {
 		return "", nil, core.SkipRetry(errors.New("langgraph: thread_id " + notThread))
 	}
 	return "/threads/" + p.Thread + "/runs", run.JSON(), nil
 }
 
-var threads = regexp.MustCompile(`^[A-Za-z0-9_:-][A-Za-z0-9_:.-]*$`)
-
-// isThread reports whether an id of a thread can be part of a path, in which it must not mean anything else.
-func isThread(id string) bool { return len(id) <= 256 && threads.MatchString(id) }
-
-const notThread = "must be the id of a thread: letters, digits, - _ : and ., at most 256"
+const notThread = "must be the id of a thread: " + door.Chars
 
 // Result keeps of an answer which run was started: the rest repeats the request.
 func (Runs) Result(answer []byte) []byte {

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 
+	"github.com/seed-6f6f2c11/duly/adapters/internal/door"
 	"github.com/seed-6f6f2c11/duly/adapters/internal/fields"
 	"github.com/seed-6f6f2c11/duly/core"
 )
@@ -15,19 +15,14 @@ import (
 // Kind is the kind of the tasks that keep scheduled messages. The payload of one is what is posted: messages, and what goes with them.
 const Kind = "letta"
 
-var agents = regexp.MustCompile(`^[A-Za-z0-9_:-][A-Za-z0-9_:.-]*$`)
-
-// isAgent reports whether an id of an agent can be part of a path, in which it must not mean anything else.
-func isAgent(id string) bool { return len(id) <= 256 && agents.MatchString(id) }
-
-const notAgent = "must be the id of an agent: letters, digits, - _ : and ., at most 256"
+const notAgent = "must be the id of an agent: " + door.Chars
 
 // Messages makes requests to the messages API of a Letta server, below its address. The webhook handler sends them: it is a dialect of that.
 type Messages struct{}
 
 // Request sends the messages to the agent of the task, in the background.
 func (Messages) Request(t *core.Task[json.RawMessage]) (path string, body []byte, err error) {
-	if !isAgent(t.Agent) {
+	if !door.IsID(t.Agent) {
 		return "", nil, core.SkipRetry(errors.New("letta: agent_id " + notAgent))
 	}
 	f, err := fields.Of("payload", t.Payload)

@@ -119,7 +119,7 @@ func (a *api) create(r *http.Request) (int, any, error) {
 		return 0, nil, err
 	}
 	t := core.NewTask{Agent: r.PathValue("agent"), ID: newID(a.scheduler), Kind: Kind}
-	if !isAgent(t.Agent) {
+	if !door.IsID(t.Agent) {
 		return 0, nil, &core.InvalidError{Field: "agent_id", Reason: notAgent}
 	}
 	var w when
