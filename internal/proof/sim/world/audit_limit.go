@@ -5,6 +5,7 @@ package world
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -94,6 +95,22 @@ func (a limitAudit) hasRoomAhead(t *task) bool {
 		l := &a.w.plan.Settings.Limits[in.limit]
 		return l.Concurrency > 0 && a.running(in) > max(l.Concurrency/2, 1)
 	})
+}
+
+// underRates is how long what is live needs at most to start, one after the other, where limits have rates: what recurs needs less than a rate
+// allows, and leaves a quarter of it at least.
+func (a limitAudit) underRates() (most time.Duration) {
+	for i := range a.w.plan.Settings.Limits {
+		l := &a.w.plan.Settings.Limits[i]
+		n := 0
+		for _, t := range a.model.tasks {
+			if _, is := counts(&l.About, t); is && l.Rate > 0 && t.phase != ended {
+				n++
+			}
+		}
+		most = max(most, 4*time.Duration(n)*l.Per/time.Duration(max(l.Rate, 1)))
+	}
+	return most
 }
 
 // balance compares how many run, as each limit says, and as the line of each task says that waits, with the runs that there are.

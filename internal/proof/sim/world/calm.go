@@ -72,25 +72,9 @@ func (w *World) calm() {
 // It waits for a lease at least, so that what dead processes had claimed is back before anything
 // counts as settled.
 func (w *World) settleDown(until time.Duration) {
-	until += w.underRates()
+	until += w.audit.limits.underRates()
 	settled := w.elapsed() + w.plan.Settings.Lease + soon
 	w.play(until, func() bool { return w.elapsed() > settled && w.audit.quiet() })
-}
-
-// underRates is how long what is live needs at most to start, one after the other, where limits have rates: what recurs needs less than a rate
-// allows, and leaves a quarter of it at least.
-func (w *World) underRates() (most time.Duration) {
-	for i := range w.plan.Settings.Limits {
-		l := &w.plan.Settings.Limits[i]
-		n := 0
-		for _, t := range w.audit.model.tasks {
-			if _, is := counts(&l.About, t); is && l.Rate > 0 && t.phase != ended {
-				n++
-			}
-		}
-		most = max(most, 4*time.Duration(n)*l.Per/time.Duration(max(l.Rate, 1)))
-	}
-	return most
 }
 
 // It asks through the last process, which is the healthy one.
