@@ -16,7 +16,8 @@ var limitCounts = invariant("limit-counts-runs", "34", "What a limit says to run
 // The keys of the tasks under limits and budgets that have room for all of them.
 const (
 	roomKey  = "room:"
-	muchRoom = 1000 // runs
+	muchRoom = 1000          // runs at once, or a second
+	muchUse  = 10 * muchRoom // runs an hour: a history may last for minutes
 )
 
 var roomAgents = []string{"ria", "rob", "roy", "ray", "rex"}
@@ -133,6 +134,6 @@ func boundsWithRoom(g *draw.Generator) {
 			continue
 		}
 		about := core.BudgetTarget{LimitTarget: core.LimitTarget{Key: roomKey + "*", Each: of}, Unit: draw.One(g.Dice, bound.UnitRuns, tokens), Per: core.PerHour}
-		s.Budgets = append(s.Budgets, core.Budget{About: about, Amount: muchRoom * bound.AmountOne, Then: draw.One(g.Dice, core.ThenHold, core.ThenNotify)})
+		s.Budgets = append(s.Budgets, core.Budget{About: about, Amount: muchUse * bound.AmountOne, Then: draw.One(g.Dice, core.ThenHold, core.ThenNotify)})
 	}
 }
