@@ -54,6 +54,7 @@ func (a orderAudit) cancelled(r *store.Cancellation, e *store.Effect) {
 // Nothing of the task remains in the model, not even its id: a submit of that id may create it again
 // at once. The claim that holds it keeps its record, so that its run is still recognised.
 func (a orderAudit) deleted(r *store.Deletion, e *store.Effect) {
+	a.called([]store.Deletion{*r}, e)
 	name := ref{r.Agent, r.ID}
 	t := a.asIs(r.Agent, r.ID)
 	must, may := a.known(name)

@@ -5,6 +5,7 @@ package world
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -193,6 +194,10 @@ func watchOutputs(a *auditor, _ *storeModel) watcher {
 			}
 		},
 		called: func(_ *call, request, answer any) {
+			deleted, _ := request.([]store.Deletion)
+			for i := range deleted { // it is forgotten what has been printed, and by which run
+				maps.DeleteFunc(last, func(at place, _ store.Fence) bool { return at.ref == ref{deleted[i].Agent, deleted[i].ID} })
+			}
 			chunks, _ := request.([]output.Chunk)
 			for i := range chunks {
 				c := &chunks[i]
