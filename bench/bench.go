@@ -38,6 +38,7 @@ type sizes struct {
 	trickleRates   []int // runs a second
 	trickleDaemons []int // that share them
 	trickleSettle  time.Duration
+	trickleMeet    time.Duration // how much longer several daemons take until each knows of the others
 	besideRate     int
 	besideMost     int // features
 	trickleFor     time.Duration
@@ -55,7 +56,7 @@ func (o *options) sizes() sizes {
 		idleAgents: 100_000, idleSettle: 2 * time.Second, idleFor: 15 * time.Second, idleQueues: 1000,
 		memoryTasks: 100_000, dueAgents: 100_000, catchUp: 100_000,
 		steadyTasks: 20_000, steadyWarm: 20, steadyPasses: 4,
-		trickleRates: []int{10, 100, 1000}, trickleDaemons: []int{1, 4}, trickleSettle: 3 * time.Second, trickleFor: 20 * time.Second, besideRate: 100, besideMost: 100,
+		trickleRates: []int{10, 100, 1000}, trickleDaemons: []int{1, 4}, trickleSettle: 3 * time.Second, trickleMeet: 25 * time.Second, trickleFor: 20 * time.Second, besideRate: 100, besideMost: 100,
 		mixedAgents: 20_000, limitTasks: 20_000, crowdTasks: 100_000,
 		scaleHistory: 20, scaleRest: 10 * time.Second, scaleWindow: time.Minute,
 	}

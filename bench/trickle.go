@@ -129,7 +129,7 @@ func (b *bench) dulyTrickle(ctx context.Context, rate, daemons int, with *featur
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
-	s, err := b.watch(ctx, f)
+	s, err := b.watch(ctx, f, daemons)
 	if err != nil {
 		return f, spent{}, err
 	}
@@ -154,7 +154,7 @@ func (d *duly) host(failed chan<- error) (stop func() error, err error) {
 }
 
 func (b *bench) asynqTrickle(ctx context.Context, rate, daemons int) (_ []sample, err error) {
-	all := int((b.trickleSettle + b.trickleFor + time.Second).Seconds() * float64(rate))
+	all := int((b.settles(daemons) + b.trickleFor + time.Second).Seconds() * float64(rate))
 	f := &flow{last: make([]time.Time, all)}
 	p := openAsynq(b.redis, 0)
 	defer func() { err = errors.Join(err, p.Close()) }()
@@ -176,16 +176,24 @@ func (b *bench) asynqTrickle(ctx context.Context, rate, daemons int) (_ []sample
 			return p.enqueue(ctx, i)
 		})
 	}()
-	s, err := b.watch(ctx, f)
+	s, err := b.watch(ctx, f, daemons)
 	if err := errors.Join(err, <-produced); err != nil {
 		return nil, err
 	}
 	return f.samples(rate, daemons, s), f.check(rate, b.trickleFor)
 }
 
+// settles is how long a service takes until it works as it will from then on: several daemons have to know of each other.
+func (b *bench) settles(daemons int) time.Duration {
+	if daemons > 1 {
+		return b.trickleSettle + b.trickleMeet
+	}
+	return b.trickleSettle
+}
+
 // watch meters a service once it has settled.
-func (b *bench) watch(ctx context.Context, f *flow) (spent, error) {
-	if !pause(ctx, b.trickleSettle) {
+func (b *bench) watch(ctx context.Context, f *flow, daemons int) (spent, error) {
+	if !pause(ctx, b.settles(daemons)) {
 		return spent{}, ctx.Err()
 	}
 	return b.redis.metered(ctx, func() error {

@@ -98,7 +98,8 @@ type Config struct {
 	// that it was submitted with.
 	Zone string
 	// Presence, if set, stores periodically what this process runs, so that others can explain why a task has not run: usually
-	// the store. Of several daemons that have it one claims what falls due, the one with least to do; without it all of them ask.
+	// the store. Of several daemons that have it one claims what falls due, the one with least to do, once they have known each other for
+	// twenty seconds; without it all of them ask.
 	Presence store.Presence
 	// Feed keeps the events of this process for those who listen to all of the store: the store if nil, if it is one.
 	Feed feed.Feed

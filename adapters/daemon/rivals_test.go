@@ -126,7 +126,7 @@ func TestOneOfSeveralDaemonsClaims(t *testing.T) {
 			})
 			require.NoError(t, err)
 		}
-		time.Sleep(10 * time.Second)
+		time.Sleep(30 * time.Second) // all of them know of the others
 		for _, r := range f.all {
 			r.forget()
 		}

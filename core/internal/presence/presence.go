@@ -25,11 +25,12 @@ type Presence struct {
 
 	others atomic.Int64 // processes that had reports when this one last did
 
-	mu   sync.Mutex
-	said time.Time
-	full bool      // it reported that all its slots were in use
-	turn time.Time // when that report last changed
-	left map[string]model.LeftKind
+	mu    sync.Mutex
+	since time.Time // the first report
+	said  time.Time
+	full  bool      // it reported that all its slots were in use
+	turn  time.Time // when that report last changed
+	left  map[string]model.LeftKind
 }
 
 // Self is the current report about this process.
@@ -66,6 +67,11 @@ func (r *Presence) Announce(ctx context.Context, every, keep time.Duration) {
 	if !early {
 		r.said = now
 	}
+	if r.since.IsZero() {
+		r.since = now
+	}
+	// guard: newcomer
+	known := now.Sub(r.since) >= base.LiveEvery // to the others, which have reported since
 	if turns {
 		r.full, r.turn = full, now
 	}
@@ -78,7 +84,7 @@ func (r *Presence) Announce(ctx context.Context, every, keep time.Duration) {
 	if err == nil {
 		others, err = c.Presence.Announce(ctx, r.Base.Tag, info, keep)
 	}
-	if err == nil {
+	if err == nil && known {
 		r.others.Store(int64(others))
 	}
 	if err != nil {
@@ -86,14 +92,16 @@ func (r *Presence) Announce(ctx context.Context, every, keep time.Duration) {
 	}
 }
 
-// Others is how many other processes were known when this one last reported; 0 if it has not.
+// Others is how many other processes were known when this one last reported: 0 until they know of it, too, or they would leave nothing to it while it
+// leaves all to them.
 func (r *Presence) Others() int { return int(r.others.Load()) }
 
 // Retire takes back what this process has announced. It does nothing where nothing was announced.
 func (r *Presence) Retire(ctx context.Context) {
 	r.mu.Lock()
 	said := !r.said.IsZero()
-	r.said, r.full = time.Time{}, false
+	r.since, r.said, r.full = time.Time{}, time.Time{}, false
+	r.others.Store(0)
 	r.mu.Unlock()
 	c := &r.Base.Config
 	if c.Presence == nil || !said {

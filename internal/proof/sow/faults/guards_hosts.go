@@ -108,4 +108,7 @@ var hostGuards = []Guard{
 	{"14", sow.Fault{
 		Name: "loaded-waits", What: "one process takes all runs that last, until it is full", Change: sow.Drop,
 	}, inDaemon, "TestSeveralDaemonsShareTheLoad$"},
+	{"14", sow.Fault{
+		Name: "newcomer", What: "a process that has just started leaves everything to those that do not know of it", Change: sow.Swap("base.LiveEvery", "0"),
+	}, "core/internal/presence", "TestANewcomerStandsBackForNone$"},
 }
