@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/call"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/layout"
 	"github.com/seed-6f6f2c11/duly/core/redisstore/internal/script"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -178,3 +180,10 @@ func RepartitionWith(ctx context.Context, config Config, r Repartitioning, hook 
 
 // KnownKey reports whether a repartition knows a key of a partition, by its name.
 func KnownKey(name string) bool { return known(layout.Partition{}, name) == nil }
+
+// SettleInFrontOf settles some runs as a turn does whose claims do not reach the server.
+func (s *Store) SettleInFrontOf(ctx context.Context, runs []store.Settlement, requests []store.ClaimRequest) error {
+	calls, _ := s.settleCalls(runs, requests)
+	_, errs := s.db.RunAll(ctx, call.VerbTurn, calls)
+	return errors.Join(errs...)
+}

@@ -101,9 +101,9 @@ func scheduleIndex(t store.ScheduleType) int {
 	}
 }
 
-// plainSettleCall is the call of plainsettle.lua for some runs of one partition, given by their places. It puts members in the
-// order of the script.
-func (s *Store) plainSettleCall(runs []store.Settlement, members []int) call.Call {
+// plainSettleCall is the call of plainsettle.lua for some runs of one partition, given by their places, which a claim of that
+// partition follows or not. It puts members in the order of the script.
+func (s *Store) plainSettleCall(runs []store.Settlement, members []int, followed bool) call.Call {
 	claims, kinds := make([]claimRuns, 0, 4), make([]kindSums, 0, 2)
 	var verbs [256]int
 	again := order(runs, members)
@@ -117,7 +117,11 @@ func (s *Store) plainSettleCall(runs []store.Settlement, members []int) call.Cal
 	args = append(args,
 		strconv.Itoa(verbs[store.VerbComplete])+"|"+strconv.Itoa(verbs[store.VerbFail])+"|"+strconv.Itoa(verbs[store.VerbCancel]))
 	args = append(args.Number(s.config.Retention.Milliseconds()), s.config.kept(), plainQuietArg(runs, members))
-	args = append(args.Number(int64(len(claims))), kindsArg(runs, members, kinds))
+	many := int64(len(claims))
+	if followed {
+		many = -many
+	}
+	args = append(args.Number(many), kindsArg(runs, members, kinds))
 	for i := range claims {
 		args = append(args, formatFence(claims[i].fence), string(claims[i].indexes))
 	}

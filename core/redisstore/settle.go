@@ -30,12 +30,13 @@ func (s *Store) Settle(ctx context.Context, runs []store.Settlement) ([]store.Se
 	return settled, err
 }
 
-// settleCalls are the calls that settle some runs, and which of the runs each has.
-func (s *Store) settleCalls(runs []store.Settlement) ([]call.Call, [][]int) {
+// settleCalls are the calls that settle some runs, and which of the runs each has. What follows them are claims.
+func (s *Store) settleCalls(runs []store.Settlement, next []store.ClaimRequest) ([]call.Call, [][]int) {
 	batches := s.settleBatches(runs)
 	calls, members := make([]call.Call, len(batches)), make([][]int, len(batches))
 	for i, b := range batches {
-		calls[i], members[i] = s.settleCall(runs, b), b.members
+		followed := slices.ContainsFunc(next, func(r store.ClaimRequest) bool { return r.New == nil && r.Partition == b.partition })
+		calls[i], members[i] = s.settleCall(runs, b, followed), b.members
 	}
 	return calls, members
 }
@@ -71,8 +72,8 @@ func (s *Store) settleBatches(runs []store.Settlement) []settleBatch {
 	return batches
 }
 
-// settleCall is the call that settles a batch.
-func (s *Store) settleCall(runs []store.Settlement, b settleBatch) call.Call {
+// settleCall is the call that settles a batch, which a claim of its partition follows or not.
+func (s *Store) settleCall(runs []store.Settlement, b settleBatch, followed bool) call.Call {
 	full := func() call.Call {
 		args := make([]any, 0, 3+12*len(b.members))
 		args = append(args, s.config.Retention.Milliseconds(), s.config.kept(), quietArg(runs, b.members))
@@ -88,7 +89,7 @@ func (s *Store) settleCall(runs []store.Settlement, b settleBatch) call.Call {
 	if !b.plain || !memory.WorthTrying() {
 		return full()
 	}
-	c := s.plainSettleCall(runs, slices.Clone(b.members)) // settle.lua takes them as they came: a run may come twice
+	c := s.plainSettleCall(runs, slices.Clone(b.members), followed) // settle.lua takes them as they came: a run may come twice
 	c.Partition, c.Full, c.Plain = b.partition, full, memory
 	return c
 }

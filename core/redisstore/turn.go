@@ -18,7 +18,7 @@ func (s *Store) Turn(ctx context.Context, runs []store.Settlement, requests []st
 	if len(s.db.Parts) > 1 {
 		span = &spanning{store: s, requests: requests, later: s.permits.waiting(requests)}
 	}
-	calls, members := s.settleCalls(runs)
+	calls, members := s.settleCalls(runs, requests)
 	settles := len(calls)
 	calls = s.claimCalls(calls, requests)
 	claims := settles + len(requests)

@@ -1,5 +1,5 @@
 -- claim: take back expired leases and end holds, then lease due tasks, one share for each agent in the agenda's order.
--- needs: look holds asked ordered weigh suspects expired unpark counting bounded spend limits turns lanes profiled
+-- needs: look ended holds asked ordered weigh suspects expired unpark counting bounded spend limits turns lanes profiled
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks

@@ -1,5 +1,5 @@
 -- expired: end leases and holds whose time is over, and take back the tasks of those leases.
--- needs: look holds suspects
+-- needs: look ended holds suspects
 
 local EXPIRED = 2 -- leases that one claim ends, at most: a claim has to stay short when many processes died at once
 local TERMS = 8 -- leases and holds together

@@ -79,16 +79,3 @@ local function free(agent, fence)
   end
   return first and first <= now
 end
-
--- close ends a claim of which nothing runs any more.
--- rule: claim-ends
-local function close(fence, marks)
-  redis.call('HSET', base .. 'claims', fence, marks)
-  redis.call('HDEL', base .. 'claims', fence .. CLAIM_REFS)
-  redis.call('ZREM', base .. 'leases', fence)
-  if redis.call('LPUSH', base .. 'ended', fence) > ENDED_KEPT then
-    local old = redis.call('RPOP', base .. 'ended')
-    local marks_ = redis.call('HGET', base .. 'claims', old)
-    if marks_ then redis.call('HDEL', base .. 'claims', old, CLAIM_NONCE .. sub(marks_, -16)) end
-  end
-end

@@ -1,5 +1,5 @@
 -- order: an operator's command for one task.
--- needs: look holds signals finished known grouped answers withdraw
+-- needs: look ended holds signals finished known grouped answers withdraw
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] claims

@@ -1,5 +1,5 @@
 -- ordered: what orders mean to a claim.
--- needs: look holds
+-- needs: look ended holds
 
 -- kept_by is the widest scope because of which a task is not to be claimed now; nil if it is. A task that is to run by an
 -- order is kept by later holds only, and one that is to end by none, as nothing of it runs any more.

@@ -1,7 +1,7 @@
 -- plainsettle: end runs of which nothing is out of the ordinary. It changes nothing where something is, such as a lease that is lost
 --        or an order for a task, and the caller sends settle instead. Straight on, as plainclaim; what a history takes that has
 --        other records comes last, where only who needs it pays for it.
--- needs: counting plainreturn
+-- needs: ended counting plainreturn
 -- then: tasks finished plainhistory
 -- KEYS[1] agenda
 -- KEYS[2] agents
@@ -19,7 +19,7 @@
 -- ARGV[4] most finished records of an agent, of those that failed and of the others, and KiB of large ones, with a | between
 -- ARGV[5] 1 if the caller takes what is due again, and nobody has to be woken for it, else 0; then a line for each run that says how it was answered
 --         or what it has used: its place, answer, unit=amount,.. with | between: see settle
--- ARGV[6] number of claims
+-- ARGV[6] number of claims; behind a - if a claim of the partition follows in the pipeline, which tells by itself when that is due next
 -- ARGV[7] number of kinds; of several, there is a | behind it and the place of the kind of each run, a byte each
 -- ARGV[8..] 2 for each claim: fence, and the index of each of its runs, a byte each; the runs are in this order
 -- ARGV[..] 5 for each kind: kind, how many of its runs these are, how many of them have ended, what they add to its statistics or '',
@@ -34,11 +34,10 @@ local PER_CLAIM = 2
 local PER_KIND = 5
 local PER_RUN = 5
 local FAILURES_KEPT = 20 -- of a kind
-local ENDED_SLACK = 50 -- more ended claims than are kept, until they are cut
 local FEW_RUNS = 8 -- for which it is looked at whether the next due time is another one at all
 local NEAR = 5000 -- ms: what is due later is mostly the end of a lease
 local ODD = { now }
-local again, claims, kinds = tonumber(ARGV[1]), tonumber(ARGV[6]), tonumber(ARGV[7]) or tonumber(string.match(ARGV[7], '^%d+'))
+local again, claims, kinds = tonumber(ARGV[1]), math.abs(ARGV[6]), tonumber(ARGV[7]) or tonumber(string.match(ARGV[7], '^%d+'))
 local kinds_at = FIRST + PER_CLAIM * claims
 local runs_at = kinds_at + PER_KIND * kinds
 local n = (#ARGV - runs_at) / PER_RUN
@@ -145,12 +144,7 @@ if #closed > 0 then
   local packed = {}
   for i = 1, #closed do packed[i] = closed[i] .. CLAIM_REFS end
   redis.call('HDEL', KEYS[5], unpack(packed))
-  local many = redis.call('LPUSH', base .. 'ended', unpack(closed)) - ENDED_KEPT
-  for _ = 1, many > ENDED_SLACK and many or 0 do -- one cut of several costs less than several
-    local old = redis.call('RPOP', base .. 'ended')
-    local mark = redis.call('HGET', KEYS[5], old)
-    if mark then redis.call('HDEL', KEYS[5], old, CLAIM_NONCE .. sub(mark, -16)) end
-  end
+  ended_claims(closed, KEYS[5])
 else
   redis.call('ZREM', KEYS[6], '')
 end
@@ -332,14 +326,20 @@ if till and hurried < tonumber(till) then
 end
 -- rule: next-due
 local task, next_ = nil, tonumber(ms)
-if n <= FEW_RUNS and next_ and next_ - now < NEAR then -- it says so already if that is still in the agenda, and nothing has come in front of it
+local followed, near = byte(ARGV[6]) == byte('-'), n <= FEW_RUNS and next_ and next_ - now < NEAR
+if followed or near then -- it says so already if that is still in the agenda, and nothing has come in front of it
   for i = 1, again do
     local due = tonumber(ARGV[runs_at + PER_RUN * (i - 1) + 4])
     if due < 0 then due = now - due end
     -- guard: plain-settle-hint
-    if due < next_ then next_ = nil break end
+    if not next_ or due < next_ then next_, near = due, false end
   end
-  if next_ and redis.call('ZCOUNT', KEYS[1], '-inf', ms) > 0 then task = ms end
+  if followed then -- too early is made good by the claim; too late, if that did not come, by nothing
+    -- guard: plain-settle-followed
+    task = next_ and string.format('%.0f', next_) or ''
+  elseif near and redis.call('ZCOUNT', KEYS[1], '-inf', ms) > 0 then
+    task = ms
+  end
 end
 if not task then
   task = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')[2]

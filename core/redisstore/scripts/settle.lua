@@ -1,5 +1,5 @@
 -- settle: end runs. A run that no longer holds its task changes nothing; one that is settled already is settled.
--- needs: look counting bounded spend signals finished grouped
+-- needs: look ended counting bounded spend signals finished grouped
 -- KEYS[1] agenda
 -- KEYS[2] agents
 -- KEYS[3] tasks

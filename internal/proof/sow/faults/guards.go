@@ -113,6 +113,10 @@ var Guards = append([]Guard{
 		Name: "plain-claim-out-of-memory", What: "a plain claim begins with a write that full memory refuses",
 		Change: sow.Before("if n > 0 then redis.call('HINCRBY', KEYS[7], 'clock', '0') end"),
 	}, onRedis, "TestFullMemory$"},
+	{"28", sow.Fault{
+		Name: "plain-settle-followed", What: "what is due again is known to nobody if the claim behind its settlement is lost",
+		Change: sow.Swap("string.format('%.0f', next_)", "ms"),
+	}, onRedis, "TestASettlementWhoseClaimIsLost$"},
 	{"10", sow.Fault{
 		Name: "full-owed", What: "the delivery of a callback is refused when memory is full", Change: sow.Drop,
 	}, onRedis, "TestAFullRedisKeepsGuardsAndEnds$"},
