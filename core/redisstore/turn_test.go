@@ -5,6 +5,7 @@ package redisstore_test
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,47 @@ func TestASettlementWhoseClaimIsLost(t *testing.T) {
 			}
 			assert.Equal(t, due, hint(), "the next claim says it")
 		}
+	}
+}
+
+// A claim that takes tasks ahead of their time says when the partition is due next, whatever it has left.
+func TestAClaimAheadTellsWhatIsNext(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	c := srv.Client(t)
+	for name, of := range map[string]struct {
+		dues  []time.Duration
+		taken int
+		held  string // an agent
+	}{
+		"nothing":                {[]time.Duration{0, 3 * time.Second}, 2, ""},
+		"what comes later":       {[]time.Duration{0, 3 * time.Second, time.Hour}, 2, ""},
+		"what is held":           {[]time.Duration{0, 3 * time.Second, 4 * time.Second, time.Hour}, 2, "agent-1"},
+		"the last that it saw":   {[]time.Duration{0, 3 * time.Second, 4 * time.Second, 5 * time.Second}, 4, ""},
+		"more than it has seen":  {[]time.Duration{0, 3 * time.Second, 4 * time.Second, 5 * time.Second, 6 * time.Second, time.Hour}, 5, ""},
+		"more than it could get": {[]time.Duration{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3 * time.Second}, 10, ""},
+	} {
+		prefix := strings.ReplaceAll(name, " ", "") + ":"
+		st := open(t, redisstore.Config{URL: srv.URL, Prefix: prefix})
+		for i, due := range of.dues {
+			task := sub(fmt.Sprint("agent-", i), "1")
+			task.Due = moment.When{After: due}
+			submitted(t, st, task)
+		}
+		if of.held != "" {
+			hold(t, st, store.Target{Agent: of.held}, moment.When{})
+		}
+		request := store.ClaimRequest{
+			Nonce: fmt.Sprintf("%016d", 1), Kinds: []string{"k"}, Limit: 10, Lease: time.Minute, Ahead: 20 * time.Second, AheadMost: 10, AheadLease: time.Minute,
+		}
+		claims, err := st.Claim(t.Context(), []store.ClaimRequest{request})
+		require.NoError(t, err)
+		require.Len(t, claims[0].Tasks, of.taken, name)
+		next := c.ZRangeWithScores(t.Context(), prefix+"{0}:leases", 0, 0).Val()
+		if first := c.ZRangeWithScores(t.Context(), prefix+"{0}:agenda", 0, 0).Val(); len(first) > 0 && first[0].Score < next[0].Score {
+			next = first
+		}
+		assert.Equal(t, fmt.Sprintf("%.0f", next[0].Score), c.Get(t.Context(), prefix+"{0}:due").Val(), name)
 	}
 }
 

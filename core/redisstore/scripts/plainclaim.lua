@@ -77,18 +77,20 @@ if rare > 0 then
   if others then parked, ORDERS, BOUNDED = true, redis.call('EXISTS', base .. 'orders') == 1, redis.call('EXISTS', base .. 'bounds') == 1 end
 end
 local lease = redis.call('ZRANGE', KEYS[5], '0', '0', 'WITHSCORES')[2]
+local lease_at = lease and tonumber(lease)
 -- guard: plain-recovery
 -- rule: expired-lease repeated-nonce
-if lease and tonumber(lease) <= now or redis.call('HEXISTS', KEYS[4], CLAIM_NONCE .. ARGV[1]) == 1 then return ODD end
+if lease and lease_at <= now or redis.call('HEXISTS', KEYS[4], CLAIM_NONCE .. ARGV[1]) == 1 then return ODD end
 
 -- 2. What is due: tasks by themselves, in the order in which they have waited, and agents with many.
 -- The first entries tell both what is due, where little is, and what is next.
 local limit, asked, due, task, known, in_turn = tonumber(ARGV[2]), {}, {}, nil, false, nil
-local early, until_ = {}, within and now + tonumber(within) or 0 -- what is due next, and until when that is looked at
+local early, until_, beyond = {}, within and now + tonumber(within) or 0, nil -- what is due next, until when that is looked at, and when the first behind it is
 if within or #ARGV == 5 + nkinds then
-  local at, look = 0, limit <= FEW_ASKED and limit + 1 or FIRST_LOOK
+  local at, look, last = 0, FIRST_LOOK, '3'
+  if limit <= FEW_ASKED then look, last = limit + 1, ARGV[2] end
   -- rule: longest-waiting-first
-  due = redis.call('ZRANGE', KEYS[1], '0', tostring(look - 1), 'WITHSCORES')
+  due = redis.call('ZRANGE', KEYS[1], '0', last, 'WITHSCORES')
   while due[at + 1] and tonumber(due[at + 2]) <= now do at = at + 2 end
   -- guard: plain-claim-few
   known = at < 2 * look or look > limit and not tenants
@@ -97,7 +99,9 @@ if within or #ARGV == 5 + nkinds then
     task = due[at + 2]
     local all = #due
     for i = all, at + 1, -1 do
-      if i % 2 == 0 and tonumber(due[i]) <= until_ then early[i - at], early[i - at - 1] = due[i], due[i - 1] end
+      if i % 2 == 0 then
+        if tonumber(due[i]) <= until_ then early[i - at], early[i - at - 1] = due[i], due[i - 1] else beyond = due[i] end
+      end
       due[i] = nil
     end
     if #early < all - at or all < 2 * look then until_ = 0 end -- there are no more
@@ -159,6 +163,7 @@ end
 local ndue = #due / 2
 local room_ahead = within and ndue < limit and math.min(tonumber(most_ahead), MOST_TASKS - ndue) or 0
 if room_ahead > 0 and until_ > now then
+  beyond = nil
   early = redis.call('ZRANGEBYSCORE', KEYS[1], string.format('(%.0f', now), string.format('%.0f', until_), 'WITHSCORES', 'LIMIT', '0', tostring(room_ahead))
 end
 for i = 1, math.min(#early, 2 * room_ahead) do due[2 * ndue + i] = early[i] end
@@ -414,9 +419,9 @@ if n > 0 then
   if charges then charges.commit() end
   local till = string.format('%.0f', now + lease_of_all)
   redis.call('ZADD', KEYS[5], till, fence)
-  if not lease or tonumber(lease) > tonumber(till) then lease = till end
+  if not lease or lease_at > now + lease_of_all then lease, lease_at = till, now + lease_of_all end
   for kind, k in pairs(per) do
-    if k > 0 then redis.call('HINCRBY', KEYS[6], COUNT_RUNNING .. kind, tostring(k)) end
+    if k > 0 then redis.call('HINCRBY', KEYS[6], COUNT_RUNNING .. kind, k == 1 and '1' or tostring(k)) end
   end
   if n < 8 or redis.call('EXISTS', KEYS[3]) == 1 then states = redis.call('HMGET', KEYS[3], unpack(refs)) end
 end
@@ -432,11 +437,16 @@ if profiles then
 end
 
 -- 7. When the partition is due next; what is parked in it stays so.
-if many or not known or n > ndue then task = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')[2] end
+-- guard: plain-claim-beyond
+if n > ndue and beyond and n - ndue == #early / 2 then -- all that was looked at has come
+  task = beyond
+elseif many or not known or n > ndue then
+  task = redis.call('ZRANGE', KEYS[1], '0', '0', 'WITHSCORES')[2]
+end
 -- rule: next-due
 local hint = task
 -- guard: plain-claim-hint
-if lease and (not task or tonumber(lease) < tonumber(task)) then hint = lease end
+if lease and (not task or lease_at < tonumber(task)) then hint = lease end
 local stands = (parked or n == 0) and redis.call('GET', KEYS[8])
 if parked then hint = (hint or '') .. string.match(stands or '', '^%d*(.*)$') end
 if hint and hint ~= '' then

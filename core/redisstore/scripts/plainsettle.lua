@@ -291,7 +291,7 @@ if ended > 0 then
 end
 
 -- 6. The counters.
-redis.call('HINCRBY', KEYS[9], 'running', tostring(-n))
+redis.call('HINCRBY', KEYS[9], 'running', n == 1 and '-1' or tostring(-n))
 for i = 1, kinds do
   local at = kinds_at + PER_KIND * (i - 1)
   local kind, failures = ARGV[at + 1], ARGV[at + 5]
