@@ -52,6 +52,7 @@ type run struct {
 	sharesSlot    bool         // it has no slot: the first of its batch has one for all
 	waits         delay        // of its outcome
 	settlesInline bool         // its goroutine stores its outcome
+	decided       uint32       // when the verdict on it was known: see settler.millis
 	left          *inheritance // of children that have failed; nil for none
 
 	recorder

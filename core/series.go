@@ -114,13 +114,13 @@ type early struct {
 	begin time.Time // by our clock
 }
 
-// delay is how long the outcome of a run may wait for a claim that takes it along.
+// delay is how long the outcome of a run may wait for a claim that takes it along, or for those of runs that begin within the moment.
 type delay uint8
 
 const (
-	atOnce         delay = iota // hardly at all
-	ifDueAgain                  // until the next claim, if all that it says is that the task is due again: no one waits for that
-	untilNextClaim              // so is any end of a task that had its time
+	atOnce     delay = iota // hardly at all
+	ifDueAgain              // for others, if all that it says is that the task is due again: no one waits for that
+	forOthers               // so is any end of a task that had its time
 )
 
 // delayOf is the delay of the outcomes of tasks that were due when they were claimed: where claims look ahead the next one comes soon.
@@ -194,7 +194,7 @@ func (e *early) start() {
 		n++
 	}
 	if n > 0 {
-		e.pull.tick(e.tasks[0].Agent, e.tasks[:n], untilNextClaim)
+		e.pull.tick(e.tasks[0].Agent, e.tasks[:n], forOthers)
 	}
 	if e.tasks = e.tasks[n:]; len(e.tasks) > 0 {
 		e.giveBack()
@@ -210,10 +210,15 @@ func (q *Series) aheadFor(p *pull) time.Duration {
 	return q.known.Ahead()
 }
 
-// untilClaim is how long it is until a claim will have begun that takes outcomes along; zero if none is to be expected within the moment.
-func (q *Series) untilClaim() time.Duration {
+// untilOthers is how long it is until a claim will have begun that takes outcomes along, or if none is to be expected within the moment, until
+// all has begun that was claimed ahead of its time: most of that ends soon, and its outcomes go with those that wait. Zero for neither.
+func (q *Series) untilOthers() time.Duration {
 	if wait, soon := q.known.UntilClaim(); soon {
 		return wait + settleAfter
+	}
+	// guard: ahead-together
+	if last := q.waiting.Last(); !last.IsZero() {
+		return max(last.Sub(q.s.config.Clock.Now()), 0) + settleAfter
 	}
 	return 0
 }

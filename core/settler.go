@@ -67,6 +67,7 @@ type settler struct {
 	inlinePending bool        // the goroutine of a handler that has returned is about to store the waiting outcomes
 	disarm        func() bool // stops the timer of the batch that waits for company; nil if none does
 	until         time.Time   // when that goes off
+	since         time.Time   // what millis counts from
 }
 
 // settleAfter is how long an outcome waits for a claim at the pace, which is left the time to take it along.
@@ -82,6 +83,7 @@ const (
 func (t *settler) add(r *run) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	r.decided = t.millis()
 	t.waiting = append(t.waiting, r)
 	wait := t.patience(r)
 	switch {
@@ -103,8 +105,8 @@ func (t *settler) patience(r *run) time.Duration {
 	if t.series == nil || s.Verb == store.VerbRelease || r.pull.over() || r.pull.Serial() || r.verdict.Busy != nil {
 		return 0
 	}
-	if !r.EndsWithCallback() && !r.endsWatched() && (r.waits == untilNextClaim || r.waits == ifDueAgain && s.Verb == store.VerbAgain) {
-		if d := t.series.untilClaim(); d > 0 {
+	if !r.EndsWithCallback() && !r.endsWatched() && (r.waits == forOthers || r.waits == ifDueAgain && s.Verb == store.VerbAgain) {
+		if d := t.series.untilOthers(); d > 0 {
 			return d
 		}
 	}
@@ -187,10 +189,25 @@ func (t *settler) work() {
 	}
 }
 
-// take takes a batch out of those that wait. The mutex is held.
+// millis is how long the settler has been in use, in milliseconds. It is small, and starts from zero again after 49 days: only differences mean
+// something. The mutex is held.
+func (t *settler) millis() uint32 {
+	now := t.s.config.Clock.Now()
+	if t.since.IsZero() {
+		t.since = now
+	}
+	return uint32(now.Sub(t.since).Milliseconds()) //nolint:gosec // it is meant to wrap
+}
+
+// take takes a batch out of those that wait. What an outcome has waited is no part of the delay until its task is due again. The mutex is held.
 func (t *settler) take() []*run {
 	n := min(len(t.waiting), largestSettle)
 	batch := t.waiting[:n:n]
+	now := t.millis()
+	for _, r := range batch {
+		// guard: waits-not-twice
+		r.verdict.Settlement.Waited = time.Duration(max(int32(now-r.decided), 0)) * time.Millisecond //nolint:gosec // it may be negative
+	}
 	if t.waiting = t.waiting[n:]; len(t.waiting) == 0 {
 		t.waiting = nil // otherwise those that are stored would be kept in memory for those that come
 	}

@@ -215,3 +215,44 @@ func TestARepeatedClaimStartsNothingEarly(t *testing.T) {
 		assert.InDelta(t, 0, (<-started).Sub(due), float64(time.Millisecond))
 	})
 }
+
+// What ends in the moment that one claim has taken together is stored together, once all of it has begun, however long the last of it runs. The
+// delay until a task is due again counts from its end all the same.
+func TestOutcomesOfAMomentTravelTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := setup(t, daemon.Config{}, true)
+		last := make(chan struct{})
+		core.Handle(f.scheduler, "note", func(_ context.Context, task *core.Task[any]) error {
+			if task.ID == "2" {
+				<-last
+			}
+			return nil
+		})
+		f.start(t)
+		var tasks []core.NewTask
+		for i := range 3 {
+			tasks = append(tasks, core.NewTask{Agent: "a", ID: fmt.Sprint(i), Kind: "note", Delay: time.Second + time.Duration(i)*40*time.Millisecond, Every: time.Minute})
+		}
+		begun := time.Now()
+		f.submit(t, tasks...)
+		var stored []time.Duration
+		f.store.Before = func(_ context.Context, verb string) error {
+			if verb == "Settle" || verb == "Turn" {
+				stored = append(stored, time.Since(begun))
+			}
+			return nil
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if assert.Len(t, stored, 1, "one call for the two that have ended") {
+			assert.InDelta(t, time.Second+80*time.Millisecond, stored[0], float64(5*time.Millisecond), "when the last of them has begun")
+		}
+		for i := range 2 {
+			info, err := f.scheduler.Task(t.Context(), "a", fmt.Sprint(i))
+			require.NoError(t, err)
+			assert.InDelta(t, tasks[i].Delay+time.Minute, info.Due.Sub(begun), float64(2*time.Millisecond), "task %d", i)
+		}
+		close(last)
+	})
+}

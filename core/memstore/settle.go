@@ -88,9 +88,10 @@ func (p *partition) settle(r *store.Settlement, now moment.Millis) (store.Settle
 
 // again makes a task wait for its next run, and returns when that is.
 func (p *partition) again(t *task, r *store.Settlement, now moment.Millis) moment.Millis {
-	due := r.Due.At
+	when := r.DueAgain()
+	due := when.At
 	if due == 0 {
-		due = now.Add(max(r.Due.After, 0))
+		due = now.Add(when.After)
 	}
 	if r.State != nil {
 		t.state = slices.Clone(r.State)

@@ -187,7 +187,7 @@ func appendOutcomes(args layout.Arguments, runs []store.Settlement, members []in
 		r := &runs[i]
 		args = append(args, layout.AgentRef(&r.Run), next(), layout.PlaceOf(&r.Run))
 		if r.Verb == store.VerbAgain {
-			args = append(args, againArg(r.Due), next())
+			args = append(args, againArg(r.DueAgain()), next())
 		} else {
 			args = append(args, next(), next())
 		}
@@ -260,6 +260,6 @@ func settledPlainly(r *store.Settlement, now moment.Millis) store.Settled {
 	case r.Due.At != 0:
 		return store.Settled{Due: r.Due.At}
 	default:
-		return store.Settled{Due: now + moment.Millis(max(r.Due.After.Milliseconds(), 0))}
+		return store.Settled{Due: now + moment.Millis(r.DueAgain().After.Milliseconds())}
 	}
 }

@@ -81,7 +81,7 @@ func (s *Store) settleCall(runs []store.Settlement, b settleBatch, followed bool
 			r := &runs[i]
 			agent := layout.AgentRef(&r.Run)
 			args = append(args, formatFence(r.Fence), r.Index, agent, r.ID, string(r.Verb),
-				layout.DueArg(r.Due), layout.StateArg(r), r.Record, layout.GroupOf(agent, r.Group), r.Kind, statArg(r.Tally), extraArg(r))
+				layout.DueArg(r.DueAgain()), layout.StateArg(r), r.Record, layout.GroupOf(agent, r.Group), r.Kind, statArg(r.Tally), extraArg(r))
 		}
 		return call.Call{Script: &s.db.Scripts.Settle, Partition: b.partition, Args: args}
 	}

@@ -35,7 +35,9 @@ type Settlement struct {
 	// store that wakes others for what has become due earlier need not do it for this.
 	Quiet bool
 	Due   moment.When // VerbAgain: when the task is due again; VerbRelease: Due.At is when it was due; VerbRest: when it has rested
-	State []byte      // VerbAgain, VerbRest, VerbRelease: the new state; nil leaves the old one; VerbRelease keeps its crashes counted
+	// Waited is since when the run has ended: no part of a delay in Due, which counts from then. It counts in whole milliseconds.
+	Waited time.Duration
+	State  []byte // VerbAgain, VerbRest, VerbRelease: the new state; nil leaves the old one; VerbRelease keeps its crashes counted
 	// Unrun declares that the run has not begun, so that crashes stay counted for the other verbs too, and VerbRelease gives a budget of runs back what
 	// it has counted at the claim, if its period goes on.
 	Unrun bool
@@ -50,6 +52,12 @@ type Settlement struct {
 	Floor   *Floor   // VerbAgain, VerbRest of an activity task
 	Await   *Await   // how the task waits for signals from now on; nil if nothing changes
 	Tally   *RunStat // added to the statistics of the run's kind; nil for nothing
+}
+
+// DueAgain is when the task is due again: what the outcome has waited is taken off a delay.
+func (s *Settlement) DueAgain() moment.When {
+	// guard: waited
+	return moment.When{At: s.Due.At, After: max(s.Due.After-s.Waited, 0)}
 }
 
 // Floor bounds when an activity task may run next.

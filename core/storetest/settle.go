@@ -155,7 +155,9 @@ func testAgain(t *testing.T, b *bench) {
 			b.submit(other)
 		}
 		c := b.claim(1)
-		got := b.settle(store.Settlement{Run: c.Tasks[0].Run, Verb: store.VerbAgain, Due: moment.When{After: time.Minute}, State: []byte("s1")})
+		got := b.settle(store.Settlement{
+			Run: c.Tasks[0].Run, Verb: store.VerbAgain, Due: moment.When{After: 61 * time.Second}, Waited: time.Second, State: []byte("s1"),
+		})
 		assert.Equal(t, []store.Settled{{Due: b.now().Add(time.Minute)}}, got)
 		s := b.read(agent, "1")[0]
 		assert.Equal(t, store.StatusWaiting, s.Status)

@@ -51,6 +51,16 @@ func (w *Waiting[T]) First() time.Time {
 	return w.items[0].at
 }
 
+// Last is the last time that something waits for; the zero time if nothing waits.
+func (w *Waiting[T]) Last() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.items) == 0 {
+		return time.Time{}
+	}
+	return w.items[len(w.items)-1].at
+}
+
 // Take takes out what has not begun, as far as it is meant.
 func (w *Waiting[T]) Take(which func(*T) bool) []T {
 	w.mu.Lock()

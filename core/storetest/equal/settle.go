@@ -46,6 +46,7 @@ func (d *driver) settlements() (sa, sb []store.Settlement) {
 			s.Verb = store.VerbCancel
 		case 4, 5, 6:
 			s.Verb, s.Due.After = store.VerbAgain, time.Duration(d.pick(100))*20*time.Millisecond
+			s.Waited = time.Duration(d.pick(10)) * 30 * time.Millisecond
 			if d.pick(2) == 0 {
 				s.State, s.Unrun = []byte("state"), d.pick(4) == 0
 			}

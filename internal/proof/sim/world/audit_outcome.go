@@ -37,6 +37,9 @@ func (a outcomeAudit) decided(p *process, o *outcome) {
 	a.must(runsAtMost, len(o.after.Runs) <= 20, "%s has %d", o.t.ref, len(o.after.Runs))
 	a.must(skipsAreCounted, o.after.SkipCount >= o.before.SkipCount, "%s: %d after %d", o.t.ref, o.after.SkipCount, o.before.SkipCount)
 	a.must(dueIsShown, o.t.phase != waiting || o.t.resting() || o.after.NextRun.Equal(o.due.Time()), "%s: %s", o.t.ref, o.after.NextRun)
+	if o.run != nil && o.run.over != 0 && !o.run.stuck && o.s.Verb != store.VerbRelease { // these are not decided when their handlers return
+		a.must(waitIsNoDelay, o.s.Waited >= 0 && o.s.Waited <= a.w.elapsed()-o.run.over, "%s: %s, and its run has ended %s ago", o.t.ref, o.s.Waited, a.w.elapsed()-o.run.over)
+	}
 	alone := false
 	a.model.each(func(w *watcher) { alone = w.decided != nil && w.decided(o) || alone })
 	switch {

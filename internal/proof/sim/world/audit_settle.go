@@ -158,7 +158,7 @@ func (a settlementAudit) again(t *task, s *store.Settlement, answer *store.Settl
 	now := a.now()
 	due := s.Due.At
 	if due == 0 {
-		due = now.Add(max(s.Due.After, 0))
+		due = now.Add(max(s.Due.After-s.Waited, 0))
 	}
 	release := s.Verb == store.VerbRelease
 	if release {

@@ -301,6 +301,7 @@ func (w *World) goOn(r *run) {
 		r.next <- do
 		return
 	}
+	r.over = w.elapsed()
 	r.outcome, r.asked, r.result = r.script.Then, r.script.For, `"`+r.begun.String()+`"`
 	// A handler that heeds its context returns the context's error instead of its script's outcome.
 	if early {

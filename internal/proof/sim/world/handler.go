@@ -31,6 +31,7 @@ type run struct {
 	// What the handler has returned, and why its context was done then, if it was.
 	outcome draw.Outcome
 	asked   time.Duration // of the outcome
+	over    time.Duration // when it was let return
 	cause   error
 	result  string
 	task    *task

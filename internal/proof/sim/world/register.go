@@ -59,6 +59,7 @@ var (
 	backoffNone      = invariant("backoff-none", "design 3", "Without a backoff a failed attempt is repeated at once.")
 	everyFromEnd     = invariant("every-from-end", "design 5", "A task that recurs from completion is due its interval, and its jitter at most, after its run ended.")
 	everyStretches   = invariant("every-stretches", "design 5", "Failures in a row stretch the interval, at most to five minutes or the interval itself; a success resets it.")
+	waitIsNoDelay    = invariant("wait-is-no-delay", "design 5", "The delay until a task is due again counts from the end of its run, however long its outcome has waited for others.")
 	nextInIsKept     = invariant("next-in-is-kept", "design 3", "NextIn sets when a task that recurs from completion is due next.")
 	startGrid        = invariant("start-grid", "14", "A task that recurs from its start is due on its grid, whatever its runs take.")
 	cronOnTime       = invariant("cron-on-time", "14", "A cron task is due at a time of its expression.")

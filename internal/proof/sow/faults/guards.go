@@ -63,6 +63,16 @@ var Guards = append([]Guard{
 	{"5", sow.Fault{
 		Name: "ahead-short", What: "what a dead process had claimed ahead is late by its whole lease", Change: sow.Drop,
 	}, inDaemon, "TestADeathDelaysWhatHadNotBegunByAMoment$"},
+	{"28", sow.Fault{
+		Name: "ahead-together", What: "each outcome of what one claim has taken ahead is stored by itself", Change: sow.Never,
+	}, inDaemon, "TestOutcomesOfAMomentTravelTogether$"},
+	{"28", sow.Fault{
+		Name: "waits-not-twice", What: "what an outcome waits comes on top of the delay until its task is due again", Change: sow.Drop,
+	}, inDaemon, "TestOutcomesOfAMomentTravelTogether$"},
+	{"28", sow.Fault{
+		Name: "plain-claim-beyond", What: "a task that was not taken ahead is not known as the next one",
+		Change: sow.Swap(" and n - ndue == #early / 2", ""),
+	}, onRedis, "TestAClaimAheadTellsWhatIsNext$"},
 	{"6", sow.Fault{
 		Name: "ahead-repeated", What: "a claim whose answer was lost starts early what it had taken ahead", Change: sow.Never,
 	}, inDaemon, "TestARepeatedClaimStartsNothingEarly$"},

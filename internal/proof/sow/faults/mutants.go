@@ -91,6 +91,13 @@ var plain = []sow.Fault{
 		Name: "attempt-not-counted", What: "A failed attempt is not counted.", At: "attempt", Change: sow.Drop,
 	},
 	{
+		Name: "waits-since-ever", What: "An outcome has waited since the first one of its process.",
+		At: "waits-not-twice", Change: sow.Swap("now-r.decided", "now"),
+	},
+	{
+		Name: "waited", What: "What an outcome has waited comes on top of the delay until its task is due again.", Change: sow.Swap("s.Due.After-s.Waited", "s.Due.After"),
+	},
+	{
 		Name: "crash-is-failure", What: "A crash counts as a failed attempt.",
 		At: "crash-is-no-failure", Change: sow.Before("d.State.Attempt++"),
 	},
