@@ -83,7 +83,7 @@ const (
 func (t *settler) add(r *run) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r.decided = t.millis()
+	r.decided = t.millis() + 1 // rounded up, so that no wait is too long, and no task due too early
 	t.waiting = append(t.waiting, r)
 	wait := t.patience(r)
 	switch {
