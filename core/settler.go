@@ -202,6 +202,9 @@ func (t *settler) millis() uint32 {
 // take takes a batch out of those that wait. What an outcome has waited is no part of the delay until its task is due again. The mutex is held.
 func (t *settler) take() []*run {
 	n := min(len(t.waiting), largestSettle)
+	if n == 0 {
+		return nil
+	}
 	batch := t.waiting[:n:n]
 	now := t.millis()
 	for _, r := range batch {

@@ -3,6 +3,7 @@ package daemon_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -229,22 +230,27 @@ func TestOutcomesOfAMomentTravelTogether(t *testing.T) {
 			}
 			return nil
 		})
+		begun := time.Now()
+		var mu sync.Mutex
+		var stored []time.Duration
+		f.store.Before = func(_ context.Context, verb string) error {
+			if verb == "Settle" || verb == "Turn" {
+				mu.Lock()
+				stored = append(stored, time.Since(begun))
+				mu.Unlock()
+			}
+			return nil
+		}
 		f.start(t)
 		var tasks []core.NewTask
 		for i := range 3 {
 			tasks = append(tasks, core.NewTask{Agent: "a", ID: fmt.Sprint(i), Kind: "note", Delay: time.Second + time.Duration(i)*40*time.Millisecond, Every: time.Minute})
 		}
-		begun := time.Now()
 		f.submit(t, tasks...)
-		var stored []time.Duration
-		f.store.Before = func(_ context.Context, verb string) error {
-			if verb == "Settle" || verb == "Turn" {
-				stored = append(stored, time.Since(begun))
-			}
-			return nil
-		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
 		if assert.Len(t, stored, 1, "one call for the two that have ended") {
 			assert.InDelta(t, time.Second+80*time.Millisecond, stored[0], float64(5*time.Millisecond), "when the last of them has begun")
 		}
