@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
+	"github.com/seed-6f6f2c11/duly/core/internal/decide"
 	"github.com/seed-6f6f2c11/duly/core/internal/horizon"
 	"github.com/seed-6f6f2c11/duly/core/internal/leases"
 	"github.com/seed-6f6f2c11/duly/core/internal/notices"
@@ -351,4 +352,14 @@ func (p *pull) releaseAll(tasks []Claimed) {
 		r.describe()
 		p.release(r)
 	}
+}
+
+// release gives a run back that has not begun.
+func (p *pull) release(r *run) { giveBack(p, r, true) }
+
+// giveBack gives a run back, as if its task had not been claimed if it has not begun.
+func giveBack(p *pull, r *run, unrun bool) {
+	r.verdict.Settlement, r.verdict.Released = decide.Release(r.claimed), true
+	r.verdict.Settlement.Unrun = unrun
+	p.settler.add(r)
 }

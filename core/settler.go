@@ -426,13 +426,3 @@ func (t *tally) count(v *decide.Verdict) {
 		}
 	})
 }
-
-// release gives a run back that has not begun.
-func (p *pull) release(r *run) { giveBack(p, r, true) }
-
-// giveBack gives a run back, as if its task had not been claimed if it has not begun.
-func giveBack(p *pull, r *run, unrun bool) {
-	r.verdict.Settlement, r.verdict.Released = decide.Release(r.claimed), true
-	r.verdict.Settlement.Unrun = unrun
-	p.settler.add(r)
-}

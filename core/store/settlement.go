@@ -35,7 +35,7 @@ type Settlement struct {
 	// store that wakes others for what has become due earlier need not do it for this.
 	Quiet bool
 	Due   moment.When // VerbAgain: when the task is due again; VerbRelease: Due.At is when it was due; VerbRest: when it has rested
-	// Waited is since when the run has ended: no part of a delay in Due, which counts from then. It counts in whole milliseconds.
+	// Waited is how long the outcome has waited for others, in whole milliseconds: no part of a delay in Due, which counts from the end of the run.
 	Waited time.Duration
 	State  []byte // VerbAgain, VerbRest, VerbRelease: the new state; nil leaves the old one; VerbRelease keeps its crashes counted
 	// Unrun declares that the run has not begun, so that crashes stay counted for the other verbs too, and VerbRelease gives a budget of runs back what

@@ -28,6 +28,7 @@ local STAMPED = 24 -- longer than a fence alone
 local MOST_HOLDS = 64 -- that are looked at one by one
 local MOST_TASKS = 50 -- tasks of a claim
 local FIRST_LOOK = 4 -- entries of the agenda
+local LAST_LOOKED = '3' -- the last of them, as Redis counts
 local FEW_ASKED = 5 -- tasks, for which the first look is one entry longer: it tells all that such a claim has to know
 local ODD = { now }
 local nkinds, within, most_ahead, lease_ahead = tonumber(ARGV[5]), nil, nil, nil
@@ -87,7 +88,7 @@ if lease and lease_at <= now or redis.call('HEXISTS', KEYS[4], CLAIM_NONCE .. AR
 local limit, asked, due, task, known, in_turn = tonumber(ARGV[2]), {}, {}, nil, false, nil
 local early, until_, beyond = {}, within and now + tonumber(within) or 0, nil -- what is due next, until when that is looked at, and when the first behind it is
 if within or #ARGV == 5 + nkinds then
-  local at, look, last = 0, FIRST_LOOK, '3'
+  local at, look, last = 0, FIRST_LOOK, LAST_LOOKED
   if limit <= FEW_ASKED then look, last = limit + 1, ARGV[2] end
   -- rule: longest-waiting-first
   due = redis.call('ZRANGE', KEYS[1], '0', last, 'WITHSCORES')
