@@ -30,48 +30,61 @@ import (
 // pull is one call of RunDue: it runs and settles all that it claims before it returns.
 type pull struct {
 	term.Term
+	contexts
+	progress
 
 	s     *Scheduler
 	slots *slots.Slots // the scheduler's, unless it lends
 	scope Scope
 
-	ctx      context.Context //nolint:containedctx // the caller's; a pull lives as long as its call
+	outlook   horizon.Outlook
+	tally     tally
+	open      ticks.Open
+	calls     sync.WaitGroup // of handlers that have not returned, or were abandoned
+	alarm     booking.Pull
+	settler   *settler
+	own       settler // its settler, unless it is of a series
+	heartbeat leases.Heartbeat[*run, *call]
+	workers   workers
+	openCalls openCalls
+	batches   batches
+
+	toReplan replan.Marks // about due times
+	moved    moves        // by the policy
+}
+
+// contexts say how long a pull may claim and run: see bound. A pull lives as long as its call, so that it may have them.
+type contexts struct {
+	ctx      context.Context //nolint:containedctx // the caller's
 	claiming context.Context //nolint:containedctx // done when nothing more may be claimed
 	running  context.Context //nolint:containedctx // what handlers get; done when they have to end
 	cancel   context.CancelCauseFunc
 	timers   []func() bool
+}
 
-	outlook     horizon.Outlook
+// over reports whether nothing more may be claimed.
+func (c *contexts) over() bool { return c.claiming.Err() != nil }
+
+// progress is how far a pull has come.
+type progress struct {
+	immediate   bool // it runs tasks that a living process has started at once, and claims nothing
 	left        int  // tasks that the budget still allows
 	claimed     bool // whether anything was claimed, so that the first look is out of date
 	full        bool // the last slots were some that are kept for urgent tasks
 	dry         bool // the last round brought nothing
 	turn        int  // of partitions, where there is not enough for all
 	lastClaim   time.Time
-	noticed     time.Time // when the notice is over that one of its claims has given; zero for none
-	tally       tally
-	open        ticks.Open
-	gaveBack    atomic.Bool    // it has released tasks that it could not start: the host decides when to try again
-	madeMoreDue atomic.Bool    // a run made something else due: an occurrence that became a task of its own, a task in line, or one whose signal had come
-	calls       sync.WaitGroup // of handlers that have not returned, or were abandoned
-	immediate   bool           // it runs tasks that a living process has started at once, and claims nothing
-	alarm       booking.Pull
-	settler     *settler
-	own         settler // its settler, unless it is of a series
-	heartbeat   leases.Heartbeat[*run, *call]
-	workers     workers
-	openCalls   openCalls
-	batches     batches
-
-	toReplan replan.Marks // about due times
-	moved    moves        // by the policy
+	noticed     time.Time   // when the notice is over that one of its claims has given; zero for none
+	gaveBack    atomic.Bool // it has released tasks that it could not start: the host decides when to try again
+	madeMoreDue atomic.Bool // a run made something else due: an occurrence that became a task of its own, a task in line, or one whose signal had come
 }
 
 // newPull is a pull that has claimed nothing yet. Its context ends with the caller's, or when the pull
 // is stopped.
 func newPull(ctx context.Context, s *Scheduler, scope Scope) *pull {
 	ctx = model.OfProcess(ctx)
-	p := &pull{s: s, slots: s.slots, scope: scope, ctx: ctx, left: math.MaxInt}
+	p := &pull{s: s, slots: s.slots, scope: scope}
+	p.ctx, p.left = ctx, math.MaxInt
 	p.Clock, p.Margin, p.Begun = s.config.Clock, s.config.Margin, s.config.Clock.Now()
 	p.tally.agents = map[string]struct{}{}
 	if scope.MaxTasks > 0 {

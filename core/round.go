@@ -82,9 +82,6 @@ func (p *pull) round() (bool, error) {
 	return true, p.claim(due, g)
 }
 
-// over reports whether nothing more may be claimed.
-func (p *pull) over() bool { return p.claiming.Err() != nil }
-
 // longestCall bounds a claim.
 const longestCall = 5 * time.Second
 
