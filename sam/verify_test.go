@@ -53,13 +53,15 @@ func tried(t *testing.T, kind string, tasks, kills int, within time.Duration) ve
 	return report
 }
 
-// A function whose effect happens once has it once for each of 50 tasks, though each event comes twice and it is killed four times.
+// A function whose effect happens once has it once for each of 50 tasks, though each event comes twice and it is killed up to four times: beside a busy
+// neighbour a kill may find nothing left to interrupt.
 func TestTheKitPassesAFunctionThatIsRight(t *testing.T) {
 	t.Parallel()
 	report := tried(t, "once", 50, 4, time.Minute)
 	assert.True(t, report.Passed(), "%+v", report)
 	assert.Equal(t, "ran once: 50 of 50", report.Last())
-	assert.Len(t, report.Kills, 4)
+	assert.NotEmpty(t, report.Kills)
+	assert.LessOrEqual(t, len(report.Kills), 4)
 	assert.Empty(t, report.More)
 	assert.Empty(t, report.Never)
 	assert.Zero(t, report.Exits)
