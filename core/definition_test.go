@@ -18,8 +18,11 @@ func TestADefinitionIsAllThatATaskIsSubmittedWith(t *testing.T) {
 	t.Parallel()
 	var info core.TaskInfo
 	v := reflect.ValueOf(&info).Elem()
-	for _, f := range v.Fields() {
-		switch f.Kind() {
+	for _, field := range reflect.VisibleFields(v.Type()) {
+		if field.Anonymous {
+			continue
+		}
+		switch f := v.FieldByIndex(field.Index); f.Kind() {
 		case reflect.String:
 			f.SetString("x")
 		case reflect.Slice:

@@ -138,12 +138,15 @@ const instant = moment.Millis(1767323045678)
 func TestTaskInfoIsFlat(t *testing.T) {
 	t.Parallel()
 	data, err := json.Marshal(core.TaskInfo{
-		Agent: "a", ID: "i", Kind: "k", Group: "g", Status: core.StatusInProgress, Level: core.LevelLow,
-		Payload: json.RawMessage(`{"n":1}`), Every: time.Minute, From: core.FromStart, Submitted: instant.Time(), Due: (instant + 1).Time(),
-		UpdatedAt: (instant + 4).Time(), LastActivity: (instant + 5).Time(),
-		Started: (instant + 2).Time(), Attempt: 1, Crashes: 2, RunCount: 3, SkipCount: 4, ErrorCount: 5, ConsecutiveFailures: 6, RetryAfters: 7,
-		LastRun: (instant + 3).Time(), LastOutcome: model.OutcomeFailed, LastError: "e", Result: json.RawMessage(`[1]`),
-		Progress: json.RawMessage(`0.5`), Runs: []model.TaskRun{{Attempt: 1}}, Tags: []string{"t"},
+		Agent: "a", ID: "i", Kind: "k", Status: core.StatusInProgress, Submitted: instant.Time(), Due: (instant + 1).Time(),
+		UpdatedAt: (instant + 4).Time(), LastActivity: (instant + 5).Time(), Started: (instant + 2).Time(), Attempt: 1, Crashes: 2,
+		TaskSettings: model.TaskSettings{
+			Group: "g", Level: core.LevelLow, Payload: json.RawMessage(`{"n":1}`), Every: time.Minute, From: core.FromStart, Tags: []string{"t"},
+		},
+		TaskHistory: model.TaskHistory{
+			RunCount: 3, SkipCount: 4, ErrorCount: 5, ConsecutiveFailures: 6, RetryAfters: 7, LastRun: (instant + 3).Time(), LastOutcome: model.OutcomeFailed,
+			LastError: "e", Result: json.RawMessage(`[1]`), Progress: json.RawMessage(`0.5`), Runs: []model.TaskRun{{Attempt: 1}},
+		},
 	})
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"id":"i","agent_id":"a","kind":"k","group":"g","payload":{"n":1},"every":"1m0s","from":"start",
@@ -157,7 +160,7 @@ func TestTaskInfoIsFlat(t *testing.T) {
 // What is in a store may be damaged; one such task must not make a list of tasks unreadable.
 func TestTaskInfoLeavesDamagedJSONOut(t *testing.T) {
 	t.Parallel()
-	data, err := json.Marshal([]core.TaskInfo{{Agent: "a", ID: "i", Payload: json.RawMessage(`{`), Info: json.RawMessage("\x00")}})
+	data, err := json.Marshal([]core.TaskInfo{{Agent: "a", ID: "i", TaskSettings: model.TaskSettings{Payload: json.RawMessage(`{`), Info: json.RawMessage("\x00")}}})
 	require.NoError(t, err)
 	assert.NotContains(t, string(data), "payload")
 	assert.Contains(t, string(data), `"id":"i"`)

@@ -32,8 +32,8 @@ func InRun(ctx context.Context, t *RunInfo) context.Context {
 // its root: they cannot be chosen. It has to be known, and the caller of ctx needs the right to submit tasks of its agent, as the new
 // tasks count for its root.
 func (s *Scheduler) WithParent(ctx context.Context, parent string) (context.Context, error) {
-	name, err := model.ParseTaskName(parent)
-	if err != nil {
+	var name model.TaskName
+	if err := name.Parse(parent); err != nil {
 		return nil, &InvalidError{Field: "parent", Reason: err.Error()}
 	}
 	if err := s.base.Authorize(ctx, Access{Action: model.ActionSubmit, Agent: name.Agent, ID: name.ID}); err != nil {

@@ -169,11 +169,13 @@ func TestSubmitTakesAnything(t *testing.T) {
 	info, err := s.Task(t.Context(), full.Agent, full.ID)
 	require.NoError(t, err)
 	assert.Equal(t, core.TaskInfo{
-		Agent: full.Agent, ID: full.ID, Kind: full.Kind, Group: "group", Status: core.StatusWaiting, Level: core.LevelHigh,
-		Payload: json.RawMessage(`{"a":[]}`), Every: time.Minute, From: core.FromStart, Schedule: store.ScheduleEvery, MaxAttempts: 3, Attempt: 1, Backoff: time.Second,
-		Timeout: time.Minute, Lease: time.Minute, Submitted: info.Submitted, UpdatedAt: info.Submitted, Due: info.Due,
-		NextRun: info.Due, TraceID: "t", Traceparent: "00-1", SessionID: "s", UserID: "u",
-		Labels: map[string]string{"tier": "gold", "user_name": "n"}, Info: json.RawMessage(`{"k":1}`), Tags: []string{"x", "y"},
+		Agent: full.Agent, ID: full.ID, Kind: full.Kind, Status: core.StatusWaiting,
+		Schedule: store.ScheduleEvery, Attempt: 1, Submitted: info.Submitted, UpdatedAt: info.Submitted, Due: info.Due, NextRun: info.Due,
+		TaskSettings: model.TaskSettings{
+			Group: "group", Level: core.LevelHigh, Payload: json.RawMessage(`{"a":[]}`), Every: time.Minute, From: core.FromStart,
+			MaxAttempts: 3, Backoff: time.Second, Timeout: time.Minute, Lease: time.Minute, TraceID: "t", Traceparent: "00-1", SessionID: "s", UserID: "u",
+			Labels: map[string]string{"tier": "gold", "user_name": "n"}, Info: json.RawMessage(`{"k":1}`), Tags: []string{"x", "y"},
+		},
 	}, info)
 	assert.InDelta(t, info.Submitted.Add(time.Hour).UnixMilli(), info.Due.UnixMilli(), 1000, "its slots begin with the moment of Submit, which is a little before")
 	out, err = s.Submit(t.Context(), core.NewTask{Agent: "a", Kind: "k"}, core.NewTask{Agent: "a", Kind: "k"})

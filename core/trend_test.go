@@ -139,10 +139,12 @@ func TestUpcoming(t *testing.T) {
 	assert.ErrorContains(t, err, "zone ")
 
 	until := at("2026-01-03T00:00:00Z")
-	cron := &core.TaskInfo{Status: core.StatusWaiting, Cron: "0 9 * * *", Zone: core.ZoneOfAgent, NextRun: at("2026-01-01T08:00:00Z")}
+	cron := &core.TaskInfo{Status: core.StatusWaiting, NextRun: at("2026-01-01T08:00:00Z")}
+	cron.Cron, cron.Zone = "0 9 * * *", core.ZoneOfAgent
 	assert.Equal(t, []string{"01-01T08", "01-02T08"}, dayHours(inspect.Upcoming(cron, "Europe/Berlin", until, 9)))
 	assert.Equal(t, []string{"01-01T08"}, dayHours(inspect.Upcoming(cron, "Europe/Berlin", until, 1)))
-	every := &core.TaskInfo{Status: core.StatusWaiting, Every: 20 * time.Hour, NextRun: at("2026-01-01T08:00:00Z")}
+	every := &core.TaskInfo{Status: core.StatusWaiting, NextRun: at("2026-01-01T08:00:00Z")}
+	every.Every = 20 * time.Hour
 	assert.Equal(t, []string{"01-01T08", "01-02T04", "01-03T00"}, dayHours(inspect.Upcoming(every, "", until, 9)))
 	once := &core.TaskInfo{Status: core.StatusWaiting, NextRun: at("2026-01-01T08:00:00Z")}
 	assert.Equal(t, []string{"01-01T08"}, dayHours(inspect.Upcoming(once, "", until, 9)))

@@ -20,13 +20,13 @@ func TestGrowTree(t *testing.T) {
 	by := func(id string) *model.Origin { return &model.Origin{By: model.TaskName{Agent: "a", ID: id}} }
 	root := &core.TaskInfo{
 		Agent: "a", ID: "root", Status: core.StatusInProgress, Submitted: at(-100),
-		Runs: []model.TaskRun{{Started: at(-100), Duration: 10 * time.Minute, Outcome: model.OutcomeFailed}},
+		TaskHistory: model.TaskHistory{Runs: []model.TaskRun{{Started: at(-100), Duration: 10 * time.Minute, Outcome: model.OutcomeFailed}}},
 	}
 	tasks := []core.TaskInfo{
 		{Agent: "a", ID: "late", Status: core.StatusWaiting, Submitted: at(-20), Origin: by("root")},
 		{
 			Agent: "a", ID: "early", Status: core.StatusCompleted, Submitted: at(-40), Finished: at(-10), Origin: by("root"),
-			Runs: []model.TaskRun{{Started: at(-30), Duration: 20 * time.Minute, Outcome: model.OutcomeSuccess}},
+			TaskHistory: model.TaskHistory{Runs: []model.TaskRun{{Started: at(-30), Duration: 20 * time.Minute, Outcome: model.OutcomeSuccess}}},
 		},
 		{Agent: "a", ID: "below", Status: core.StatusWaiting, Submitted: at(-10), Origin: by("early")},
 		{Agent: "a", ID: "other", Status: core.StatusWaiting, Submitted: at(-10), Origin: by("else")},

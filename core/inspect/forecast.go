@@ -140,8 +140,8 @@ func (s *View) Plan(ctx context.Context, t *model.NewTask) (model.TaskInfo, erro
 	}
 	f := &filled[0]
 	info := model.TaskInfo{
-		Agent: f.Agent, Kind: f.Kind, Status: store.StatusWaiting, Submitted: now.Time(), Manual: f.Manual,
-		Every: f.Every, From: f.From, Cron: f.Cron, Zone: f.Zone, DayMatch: f.DayMatch, Gap: f.Gap,
+		Agent: f.Agent, Kind: f.Kind, Status: store.StatusWaiting, Submitted: now.Time(),
+		TaskSettings: model.TaskSettings{Manual: f.Manual, Every: f.Every, From: f.From, Cron: f.Cron, Zone: f.Zone, DayMatch: f.DayMatch, Gap: f.Gap},
 	}
 	if !f.Manual {
 		info.NextRun = max(subs[0].Due.At, now.Add(subs[0].Due.After)).Time()

@@ -107,7 +107,7 @@ func GroupDead(groups map[string]*DeadGroup, tasks []model.TaskInfo) {
 		g.First = t.Finished
 		g.Ended = append(g.Ended, t.Finished)
 		if len(g.Latest) < groupShown {
-			g.Latest = append(g.Latest, model.TaskInfo{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Finished: t.Finished, RunCount: t.RunCount})
+			g.Latest = append(g.Latest, model.TaskInfo{Agent: t.Agent, ID: t.ID, Kind: t.Kind, Finished: t.Finished, TaskHistory: model.TaskHistory{RunCount: t.RunCount}})
 		}
 	}
 }

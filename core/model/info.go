@@ -53,74 +53,91 @@ type Submitted struct {
 	NotBooked bool
 }
 
-// TaskInfo is what the tracker knows of a task.
+// TaskInfo is what the tracker knows of a task: what it is and where it is now, and in two parts of their own with what it was submitted, and what became
+// of its runs. All fields are read alike, as in info.Cron and info.RunCount.
 type TaskInfo struct {
-	Agent, ID, Kind, Group string
-	Status                 store.Status
-	Parked                 bool // due, but set aside: it waits for a process that has a handler for its kind, for the end of a pause, or for room in a limit or a budget
-	Level                  store.Level
-	Payload                json.RawMessage // of tasks that are live or failed
-	Every                  time.Duration
-	From                   From
-	Cron, Zone             string
-	DayMatch               schedule.DayMatch
-	Gap                    schedule.Gap
-	Schedule               store.ScheduleType
-	Jitter                 time.Duration
-	Overlap                Overlap
-	Misfire                Misfire
-	PauseAfter             int
-	MinInterval            time.Duration
-	Urgent                 bool
-	Manual                 bool // it is due only when it is run by hand
-	LimitKey               string
-	Callback               string // the URL that is notified of its end; kept for tasks that are live or failed
-	ExpectSuccess          time.Duration
-	OnLate                 string
-	LastSuccess            time.Time // of a task that is to succeed within a time
-	Parent                 string    // the recurring task that this is one occurrence of
-	Origin                 *Origin   // by which run it was submitted; nil if by none
-	MaxAttempts            int
-	Backoff                time.Duration
-	Timeout, Lease         time.Duration
+	Agent, ID, Kind string
+	Status          store.Status
+	TaskSettings
+	TaskHistory
+
+	Schedule store.ScheduleType
+	Parent   string  // the recurring task that this is one occurrence of
+	Origin   *Origin // by which run it was submitted; nil if by none
 
 	Submitted, Due, Started, Finished time.Time
 	// UpdatedAt is when the task last changed: submitted, edited or replaced; claimed, settled, which is when its run ended, released or taken from a process that
 	// died; its progress stored; paused or resumed by itself, run by hand, cancelled, resumed by a signal, planned again, or touched by activity; ended. A pause of
 	// its agent or kind is no change of the task, nor is a limit that it waits for.
-	UpdatedAt                       time.Time
-	LastActivity                    time.Time // of an activity task: when its subject was last active; zero if unknown, as after a replay
-	NextRun                         time.Time // when a waiting task is due; zero for never
-	Attempt                         int       // which attempt at its occurrence runs or is next; for a task that has ended, the last one. From 1 on, as in RunInfo
-	Crashes                         int
-	RunCount, SkipCount, ErrorCount int64
-	ConsecutiveFailures             int
-	RetryAfters                     int // how often in a row its handler returned RetryAfter
-	GateClosed                      int // how often in a row its gate said that there was nothing to do
-	LastRun                         time.Time
-	LastDuration                    time.Duration
-	LastOutcome                     Outcome
-	LastError                       string
-	Reason                          string // why it failed or was cancelled
-	CallbackTask                    string // of one that has ended: the id of the task that delivers its callback
-	Pauses                          []PauseInfo
-	Resting                         bool      // an activity task that waits for activity
-	Awaiting                        *Awaiting // the signal that it waits for; nil for none
-	CoolingUntil                    time.Time // an activity task that failed too often tries again then
-	Ending                          bool      // it was cancelled while it ran, and ends with its run
-	LeaseUntil                      time.Time // in a list of the runs of all agents: when its lease ends, unless it is extended
-	Holder                          string    // in the same list: the name of the process that runs it, if that has announced itself
-	HeldBy                          *Because  // in a list of held tasks: what holds it
-	Result, Progress                json.RawMessage
-	Checkpoint                      json.RawMessage // what its last run has saved for the next one
-	Runs                            []TaskRun       // the last ones, oldest first
-	Dropped                         bool            // its record was dropped before its time: everything but Status and Finished is unknown
+	UpdatedAt    time.Time
+	LastActivity time.Time // of an activity task: when its subject was last active; zero if unknown, as after a replay
+	NextRun      time.Time // when a waiting task is due; zero for never
+	Attempt      int       // which attempt at its occurrence runs or is next; for a task that has ended, the last one. From 1 on, as in RunInfo
+	Crashes      int
+
+	Parked       bool // due, but set aside: it waits for a process that has a handler for its kind, for the end of a pause, or for room in a limit or a budget
+	Pauses       []PauseInfo
+	Resting      bool      // an activity task that waits for activity
+	Awaiting     *Awaiting // the signal that it waits for; nil for none
+	CoolingUntil time.Time // an activity task that failed too often tries again then
+	Ending       bool      // it was cancelled while it ran, and ends with its run
+	LeaseUntil   time.Time // in a list of the runs of all agents: when its lease ends, unless it is extended
+	Holder       string    // in the same list: the name of the process that runs it, if that has announced itself
+	HeldBy       *Because  // in a list of held tasks: what holds it
+
+	Reason       string // why it failed or was cancelled
+	CallbackTask string // of one that has ended: the id of the task that delivers its callback
+	Dropped      bool   // its record was dropped before its time: everything but Status and Finished is unknown
+}
+
+// TaskSettings are what a task was submitted with, or got from a preset or the settings of its kind: see [NewTask], whose fields these are.
+type TaskSettings struct {
+	Group   string
+	Level   store.Level
+	Payload json.RawMessage // of tasks that are live or failed
+
+	Every       time.Duration
+	From        From
+	Cron, Zone  string
+	DayMatch    schedule.DayMatch
+	Gap         schedule.Gap
+	Manual      bool // it is due only when it is run by hand
+	Jitter      time.Duration
+	Overlap     Overlap
+	Misfire     Misfire
+	PauseAfter  int
+	MinInterval time.Duration
+	Urgent      bool
+
+	MaxAttempts    int
+	Backoff        time.Duration
+	Timeout, Lease time.Duration
+	LimitKey       string
+	Callback       string // the URL that is notified of its end; kept for tasks that are live or failed
+	ExpectSuccess  time.Duration
+	OnLate         string
 
 	TraceID, Traceparent, SessionID string
 	UserID                          string
 	Info                            json.RawMessage
 	Tags                            []string
 	Labels                          map[string]string
+}
+
+// TaskHistory is what became of the runs of a task.
+type TaskHistory struct {
+	RunCount, SkipCount, ErrorCount int64
+	ConsecutiveFailures             int
+	RetryAfters                     int       // how often in a row its handler returned RetryAfter
+	GateClosed                      int       // how often in a row its gate said that there was nothing to do
+	LastSuccess                     time.Time // of a task that is to succeed within a time
+	LastRun                         time.Time
+	LastDuration                    time.Duration
+	LastOutcome                     Outcome
+	LastError                       string
+	Result, Progress                json.RawMessage
+	Checkpoint                      json.RawMessage // what its last run has saved for the next one
+	Runs                            []TaskRun       // the last ones, oldest first
 }
 
 // Awaiting is a signal that a task waits for.

@@ -58,8 +58,8 @@ type taskJSON struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// NewTaskJSON is a task as it is submitted.
-type NewTaskJSON struct {
+// newTaskJSON is a task as it is submitted.
+type newTaskJSON struct {
 	taskJSON
 
 	Agent      string     `json:"agent_id,omitempty"` // a task that is read back always has both
@@ -86,15 +86,14 @@ func (t NewTask) MarshalJSON() ([]byte, error) {
 // IsField reports whether the JSON of a task has a field of this name.
 func (*NewTask) IsField(name string) bool { return newTaskFields[name] != nil }
 
-// Written returns the fields of the task as JSON has them.
-func (t *NewTask) Written() (*NewTaskJSON, error) {
+// Written returns a struct that encoding/json writes as the task is written, for encoders with settings of their own.
+func (t *NewTask) Written() (any, error) {
 	payload, err := t.PayloadJSON(1 << 62)
 	if err != nil {
 		return nil, err
 	}
-	w := &NewTaskJSON{Reason: t.PausedReason}
+	w := &newTaskJSON{Reason: t.PausedReason}
 	wire.Copy(w, t)
-	wire.Copy(&w.taskJSON, t)
 	w.Payload = payload
 	if !t.At.IsZero() {
 		w.At = &t.At
@@ -111,8 +110,7 @@ type infoJSON struct {
 // MarshalJSON writes the task flat: the fields it was submitted with and what the tracker knows, without its last runs.
 func (info TaskInfo) MarshalJSON() ([]byte, error) {
 	w := infoJSON{}
-	wire.Copy(&w.taskJSON, &info)
-	wire.Copy(&w.trackedJSON, &info)
+	wire.Copy(&w, &info)
 	w.Payload, w.Info = check.WellFormed(info.Payload), check.WellFormed(info.Info)
 	w.Result, w.Progress, w.Checkpoint = check.WellFormed(info.Result), check.WellFormed(info.Progress), check.WellFormed(info.Checkpoint)
 	w.Running, w.Paused = info.Status == store.StatusInProgress, len(info.Pauses) > 0
@@ -140,8 +138,7 @@ func (info *TaskInfo) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*info = TaskInfo{}
-	wire.Copy(info, &w.taskJSON)
-	wire.Copy(info, &w.trackedJSON)
+	wire.Copy(info, &w)
 	if w.Awaiting != nil {
 		info.Awaiting = &Awaiting{}
 		wire.Copy(info.Awaiting, w.Awaiting)

@@ -23,7 +23,7 @@ type pauseJSON struct {
 
 // MarshalJSON writes a pause.
 func (p PauseInfo) MarshalJSON() ([]byte, error) {
-	w := pauseJSON{By: p.By, Note: p.Note, Reason: p.Reason}
+	w := pauseJSON{}
 	wire.Copy(&w, &p)
 	return json.Marshal(w)
 }
@@ -32,7 +32,7 @@ func (p PauseInfo) MarshalJSON() ([]byte, error) {
 func (p *PauseInfo) UnmarshalJSON(data []byte) error {
 	w := pauseJSON{}
 	err := json.Unmarshal(data, &w)
-	*p = PauseInfo{Order: Order{By: w.By, Note: w.Note, Reason: w.Reason}}
+	*p = PauseInfo{}
 	wire.Copy(p, &w)
 	return err
 }

@@ -27,17 +27,16 @@ type TaskName struct {
 // String is the name as the header Duly-Parent and the variable DULY_PARENT have it: agent and id, escaped as in the path of a URL.
 func (n TaskName) String() string { return url.PathEscape(n.Agent) + "/" + url.PathEscape(n.ID) }
 
-// ParseTaskName reads what [TaskName.String] has made.
-func ParseTaskName(text string) (TaskName, error) {
+// Parse reads what String has made.
+func (n *TaskName) Parse(text string) error {
 	agent, id, both := strings.Cut(text, "/")
-	var n TaskName
 	var err1, err2 error
 	n.Agent, err1 = url.PathUnescape(agent)
 	n.ID, err2 = url.PathUnescape(id)
 	if err := errors.Join(err1, err2, check.ValidID("agent_id", n.Agent), check.ValidID("id", n.ID)); !both || err != nil {
-		return TaskName{}, fmt.Errorf("%q must be an agent and the id of a task, with a slash between them and each escaped as in the path of a URL", check.Clip(text))
+		return fmt.Errorf("%q must be an agent and the id of a task, with a slash between them and each escaped as in the path of a URL", check.Clip(text))
 	}
-	return n, nil
+	return nil
 }
 
 // Defaults of Config.MaxDepth and Config.MaxSpawned.

@@ -87,16 +87,16 @@ type headLine struct {
 
 // taskLine is a live task as it is exported, without times that follow from its definition, or from when it is imported.
 type taskLine struct {
-	Task       *model.NewTaskJSON `json:"task"`
-	Due        wire.Stamp         `json:"due_at,omitzero"`     // when it is due next, if it waits for a time
-	Nominal    wire.Stamp         `json:"nominal_at,omitzero"` // when that occurrence was planned, if that is another time
-	Interval   wire.Span          `json:"interval,omitzero"`   // that its handler has set
-	Attempt    int                `json:"attempt,omitempty"`   // that of the next run, if another one has failed
-	Calls      int                `json:"calls,omitempty"`
-	Failures   int                `json:"consecutive_failures,omitempty"`
-	Checkpoint json.RawMessage    `json:"checkpoint,omitempty"`
-	Activity   *pulseLine         `json:"activity,omitempty"`
-	Pause      *model.PauseLine   `json:"pause,omitempty"`
+	Task       any              `json:"task"`                // its definition, as it was submitted
+	Due        wire.Stamp       `json:"due_at,omitzero"`     // when it is due next, if it waits for a time
+	Nominal    wire.Stamp       `json:"nominal_at,omitzero"` // when that occurrence was planned, if that is another time
+	Interval   wire.Span        `json:"interval,omitzero"`   // that its handler has set
+	Attempt    int              `json:"attempt,omitempty"`   // that of the next run, if another one has failed
+	Calls      int              `json:"calls,omitempty"`
+	Failures   int              `json:"consecutive_failures,omitempty"`
+	Checkpoint json.RawMessage  `json:"checkpoint,omitempty"`
+	Activity   *pulseLine       `json:"activity,omitempty"`
+	Pause      *model.PauseLine `json:"pause,omitempty"`
 }
 
 // pulseLine is how an activity task responds to activity.

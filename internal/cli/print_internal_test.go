@@ -27,7 +27,7 @@ func TestStepsAreATable(t *testing.T) {
 		Waits: &steps.Pause{Name: "rest", For: steps.ForTime, Since: at, Until: at.Add(time.Hour)},
 	})
 	require.NoError(t, err)
-	info := core.TaskInfo{Status: core.StatusWaiting, Checkpoint: checkpoint}
+	info := core.TaskInfo{Status: core.StatusWaiting, TaskHistory: model.TaskHistory{Checkpoint: checkpoint}}
 	var w table.Page
 	printSteps(&w, &info)
 	assert.Equal(t, `

@@ -72,7 +72,7 @@ const DroppedReason = "its record was dropped, as its agent has more finished ta
 // Inform decodes a stored task. A record that cannot be decoded is shown as far as it can be: it must not hide others.
 func Inform(t *store.Stored) model.TaskInfo {
 	info := model.TaskInfo{
-		Agent: t.Agent, ID: t.ID, Kind: t.Kind, Status: t.Status, Parked: t.Parked, Level: t.Level,
+		Agent: t.Agent, ID: t.ID, Kind: t.Kind, Status: t.Status, Parked: t.Parked, TaskSettings: model.TaskSettings{Level: t.Level},
 		Submitted: t.Submitted.Time(), Due: t.Due.Time(), NextRun: t.Due.Time(), Finished: t.Finished.Time(), Crashes: t.Crashes,
 		UpdatedAt: t.Updated.Time(), LastActivity: t.LastActivity.Time(), Resting: t.Resting, Ending: t.Order != nil,
 	}
@@ -125,23 +125,16 @@ func take(info *model.TaskInfo, data, stored []byte) {
 	if err != nil {
 		info.LastError = err.Error()
 	}
-	info.Payload, info.Every, info.From, info.MaxAttempts = b.Payload, b.Every, from(b.FromStart), b.MaxAttempts
-	info.Cron, info.Zone, info.DayMatch, info.Gap = b.Cron, b.Zone, dayMatch(b.MatchAll), gap(b.GapSkip)
-	info.Jitter, info.Overlap, info.Misfire, info.PauseAfter = b.Jitter, b.OverlapPolicy(), b.MisfirePolicy(), b.PauseAfter
-	info.MinInterval, info.Urgent, info.LimitKey, info.Parent = b.MinInterval, b.Urgent, b.LimitKey, b.Parent
-	if info.Manual = b.Manual; b.Manual {
-		info.Every = 0
+	settled := info.TaskSettings // what the store, or the record of its end, says beside the body
+	info.TaskSettings, info.Parent = settingsOf(&b), b.Parent
+	if info.Level = settled.Level; info.Group == "" {
+		info.Group = settled.Group
 	}
 	if len(data) > 0 {
 		info.Schedule = b.Schedule()
 	}
-	takeFew(info, &b)
-	info.Backoff, info.Timeout, info.Lease = b.Backoff, b.Timeout, b.Lease
-	info.TraceID, info.Traceparent, info.SessionID = b.TraceID, b.Traceparent, b.SessionID
-	info.UserID, info.Labels = b.UserID, b.AllLabels()
-	info.Info, info.Tags = b.Info, b.Tags
-	if b.Group != "" {
-		info.Group = b.Group
+	if b.Origin != nil {
+		info.Origin = InformOrigin(b.Origin)
 	}
 	st, err := record.DecodeState(stored)
 	if err != nil {
@@ -171,19 +164,6 @@ func take(info *model.TaskInfo, data, stored []byte) {
 	heard := info.LastOutcome != "" && info.LastOutcome != model.OutcomeAwaiting
 	if a := st.Await; a != nil && info.Status == store.StatusWaiting && !heard {
 		info.Awaiting = awaiting(a)
-	}
-}
-
-// takeFew fills in what few tasks have.
-func takeFew(info *model.TaskInfo, b *Body) {
-	if b.Callback != nil {
-		info.Callback = b.Callback.URL
-	}
-	if b.Expects != nil {
-		info.ExpectSuccess, info.OnLate = b.Expects.Within, b.Expects.Notify
-	}
-	if b.Origin != nil {
-		info.Origin = InformOrigin(b.Origin)
 	}
 }
 

@@ -76,18 +76,18 @@ func (m *Milliseconds) UnmarshalJSON(data []byte) error {
 }
 
 // fieldPair are the indexes of two fields with one name.
-type fieldPair struct{ to, from int }
+type fieldPair struct{ to, from []int }
 
 // pairs keeps the fields that two types of structs have in common.
 var pairs sync.Map // [2]reflect.Type -> []fieldPair
 
-// Copy copies the fields that two structs have in common, by name: fields of different types have the same form, such as a
-// time and a Stamp, and are converted. to and from are pointers.
+// Copy copies the fields that two structs have in common, by name, those of embedded structs as well: fields of different types have the same form, such
+// as a time and a Stamp, and are converted. to and from are pointers.
 func Copy(to, from any) {
 	t, f := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
 	for _, p := range pairsOf(t.Type(), f.Type()) {
-		into := t.Field(p.to)
-		into.Set(f.Field(p.from).Convert(into.Type()))
+		into := t.FieldByIndex(p.to)
+		into.Set(f.FieldByIndex(p.from).Convert(into.Type()))
 	}
 }
 
@@ -99,13 +99,12 @@ func pairsOf(to, from reflect.Type) []fieldPair {
 		return all
 	}
 	var out []fieldPair
-	for i := range to.NumField() {
-		into := to.Field(i)
+	for _, into := range reflect.VisibleFields(to) {
 		of, ok := from.FieldByName(into.Name)
-		if !ok || len(of.Index) != 1 || !into.IsExported() || into.Anonymous || into.Type.Kind() != of.Type.Kind() || !of.Type.ConvertibleTo(into.Type) {
+		if !ok || !into.IsExported() || into.Anonymous || into.Type.Kind() != of.Type.Kind() || !of.Type.ConvertibleTo(into.Type) {
 			continue
 		}
-		out = append(out, fieldPair{i, of.Index[0]})
+		out = append(out, fieldPair{into.Index, of.Index})
 	}
 	pairs.Store(key, out)
 	return out
