@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +66,47 @@ func TestExplainSaysThatSlotsAreBusy(t *testing.T) {
 		assert.Contains(t, busy.Text, "worker-1 had 4 of 5 in use at 2000-01-01T00:00:")
 		assert.Contains(t, busy.Text, "Z and keeps the rest for tasks of level 1; ")
 		assert.Equal(t, model.BecauseNotDue, why(t, operator, "a", "later").Code)
+		close(free)
+		done.Wait()
+	})
+}
+
+// silent is a store's list of processes that cannot be written any more, as if the process that does so had died.
+type silent struct {
+	store.Presence
+
+	dead atomic.Bool
+}
+
+func (s *silent) Announce(ctx context.Context, tag string, info []byte, ttl time.Duration) (int, error) {
+	if s.dead.Load() {
+		return 0, context.Canceled
+	}
+	return s.Presence.Announce(ctx, tag, info, ttl)
+}
+
+// A run whose process does not report any more is said to be in it, and how long that has not been heard of: who waits for it would have to read the
+// time of its last report in another list.
+func TestExplainSaysThatAProcessIsSilent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New(memstore.Config{})
+		presence := &silent{Presence: st}
+		worker, err := core.New(st, core.Config{Presence: presence, Name: "worker-1"})
+		require.NoError(t, err)
+		operator, err := core.New(st, core.Config{Presence: st})
+		require.NoError(t, err)
+		free := make(chan struct{})
+		core.Handle(worker, "k", func(context.Context, *core.Task[note]) error { <-free; return nil })
+		_, err = worker.Submit(t.Context(), core.NewTask{Agent: "a", ID: "i", Kind: "k"})
+		require.NoError(t, err)
+		var done sync.WaitGroup
+		done.Go(func() { _, _ = worker.RunDue(t.Context(), core.Scope{}) })
+		time.Sleep(30 * time.Second)
+		assert.Contains(t, why(t, operator, "a", "i").Text, "it is running in process worker-1; its lease")
+		presence.dead.Store(true)
+		time.Sleep(40 * time.Second)
+		assert.Regexp(t, `^it is running in process worker-1, which last reported [45]\ds ago; its lease`, why(t, operator, "a", "i").Text)
 		close(free)
 		done.Wait()
 	})

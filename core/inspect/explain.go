@@ -92,7 +92,7 @@ func (e *Explanation) running(t *store.Stored) {
 	case t.Lease != 0:
 		left = fmt.Sprintf("; its lease (fence %d) ends at %s unless it is extended", t.Fence, ClockTime(t.Lease.Time()))
 	}
-	e.Because(model.BecauseRunning, t.Lease, "it is running%s%s", e.at(t.Holder), left)
+	e.Because(model.BecauseRunning, t.Lease, "it is running%s%s%s", e.at(t.Holder), e.silence(t.Holder), left)
 	e.suspect(t)
 	e.paused(", from its next run on")
 }
@@ -210,6 +210,17 @@ func (e *Explanation) quiet(t *store.Stored) bool {
 func (e *Explanation) at(tag string) string {
 	if p, known := e.processes[tag]; known {
 		return " in process " + p.Name
+	}
+	return ""
+}
+
+// silence says how long the process of a run has not reported, if it ought to have: it may have died, which nobody knows before the lease ends.
+func (e *Explanation) silence(tag string) string {
+	p, known := e.processes[tag]
+	ago := e.Now.Sub(p.At)
+	// guard: explain-silence
+	if known && ago > base.LiveEvery+base.AnnounceEvery {
+		return fmt.Sprintf(", which last reported %s ago", moment.ShortDuration(ago.Round(time.Second)))
 	}
 	return ""
 }

@@ -95,6 +95,9 @@ var keptGuards = []Guard{
 	{"47", sow.Fault{
 		Name: "lent-failures", What: "a worker is refused as another task has failed", Change: sow.Swap("p.scope.loan == nil && ", ""),
 	}, inCore, "TestAFailureIsNoMatterOfTheWorker$"},
+	{"15", sow.Fault{
+		Name: "explain-silence", What: "explain does not say that the process of a run has gone silent", Change: sow.Never,
+	}, inCore, "TestExplainSaysThatAProcessIsSilent$"},
 	{"47", sow.Fault{
 		Name: "lent-busy", What: "a worker that is busy with long runs is not there for explain and the doctor", Change: sow.Drop,
 	}, inCore, "TestABusyWorkerIsThere$"},
