@@ -106,9 +106,12 @@ vuln: ## look for known vulnerabilities in what duly calls, if govulncheck and i
 # They are begun first, so that none of them is left alone at the end. Most of their time they wait for processes.
 LONGEST := ./internal/cli ./core/redisstore ./internal/proof/sim/world
 
+# Packages that are tested at once: for half of their time they wait for clocks and processes.
+AT_ONCE = $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2))))
+
 .PHONY: test
-test: ## run the tests, the longest cut short or left to make check: about six minutes on two processors
-	@$(WITH_REDIS) $(WITH_PROMETHEUS) go test -short -vet=off -parallel 6 -timeout 15m $(LONGEST) $$({ go list $(LONGEST); go list ./...; } | sort | uniq -u)
+test: ## run the tests, the longest cut short or left to make check: about four minutes on two processors
+	@$(WITH_REDIS) $(WITH_PROMETHEUS) go test -p $(AT_ONCE) -short -vet=off -parallel 6 -timeout 15m $(LONGEST) $$({ go list $(LONGEST); go list ./...; } | sort | uniq -u)
 
 # Their tests read sources, documents and schedules, and start programs: the race detector would only make them several times as long.
 TEXTS := ./internal/house ./internal/proof/sow/... ./internal/proof/guarantees ./internal/cli/reference ./core/schedule ./core/schedule/phrase ./internal/dulyfile
