@@ -214,7 +214,7 @@ func (e *Explanation) at(tag string) string {
 	return ""
 }
 
-// silence says how long the process of a run has not reported, if it ought to have: it may have died, which nobody knows before the lease ends.
+// silence says how long the process of a run has not reported, if it ought to have: it may have died, which shows only when the lease ends.
 func (e *Explanation) silence(tag string) string {
 	p, known := e.processes[tag]
 	ago := e.Now.Sub(p.At)
