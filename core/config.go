@@ -32,7 +32,7 @@ import (
 const urgentShare = 5
 
 // DefaultAhead is how long before their time tasks may be claimed: see [Config].
-const DefaultAhead = 100 * time.Millisecond
+const DefaultAhead = 150 * time.Millisecond
 
 // Config says how a [Scheduler] works. Every zero is a good default.
 type Config struct {

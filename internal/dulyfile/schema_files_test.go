@@ -124,7 +124,7 @@ func TestTheSchemaHasTheDefaultsOfTheCode(t *testing.T) {
 	d := schemaOf(t)
 	want := map[string]any{
 		".prefix": redisstore.DefaultPrefix, ".retention": redisstore.DefaultRetention, ".kept": redisstore.DefaultKept, ".kept_bytes": redisstore.DefaultKeptBytes,
-		".max_tasks": redisstore.DefaultMaxTasks, ".max_bytes": redisstore.DefaultMaxBytes, ".concurrency": model.DefaultConcurrency,
+		".max_tasks": redisstore.DefaultMaxTasks, ".max_bytes": redisstore.DefaultMaxBytes, ".concurrency": model.DefaultConcurrency, ".ahead": core.DefaultAhead,
 		".max_crashes": model.DefaultMaxCrashes, ".max_depth": model.DefaultMaxDepth, ".max_spawned": model.DefaultMaxSpawned, ".lease": model.DefaultLease, ".store_share": httpadapter.DefaultShare, ".serial": string(core.SerialTask), ".zone": "UTC",
 		"handler.level": int(core.LevelLow), "handler.backoff": model.DefaultBackoff, "handler.max_backoff": model.DefaultMaxBackoff,
 		"handler.max_retry_afters": model.DefaultMaxRetryAfters, "handler.pause_after_failures": model.DefaultPauseAfter, "handler.grace": model.DefaultGrace,

@@ -24,7 +24,7 @@ const (
 
 const (
 	// fewAhead and manyAhead are how many tasks a claim brings for which the moment becomes longer, and shorter.
-	fewAhead, manyAhead = 20, 48
+	fewAhead, manyAhead = 40, 96
 	// shortestAhead is the shortest moment.
 	shortestAhead = 5 * time.Millisecond
 	// noneAhead is how long nothing is claimed ahead of its time once something was withdrawn.
