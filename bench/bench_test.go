@@ -268,8 +268,8 @@ func TestRatioAndTarget(t *testing.T) {
 		{add("cost missed", lower, atMost(15), 20, 100), 5, false},
 		{add("rate", higher, timesAsynq(6), 61, 10), 6.1, true},
 		{add("rate missed", higher, timesAsynq(6), 59, 10), 5.9, false},
-		{add("below", lower, belowAsynq(), 10, 11), 1.1, true},
-		{add("above", lower, belowAsynq(), 10, 8), 0.8, false},
+		{add("below", lower, partOfAsynq(1), 10, 11), 1.1, true},
+		{add("above", lower, partOfAsynq(0.5), 10, 11), 1.1, false},
 		{add("floor", higher, atLeast(10), 10, 10), 1, true},
 	} {
 		ratio, known := c.figure.ratio()

@@ -57,9 +57,9 @@ func timesAsynq(times float64) target {
 	}
 }
 
-// belowAsynq is a target for a figure of which less is better.
-func belowAsynq() target {
-	return target{text: "<= asynq", met: func(duly, asynq float64) bool { return duly <= asynq }}
+// partOfAsynq is a target for a figure of which less is better.
+func partOfAsynq(most float64) target {
+	return target{text: "<= " + compact(most) + "x asynq", met: func(duly, asynq float64) bool { return duly <= most*asynq }}
 }
 
 // sample is one measured value.

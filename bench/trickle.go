@@ -226,10 +226,12 @@ func (f *flow) samples(rate, daemons int, s spent) []sample {
 	}
 	var redis, client, commands, p50, p99 target
 	switch rate {
-	case 10, 100:
-		redis, client = belowAsynq(), belowAsynq()
+	case 10:
+		redis, client = partOfAsynq(1), partOfAsynq(1)
+	case 100:
+		redis, client, commands = partOfAsynq(0.5), partOfAsynq(0.6), atMost(8)
 	case 1000:
-		redis, client, commands, p50, p99 = atMost(45), atMost(55), atMost(8), atMost(2), atMost(6)
+		redis, client, commands, p50, p99 = partOfAsynq(0.3), partOfAsynq(0.3), atMost(8), atMost(2), atMost(6)
 	}
 	return []sample{
 		figure("Redis CPU", "us/run", s.redis/n, redis),
