@@ -5,6 +5,9 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/check"
@@ -27,13 +30,26 @@ func InRun(ctx context.Context, t *RunInfo) context.Context {
 	return context.WithValue(ctx, originKey{}, below(model.TaskName{Agent: t.Agent, ID: t.ID}, t.Parent, t.Origin()))
 }
 
+// parseName reads what [model.TaskName.String] has made.
+func parseName(text string) (model.TaskName, error) {
+	agent, id, both := strings.Cut(text, "/")
+	var n model.TaskName
+	var err1, err2 error
+	n.Agent, err1 = url.PathUnescape(agent)
+	n.ID, err2 = url.PathUnescape(id)
+	if err := errors.Join(err1, err2, check.ValidID("agent_id", n.Agent), check.ValidID("id", n.ID)); !both || err != nil {
+		return n, fmt.Errorf("%q must be an agent and the id of a task, with a slash between them and each escaped as in the path of a URL", check.Clip(text))
+	}
+	return n, nil
+}
+
 // WithParent is a context with which tasks are submitted in the name of a run of another process: that of the task which parent
 // names, as the program or the server of a run was given it, see [ParentOf]. The task is read from the store, which has its depth and
 // its root: they cannot be chosen. It has to be known, and the caller of ctx needs the right to submit tasks of its agent, as the new
 // tasks count for its root.
 func (s *Scheduler) WithParent(ctx context.Context, parent string) (context.Context, error) {
-	var name model.TaskName
-	if err := name.Parse(parent); err != nil {
+	name, err := parseName(parent)
+	if err != nil {
 		return nil, &InvalidError{Field: "parent", Reason: err.Error()}
 	}
 	if err := s.base.Authorize(ctx, Access{Action: model.ActionSubmit, Agent: name.Agent, ID: name.ID}); err != nil {
