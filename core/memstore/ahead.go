@@ -33,7 +33,8 @@ func (c *claiming) goAhead(recovered int) moment.Millis {
 			continue
 		}
 		s.agent.levels[s.task.Level-1].remove(s.task)
-		c.settleIn(s.task)
+		// guard: ahead-in-line
+		c.take(s.task)
 		c.p.agenda.remove(s)
 	}
 	return until

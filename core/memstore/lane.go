@@ -60,7 +60,7 @@ func (c *claiming) choose() (chosen []*entry, of map[*entry]*lane) {
 		return nil, nil
 	}
 	due := c.waiting(c.p.agenda.items)
-	if len(due) <= c.r.Limit && len(due)+c.restOf(due, c.r.Limit) <= c.r.Limit {
+	if len(due) <= c.r.Limit && len(due)+restOf(due, c.r.Limit, c.now) <= c.r.Limit {
 		return nil, nil // all of it is taken
 	}
 	if head := due[0]; head.visit > t.laned.visit || head.visit == t.laned.visit && head.name > t.laned.name {
@@ -163,7 +163,7 @@ func (c *claiming) give(l *lane, want, room int) int {
 	got := members
 	if members < want {
 		if l.rest < 0 {
-			l.rest = c.restOf(l.waits, room)
+			l.rest = restOf(l.waits, room, c.now)
 		}
 		got += min(l.rest, want-members)
 		l.rest -= got - members
@@ -173,14 +173,14 @@ func (c *claiming) give(l *lane, want, room int) int {
 }
 
 // restOf is how much more than one task each the agents of some entries have that is due, up to a number.
-func (c *claiming) restOf(entries []*entry, most int) (n int) {
+func restOf(entries []*entry, most int, now moment.Millis) (n int) {
 	for _, s := range entries {
 		if !s.agent.many {
 			continue
 		}
 		due := 0
 		for _, q := range s.agent.levels {
-			due += len(q.first(most+1, func(t *task) bool { return t.due <= c.now }))
+			due += len(q.first(most+1, func(t *task) bool { return t.due <= now }))
 		}
 		n += max(due-1, 0)
 	}

@@ -267,6 +267,12 @@ func (c *claiming) settleIn(t *task) bool {
 		}
 		c.lined[t] = true
 	}
+	c.take(t)
+	return true
+}
+
+// take takes a task that nothing keeps from running.
+func (c *claiming) take(t *task) {
 	c.crossed = append(c.crossed, c.p.charge(t, c.r.Expect, c.now)...)
 	// The order is used up, but comes back if this run dies or is released.
 	if t.order != nil && t.order.op == orderRun {
@@ -279,7 +285,6 @@ func (c *claiming) settleIn(t *task) bool {
 	c.lease = c.leaseOf(t.Kind)
 	c.tookSuspect(t)
 	c.room--
-	return true
 }
 
 // round takes an equal share from each agent and returns those that may have more.

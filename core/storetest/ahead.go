@@ -217,5 +217,11 @@ func testAheadUnderRate(t *testing.T, b *bench) {
 	assert.Empty(t, b.claim(10).Tasks, "the other one started 200 ms ago, and the distance is 500 ms")
 	b.clock.Advance(300 * time.Millisecond)
 	assert.Len(t, b.claim(10).Tasks, 1)
+
+	b.clock.Advance(time.Second)
+	b.submit(task("c", "1"), within(task("d", "1"), 700*time.Millisecond))
+	assert.Equal(t, []string{"c/1", "d/1"}, names(b.claimWith(ahead(b))), "the rate lets nothing go now, and will when it is due: in line it would start at once then, before its time")
+	b.clock.Advance(500 * time.Millisecond)
+	assert.Empty(t, names(b.claim(10)))
 	b.audited()
 }

@@ -95,6 +95,9 @@ var keptGuards = []Guard{
 	{"47", sow.Fault{
 		Name: "lent-failures", What: "a worker is refused as another task has failed", Change: sow.Swap("p.scope.loan == nil && ", ""),
 	}, inCore, "TestAFailureIsNoMatterOfTheWorker$"},
+	{"6", sow.Fault{
+		Name: "ahead-in-line", What: "a task that is looked at before its time waits in the line of a rate, from which it starts too early", Change: sow.Swap("c.take(s.task)", "c.settleIn(s.task)"),
+	}, inMemory, "TestContract$/claims_ahead_count_under_a_rate_at_their_time"},
 	{"15", sow.Fault{
 		Name: "explain-silence", What: "explain does not say that the process of a run has gone silent", Change: sow.Never,
 	}, inCore, "TestExplainSaysThatAProcessIsSilent$"},
