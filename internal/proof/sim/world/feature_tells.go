@@ -220,6 +220,10 @@ func watchOf(body []byte) (of ref, within time.Duration, since moment.Millis) {
 func watchLateness(a *auditor, m *storeModel) watcher {
 	succeeded, seen, late, begun := map[ref]moment.Millis{}, map[ref]moment.Millis{}, map[ref]bool{}, map[ref]moment.Millis{}
 	known := func() { // that a task is late
+		// A watch whose last look was lost to a fault looks again in ten seconds.
+		if a.w.elapsed()-a.w.kindAt < 15*time.Second {
+			return
+		}
 		for _, t := range m.sorted() {
 			if t.agent != lateAgent || t.phase == ended || t.def == nil || a.w.restored {
 				continue
