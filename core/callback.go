@@ -50,7 +50,7 @@ func handleCallbacks(s *Scheduler) {
 			t, err := decodeTask[callback.Message](runs[0])
 			if err == nil {
 				err = s.callbacks.Run(ctx, &callback.Delivery{
-					Agent: t.Agent, ID: t.ID, Kind: t.Kind, Attempt: t.Attempt, Submitted: t.Submitted, Payload: t.Payload, Run: t.RunInfo,
+					Agent: t.Agent, ID: t.ID, Kind: t.Kind, Attempt: t.Attempt, Fence: t.Fence, Submitted: t.Submitted, Payload: t.Payload, Run: t.RunInfo,
 				})
 			}
 			outcomes[0] = err

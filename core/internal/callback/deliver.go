@@ -110,6 +110,7 @@ func must(text []byte, _ error) []byte { return text }
 type Delivery struct {
 	Agent, ID, Kind string
 	Attempt         int
+	Fence           store.Fence
 	Submitted       time.Time
 	Payload         Message
 	Run             Run
@@ -126,7 +127,7 @@ type Run interface {
 func (o *Outbox) Run(ctx context.Context, t *Delivery) error {
 	switch {
 	case t.Payload.Watch != nil:
-		return o.looker().Look(ctx, t.Payload.Watch)
+		return o.looker(t.Fence).Look(ctx, t.Payload.Watch)
 	case t.Payload.Late != nil && t.Kind == check.KindWatch:
 		return o.signalLate(ctx, t)
 	default:
@@ -226,10 +227,10 @@ func (o *Outbox) signalLate(ctx context.Context, t *Delivery) error {
 	return err
 }
 
-// looker looks for the watches of this process.
-func (o *Outbox) looker() *late.Looker {
+// looker looks for a watch of this process, in a run of it.
+func (o *Outbox) looker(fence store.Fence) *late.Looker {
 	return &late.Looker{
-		Base: o.Base,
+		Base: o.Base, Fence: fence,
 		Why: func(ctx context.Context, agent, id string) (model.Because, error) {
 			e, err := o.View.Explain(ctx, agent, id)
 			if err != nil {

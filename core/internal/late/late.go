@@ -229,7 +229,8 @@ func (s *submission) replaces(was *store.Stored) {
 
 // Looker looks at tasks for their watches.
 type Looker struct {
-	Base *base.Base
+	Base  *base.Base
+	Fence store.Fence // of the run that looks: what it finds counts as long as that has the watch
 	// Why is what keeps a task from running, or from ending.
 	Why func(ctx context.Context, agent, id string) (model.Because, error)
 	// Notify tells once that a task is late.
@@ -346,6 +347,10 @@ func recheck(within, late time.Duration) time.Duration {
 
 // late tells that a task is late, and has the watch know that.
 func (l *Looker) late(ctx context.Context, w *Watch, t *store.Stored, since moment.Millis) (time.Duration, error) {
+	own, err := l.own(ctx, w)
+	if err != nil {
+		return 0, err
+	}
 	why, err := l.Why(ctx, w.Agent, w.ID)
 	if err != nil {
 		return 0, err
@@ -362,7 +367,7 @@ func (l *Looker) late(ctx context.Context, w *Watch, t *store.Stored, since mome
 			slog.String("agent", w.Agent), slog.String("task", w.ID), slog.Any("err", err))
 	}
 	again := recheck(w.Within, 0)
-	if err := l.become(ctx, w, l.Base.StoreNow().Add(again)); err != nil {
+	if err := l.become(ctx, w, &own, l.Base.StoreNow().Add(again)); err != nil {
 		return 0, err
 	}
 	l.emit(model.EventLate, w, t)
@@ -371,25 +376,35 @@ func (l *Looker) late(ctx context.Context, w *Watch, t *store.Stored, since mome
 
 // onTime tells that a task that was late has succeeded.
 func (l *Looker) onTime(ctx context.Context, w *Watch, t *store.Stored, by moment.Millis) (time.Duration, error) {
+	own, err := l.own(ctx, w)
+	if err != nil {
+		return 0, err
+	}
 	was := *w
 	w.Late = nil
 	at := min(by, l.Base.StoreNow().Add(longest))
-	if err := l.become(ctx, w, at); err != nil {
+	if err := l.become(ctx, w, &own, at); err != nil {
 		return 0, err
 	}
 	l.emit(model.EventOnTime, &was, t)
 	return at.Sub(l.Base.StoreNow()), nil
 }
 
-// become has the watch, which runs, know something else when its run ends.
-func (l *Looker) become(ctx context.Context, w *Watch, at moment.Millis) error {
-	own, err := l.Base.Stored(ctx, Agent, idOf(w.Agent, w.ID))
-	if err != nil {
-		return err
+// own is the watch as it is stored. A run that has lost it, such as one whose process was frozen for longer than its lease, is refused: another one has looked since.
+func (l *Looker) own(ctx context.Context, w *Watch) (store.Stored, error) {
+	own, _, err := l.Base.Look(ctx, store.Get{Agent: Agent, IDs: []string{idOf(w.Agent, w.ID)}, Explain: true})
+	// guard: late-lost
+	if err == nil && own.Fence != l.Fence {
+		err = store.ErrLeaseLost
 	}
+	return own, err
+}
+
+// become has the watch, which runs, know something else when its run ends.
+func (l *Looker) become(ctx context.Context, w *Watch, own *store.Stored, at moment.Millis) error {
 	sub := w.submission(at)
-	sub.replaces(&own)
-	_, err = l.Base.Store.Submit(ctx, []store.Submission{sub.Submission})
+	sub.replaces(own)
+	_, err := l.Base.Store.Submit(ctx, []store.Submission{sub.Submission})
 	return err
 }
 

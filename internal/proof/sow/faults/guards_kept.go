@@ -98,6 +98,9 @@ var keptGuards = []Guard{
 	{"6", sow.Fault{
 		Name: "ahead-in-line", What: "a task that is looked at before its time waits in the line of a rate, from which it starts too early", Change: sow.Swap("c.take(s.task)", "c.settleIn(s.task)"),
 	}, inMemory, "TestContract$/claims_ahead_count_under_a_rate_at_their_time"},
+	{"51", sow.Fault{
+		Name: "late-lost", What: "a process that was frozen while it looked tells that a task is late which is not any more", Change: sow.Never,
+	}, inCore, "TestALookThatWasFrozenTellsNothing$"},
 	{"15", sow.Fault{
 		Name: "explain-silence", What: "explain does not say that the process of a run has gone silent", Change: sow.Never,
 	}, inCore, "TestExplainSaysThatAProcessIsSilent$"},
