@@ -90,7 +90,8 @@ type TaskInfo struct {
 	Dropped      bool   // its record was dropped before its time: everything but Status and Finished is unknown
 }
 
-// TaskSettings are what a task was submitted with, or got from a preset or the settings of its kind: see [NewTask], whose fields these are.
+// TaskSettings are what a task was submitted with, its preset filled in: see [NewTask], whose fields these are. What was left to the settings of its kind
+// is zero, but for Level.
 type TaskSettings struct {
 	Group   string
 	Level   store.Level

@@ -125,10 +125,10 @@ func take(info *model.TaskInfo, data, stored []byte) {
 	if err != nil {
 		info.LastError = err.Error()
 	}
-	settled := info.TaskSettings // what the store, or the record of its end, says beside the body
+	beside := info.TaskSettings // what the store, or the record of its end, says itself
 	info.TaskSettings, info.Parent = settingsOf(&b), b.Parent
-	if info.Level = settled.Level; info.Group == "" {
-		info.Group = settled.Group
+	if info.Level = beside.Level; info.Group == "" {
+		info.Group = beside.Group
 	}
 	if len(data) > 0 {
 		info.Schedule = b.Schedule()
