@@ -153,49 +153,5 @@ func (s *Store) Processes(ctx context.Context) (map[string][]byte, error) {
 
 // Wakeups subscribes; see [store.Waker].
 func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
-	in, again, cancel, err := s.subscribe(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := make(chan store.Wakeup, cap(in))
-	go func() {
-		defer close(out)
-		for forward(in, out, again) {
-			// The folder was read again: another store in memory has the wake-ups now.
-			cancel()
-			if in, again, cancel, err = s.subscribe(ctx); err != nil {
-				return
-			}
-		}
-		cancel()
-	}()
-	return out, nil
-}
-
-// subscribe subscribes to the wake-ups of the store in memory, which is another one when again is closed.
-func (s *Store) subscribe(ctx context.Context) (in <-chan store.Wakeup, again <-chan struct{}, cancel context.CancelFunc, err error) {
-	s.mu.Lock()
-	mem, changes := s.mem, s.again
-	s.mu.Unlock()
-	ctx, cancel = context.WithCancel(ctx)
-	in, err = mem.Wakeups(ctx)
-	return in, changes, cancel, err
-}
-
-// forward hands wake-ups on until there are no more, or, with true, until there are others.
-func forward(in <-chan store.Wakeup, out chan<- store.Wakeup, again <-chan struct{}) bool {
-	for {
-		select {
-		case w, ok := <-in:
-			if !ok {
-				return false
-			}
-			select {
-			case out <- w:
-			default: // it is as full as in may be, and its reader is to look anyway
-			}
-		case <-again:
-			return true
-		}
-	}
+	return s.memory().Wakeups(ctx)
 }

@@ -64,8 +64,6 @@ type Store struct {
 	clock *still
 	// settings are those under which calls are made.
 	settings settings
-	// again is closed when the folder was read again, after a failure.
-	again chan struct{}
 	// pending are the records of calls that are not written yet. batch is who waits for the last record of all.
 	pending []byte
 	spare   []byte        // a buffer for the next ones
@@ -110,7 +108,7 @@ func Open(config Config) (*Store, error) {
 	}
 	s := &Store{
 		config: config, folder: folder{dir: config.Dir, logger: config.Logger, point: config.point}, lock: held,
-		again: make(chan struct{}), kick: make(chan struct{}, 1), stop: make(chan struct{}),
+		kick: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	s.of = s
 	s.journal = journal{folder: &s.folder, config: &s.config, compacted: make(chan compacted, 1)}
@@ -193,6 +191,9 @@ func (s *Store) read() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.mem != nil {
+		memstore.StateOf(l.mem).Succeed(s.mem)
+	}
 	s.mem, s.clock, s.settings, s.failed = l.mem, l.clock, now, nil
 	s.pending, s.batch = nil, nil
 	return nil

@@ -98,10 +98,6 @@ func (s *Store) tryAgain() {
 		}
 		s.said = ""
 		s.config.Logger.Info("the journal can be written again", slog.String("dir", s.config.Dir))
-		s.mu.Lock()
-		close(s.again)
-		s.again = make(chan struct{})
-		s.mu.Unlock()
 	}
 	if s.journal.full.Load() && s.journal.keepReserve() {
 		s.config.Logger.Info("the disk has room again", slog.String("dir", s.config.Dir))

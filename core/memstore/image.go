@@ -76,6 +76,13 @@ func (s State) Configure(config Config) {
 	s.of.config = config.withDefaults()
 }
 
+// Succeed has the store wake those who wait for wake-ups of another one, whose place it takes.
+func (s State) Succeed(before *Store) {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.of.watchers = before.watchers
+}
+
 // Held reports whether any task is leased.
 func (s State) Held() bool {
 	s.of.mu.Lock()

@@ -55,11 +55,10 @@ type Store struct {
 
 	// mu guards everything below. One lock for all partitions: an embedded store
 	// is not the bottleneck of its process.
-	mu    sync.Mutex `image:"-"`
-	parts []*partition
-	// watchers are the channels of those who wait for wake-ups.
-	watchers  map[chan store.Wakeup]struct{} `image:"-"`
-	processes map[string]said                `image:"-"`
+	mu        sync.Mutex `image:"-"`
+	parts     []*partition
+	watchers  *watchers       `image:"-"`
+	processes map[string]said `image:"-"`
 	booked    bookings
 	receipts  map[string]receipt
 	slots     map[int64]slot // counters of the last day, as Redis has them
@@ -82,7 +81,7 @@ func New(config Config) *Store {
 		// store.PartitionOf needs a power of two to spread agents.
 		panic(fmt.Sprintf("memstore: Partitions must be a power of two, not %d", config.Partitions))
 	}
-	s := &Store{config: config, parts: make([]*partition, config.Partitions), watchers: map[chan store.Wakeup]struct{}{}, processes: map[string]said{}, receipts: map[string]receipt{}, slots: map[int64]slot{}, hours: map[int64]slot{}, feed: events{secret: config.FeedSecret}}
+	s := &Store{config: config, parts: make([]*partition, config.Partitions), watchers: &watchers{channels: map[chan store.Wakeup]struct{}{}}, processes: map[string]said{}, receipts: map[string]receipt{}, slots: map[int64]slot{}, hours: map[int64]slot{}, feed: events{secret: config.FeedSecret}}
 	s.outputs = outputs{of: s, ofAgents: map[string]map[string]*printed{}}
 	for i := range s.parts {
 		s.parts[i] = newPartition(s, i)

@@ -4,6 +4,7 @@ package memstore
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -15,17 +16,26 @@ func (s *Store) Wakeups(ctx context.Context) (<-chan store.Wakeup, error) {
 	// Room for a burst: a watcher that is busy for a moment misses nothing.
 	out := make(chan store.Wakeup, 16)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.watchers[out] = struct{}{}
-	// The channel is closed under the lock, under which wake sends:
+	w := s.watchers
+	s.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.channels[out] = struct{}{}
+	// The channel is closed under the lock, under which send sends:
 	// nothing is sent on a closed channel.
 	context.AfterFunc(ctx, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.watchers, out)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.channels, out)
 		close(out)
 	})
 	return out, nil
+}
+
+// watchers are those who wait for wake-ups. They have a lock of their own, as they outlive a store that another takes the place of; see [State.Succeed].
+type watchers struct {
+	mu       sync.Mutex
+	channels map[chan store.Wakeup]struct{}
 }
 
 // announce wakes the processes that sleep longer than until due.
@@ -42,14 +52,13 @@ func withdraw(p *partition, now moment.Millis) moment.Millis {
 	if p.ahead <= now {
 		return 0
 	}
-	send(p.store.watchers, store.Wakeup{Partition: p.index, Withdrawn: true})
+	p.store.watchers.send(store.Wakeup{Partition: p.index, Withdrawn: true})
 	return p.ahead
 }
 
-// wake sends a wake-up to all watchers. It never blocks: a full channel means
-// that a wake-up is already pending.
+// wake tells all watchers when something is due.
 func (s *Store) wake(p *partition, due moment.Millis) {
-	send(s.watchers, store.Wakeup{Partition: p.index, Due: due})
+	s.watchers.send(store.Wakeup{Partition: p.index, Due: due})
 }
 
 // hurry tells those who wait for tasks of level 1 alone of one that is due at a time.
@@ -64,7 +73,7 @@ func hurry(p *partition, t *task, due moment.Millis) {
 func rouse(p *partition, due moment.Millis) {
 	if due < p.asked {
 		p.asked = 0
-		send(p.store.watchers, store.Wakeup{Partition: p.index, Urgent: true})
+		p.store.watchers.send(store.Wakeup{Partition: p.index, Urgent: true})
 	}
 }
 
@@ -91,10 +100,13 @@ func urgentNext(c *claiming) moment.Millis {
 	return next
 }
 
-func send(watchers map[chan store.Wakeup]struct{}, w store.Wakeup) {
-	for to := range watchers {
+// send tells all. It never blocks: a full channel means that its reader is about to look anyway.
+func (w *watchers) send(up store.Wakeup) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for to := range w.channels {
 		select {
-		case to <- w:
+		case to <- up:
 		default:
 		}
 	}
