@@ -343,6 +343,33 @@ func TestRunsThatHaveToEnd(t *testing.T) {
 	})
 }
 
+// Slots that become free while a call waits for a single run are used although that call brings one: a worker whose runs take minutes has others to
+// make meanwhile.
+func TestALongRunKeepsNoSlotsIdle(t *testing.T) {
+	each(t, func(s *stage) {
+		long := []string{"1", "2", "3", "4"} // of five slots
+		for _, id := range long {
+			s.submit("async", id, nil)
+		}
+		s.work("w1")
+		for _, id := range long {
+			s.becomes(id, is(core.StatusInProgress))
+		}
+		for _, id := range long[1:] {
+			_, err := s.s.Cancel(s.Context(), "ada", id, core.Order{})
+			require.NoError(s, err)
+		}
+		for _, id := range long[1:] {
+			s.becomes(id, is(core.StatusCancelled))
+		}
+		s.submit("async", "5", nil)
+		s.becomes("5", is(core.StatusInProgress))
+		s.submit("echo", "short", nil)
+		s.becomes("short", is(core.StatusCompleted))
+		assert.Equal(s, core.StatusInProgress, s.task("5").Status)
+	})
+}
+
 // Of a kind with a limit no more runs are lent than that, and the next as soon as one has ended.
 func TestALimit(t *testing.T) {
 	each(t, func(s *stage) {

@@ -376,7 +376,7 @@ def _now(later: float = 0) -> str:
 class Worker:
     """Pulls runs of its kinds, makes up to concurrency of them at once, and keeps them. It goes on for ever while the server is away."""
 
-    _dry, _asking = True, False  # the last claim had less than it asked for, so that one is to wait; one is under way
+    _asking = False  # a claim is under way
     _due = 0.0  # when all runs are to be kept
 
     def __init__(self, url: str | None = None, token: str | None = None, *, concurrency: int = 1, lease: float = 60, name: str | None = None,
@@ -446,7 +446,7 @@ class Worker:
 
     def _claim(self) -> None:
         with self._room:
-            if self._asking or self._back or self._runs and not self._dry or len(self._runs) >= self.concurrency:
+            if self._asking or self._back or len(self._runs) >= self.concurrency:
                 self._room.wait(1)
                 return
             ask, self._asking = self._ask(self.concurrency - len(self._runs)), True
@@ -454,13 +454,14 @@ class Worker:
         try:
             given = self._polls.call("POST", "/v1/work/claim", {**ask, "wait": "20s"}, timeout=50)["runs"]
         finally:
-            self._begin(ask, given)
+            self._begin(given)
 
-    def _begin(self, ask: Fields, given: list[Fields]) -> None:
+    def _begin(self, given: list[Fields]) -> None:
         runs = [Run(self, one) for one in given]
         with self._room:
             self._runs.update((run.ticket, run) for run in runs)
-            self._dry, self._asking = len(runs) < ask["most"], False
+            self._asking = False
+            self._room.notify_all()
         for run in runs:
             if self._stopping.is_set():
                 self._return(run, {"release": True})
@@ -525,10 +526,9 @@ class Worker:
         finally:
             with self._room:
                 self._back = [run for run, one in zip(batch, answer["runs"]) if self._answered(run, **one)] + self._back
-                self._dry = self._dry or not ask
                 self._room.notify_all()
             if ask:
-                self._begin(ask, answer.get("claimed", {}).get("runs", []))
+                self._begin(answer.get("claimed", {}).get("runs", []))
 
     def _answered(self, run: Run, ended: str, error: str = "", **_: Any) -> bool:
         """Takes the answer to the end of a run, and returns whether that is to be sent again, with others."""

@@ -313,7 +313,6 @@ export class Worker {
   #handlers = new Map();
   #runs = new Map();
   #back = []; // what has ended and is not returned
-  #dry = true; // the last claim had less than it asked for: one is to wait
   #asking = false; // a claim is under way
   #due = 0; // when all runs are to be kept
   #stopping = new AbortController();
@@ -386,7 +385,7 @@ export class Worker {
   }
 
   async #claim() {
-    if (this.#asking || this.#back.length || (this.#runs.size && !this.#dry) || this.#runs.size >= this.concurrency) {
+    if (this.#asking || this.#back.length || this.#runs.size >= this.concurrency) {
       await this.#changed.wait(1000);
       return;
     }
@@ -396,12 +395,11 @@ export class Worker {
     try {
       claimed = await this.client.call("POST", "/v1/work/claim", { ...ask, wait: "20s" }, { timeout: 50_000, signal: this.#stopping.signal });
     } finally {
-      this.#begin(ask, claimed);
+      this.#begin(claimed);
     }
   }
 
-  #begin(ask, { runs: given } = { runs: [] }) {
-    this.#dry = given.length < ask.most;
+  #begin({ runs: given } = { runs: [] }) {
     this.#asking = false;
     for (const one of given) {
       const run = new Run(this, one);
@@ -460,8 +458,7 @@ export class Worker {
       answers = batch.map(() => ({ ended, error: why.message }));
     } finally {
       this.#back.unshift(...batch.filter((run, i) => this.#answered(run, answers[i])));
-      if (ask) this.#begin(ask, claimed);
-      else this.#dry = true;
+      if (ask) this.#begin(claimed);
       this.#changed.ring();
     }
   }
