@@ -59,7 +59,7 @@ func (a runAudit) began(r *run) {
 	h := &t.history
 	// Every way to another run leaves its reason in the history; a start uses it up.
 	a.must(startHasAReason, !h.begun || h.reason != "", "%s", name)
-	h.begun, h.reason = true, ""
+	h.begun, h.reason, h.own = true, "", false
 	a.must(crashesAtMost, t.lease.crashes <= a.w.plan.Settings.MaxCrashes, "%s has crashed %d times", name, t.lease.crashes)
 	a.must(attemptIsCounted, i.Attempt == h.info.Attempt, "%s is told %d, and it is %d", name, i.Attempt, h.info.Attempt)
 	if t.activity != nil || t.def != nil {
@@ -109,7 +109,8 @@ func (a runAudit) beside(r *run) {
 func (a runAudit) ended(r *run) {
 	r.ended = true
 	if def := a.w.defs[r.number]; r.task != nil && def != nil {
-		r.task.history.tells = r.outcome == draw.Cancel && def.Callback != ""
+		r.task.history.own = r.outcome == draw.Cancel
+		r.task.history.tells = r.task.history.own && def.Callback != ""
 	}
 	if r.outcome != draw.Fail && r.ctx.Err() == nil {
 		r.p.completed[r.info.Kind] = true

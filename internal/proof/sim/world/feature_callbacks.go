@@ -182,12 +182,13 @@ func (a *auditor) endNamed(e *ends, t *task) {
 		return
 	}
 	tells := t.def.Callback != ""
-	// A cancel is about the definition of its time, which may be another one than runs when it arrives.
+	// A cancel is about the definition of its time, which may be another one than runs when it arrives. That run may have cancelled the task itself,
+	// by its own definition, while this was on its way.
 	if t.history.order != nil && t.status == core.StatusCancelled {
 		tells = bytes.Contains(t.history.order, []byte(callbackURL)) || bytes.Contains(t.history.order, []byte(overKey))
 	}
 	named := info.CallbackTask != ""
-	a.must(callbackIsNamed, named == tells || named && t.history.tells, "%s ended as %s, with the delivery %q", t.ref, t.status, info.CallbackTask)
+	a.must(callbackIsNamed, named == tells || t.history.own && named == t.history.tells, "%s ended as %s, with the delivery %q", t.ref, t.status, info.CallbackTask)
 	if info.CallbackTask != "" && !strings.HasPrefix(t.def.Callback, "signal") { // those are no messages
 		e.stored[ref{t.agent, info.CallbackTask}] = true
 	}

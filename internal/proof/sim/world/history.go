@@ -28,6 +28,7 @@ type history struct {
 	patience moment.Millis // until when it waited; zero for ever
 	then     core.OnTimeout
 	order    []byte // what the first cancel of a run under way has said; nil: it was not cancelled
+	own      bool   // the run under way has cancelled the task itself, by the definition that it has
 	tells    bool   // that run has cancelled the task itself, and its definition has a callback
 }
 
@@ -36,7 +37,7 @@ func (h *history) begin() { *h = history{reason: "submitted", info: core.TaskInf
 // renew begins again, with another definition.
 // What the tracker knows stays, as a replaced task keeps its counts and its runs.
 func (h *history) renew() {
-	h.reason, h.interval, h.grid, h.moved, h.last, h.cuts, h.awaits, h.idle, h.order, h.tells = "replaced", 0, 0, false, 0, 0, false, 0, nil, false
+	h.reason, h.interval, h.grid, h.moved, h.last, h.cuts, h.awaits, h.idle, h.order = "replaced", 0, 0, false, 0, 0, false, 0, nil
 }
 
 // attempts are how many an occurrence of a task has.
