@@ -257,7 +257,7 @@ func TestTheGraceEnds(t *testing.T) {
 	code, took := d.stop(t, syscall.SIGTERM)
 	assert.Equal(t, 0, code)
 	assert.Less(t, took, 5*time.Second)
-	d.line(t, "released at shutdown kind=sleep agent=a task=i")
+	d.line(t, `released kind=sleep agent=a task=i in=0s reason="its process stopped"`)
 	assert.NotContains(t, d.log(), "in=-", "its due time is past")
 	task, err := s.Task(t.Context(), "a", "i")
 	require.NoError(t, err)

@@ -86,7 +86,7 @@ func printStats(w *table.Page, st *inspect.Stats) {
 		{"failed", st.Failed},
 		{"cancelled", st.Cancelled},
 		{"runs rescheduled", st.Again},
-		{"released at shutdown", st.Released},
+		{"released, uncharged", st.Released},
 		{"recovered", st.Recovered},
 		{"replayed", st.Replayed},
 		{"deleted", st.Deleted},

@@ -33,7 +33,7 @@ func Log(ctx context.Context, c *dulyfile.File, logger *slog.Logger) func(core.E
 	return func(e core.Event) {
 		switch {
 		case e.Type == model.EventRelease:
-			logger.LogAttrs(ctx, slog.LevelInfo, "released at shutdown", attributes(e)...)
+			logger.LogAttrs(ctx, slog.LevelInfo, "released", append(attributes(e), slog.String("reason", e.Reason))...)
 		case e.Type == model.EventLost:
 			logger.LogAttrs(ctx, slog.LevelWarn, "lost its lease, another process may run the task", attributes(e)...)
 		case e.Type == model.EventPause && e.Error != "":
