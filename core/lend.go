@@ -202,7 +202,7 @@ func (l *Lender) lend(ctx context.Context, of Loan, with *settler) (lent Lent, e
 		if len(lent.Runs) == of.Most {
 			w.Next() // there may be more
 		}
-		w.Leave(len(lent.Runs) > 0)
+		w.Leave(ctx.Err() == nil) // it asks again as soon as it can
 	}
 	if of.Wait > 0 && l.room.Listens() { // what comes behind this claim is heard
 		w = l.room.Enter(of.queue())

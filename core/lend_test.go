@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/internal/waiting"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/model"
 	"github.com/seed-6f6f2c11/duly/core/store"
@@ -234,6 +235,8 @@ func TestWaitingWorkers(t *testing.T) {
 		assert.EqualValues(t, 2, got.Load())
 		all.Wait()
 		assert.EqualValues(t, 2, got.Load())
+		time.Sleep(waiting.Lingers) // until nothing is listened to
+		synctest.Wait()
 	})
 }
 

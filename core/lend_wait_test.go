@@ -113,6 +113,24 @@ func TestAWorkerThatReturnsSoonIsListenedFor(t *testing.T) {
 	})
 }
 
+// A process whose worker waits in vain, and asks again, goes on to listen, and claims no more often than it looks.
+func TestAWorkerThatWaitsInVainIsListenedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e, _, l := listens(t, 0)
+		const times = 10
+		for range times {
+			lent, err := l.Lend(t.Context(), patient)
+			require.NoError(t, err)
+			require.Empty(t, lent.Runs)
+		}
+		assert.LessOrEqual(t, e.claims, times*int(patient.Wait/waiting.LookEvery)+1)
+		asked, over := e.heard()
+		assert.Equal(t, 1, asked)
+		require.NoError(t, over)
+	})
+}
+
 // A process listens no longer for a worker that gives up, nor once it stops.
 func TestAProcessListensForNoOtherWorkers(t *testing.T) {
 	t.Parallel()

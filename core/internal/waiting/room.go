@@ -15,8 +15,8 @@ import (
 // LookEvery is how often a worker is woken though nothing was announced: a wake-up may be lost.
 const LookEvery = 5 * time.Second
 
-// Lingers is how long a process goes on to listen after the last worker has left with a run: it asks for the next soon, and to subscribe again is dearer
-// than a claim.
+// Lingers is how long a process goes on to listen after the last worker has left with a run, or with none as its time was over: it asks again soon, and
+// to subscribe again is dearer than a claim.
 const Lingers = 2 * time.Second
 
 // Room are the workers that wait at one process. Its fields are set before the first enters.
