@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -83,6 +85,35 @@ func TestAnAlarmHasItsOwnTime(t *testing.T) {
 		booked, err := c.store.Book(c.Context(), alarm.Booking{})
 		require.NoError(c, err)
 		assert.Equal(c, time.Hour, booked.Next.Time().Sub(c.begun))
+	})
+}
+
+// slowClock takes a moment to answer.
+type slowClock struct{ core.Alarm }
+
+func (s slowClock) Set(ctx context.Context, at time.Time) error {
+	time.Sleep(100 * time.Millisecond)
+	return s.Alarm.Set(ctx, at)
+}
+
+// What several callers have waited for together serves none that comes later: an alarm that may ring at any moment, as its clock is ahead of the
+// store's, books nothing for what follows it.
+func TestAnAlarmForOthersServesNothingLater(t *testing.T) {
+	inCloud(t, func(c *cloud) {
+		s := c.process(c.store, slowClock{c})
+		var all sync.WaitGroup
+		for i := range 3 {
+			all.Go(func() {
+				_, err := s.Submit(c.Context(), core.NewTask{Agent: "a", ID: fmt.Sprint("t", i), Kind: "k", Every: time.Minute, From: core.FromStart})
+				assert.NoError(c, err)
+			})
+		}
+		all.Wait()
+		time.Sleep(500*time.Millisecond - time.Since(c.begun)) // it rings before its time
+		_, err := s.RunDue(c.Context(), core.Scope{})
+		require.NoError(c, err)
+		require.Len(c, c.starts, 3)
+		assert.Greater(c, slices.Max(c.at(c.rings)), 2*time.Second, "later than the guard of that pull")
 	})
 }
 

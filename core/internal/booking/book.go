@@ -45,7 +45,7 @@ func (b *Booker) Book(ctx context.Context, due moment.Millis, patience time.Dura
 	if err = b.Begin(within, at); err == nil {
 		defer b.End()
 		for done := b.Covers(at, now); !done && err == nil; {
-			if done, err = b.bookOnce(within, b.Take(at)); !done && err == nil {
+			if done, err = b.bookOnce(within, b.Take(at, b.Base.StoreNow())); !done && err == nil {
 				err = b.poll(within)
 			}
 		}

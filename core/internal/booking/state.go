@@ -108,11 +108,15 @@ func (a *State) Begin(ctx context.Context, at moment.Millis) error {
 // End gives the turn back.
 func (a *State) End() { <-a.Turn }
 
-// Take is the earliest of a time and what the callers that wait for their turn want.
-func (a *State) Take(at moment.Millis) moment.Millis {
+// Take is the earliest of a time and what the callers that wait for their turn want. A time that has nearly come is left to them: an alarm for it may have
+// rung, and would serve nothing that is due later.
+func (a *State) Take(at, now moment.Millis) moment.Millis {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	at = base.Earlier(at, a.wanted)
+	// guard: alarm-for-others
+	if a.wanted > now.Add(2*alarm.SureAfter) {
+		at = base.Earlier(at, a.wanted)
+	}
 	a.wanted = 0
 	return at
 }

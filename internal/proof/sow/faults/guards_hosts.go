@@ -23,6 +23,10 @@ var hostGuards = []Guard{
 		Change: sow.Swap("booked.By", "booked.Set"),
 	}, inCore, "TestAClockThatHangs$"},
 	{"40", sow.Fault{
+		Name: "alarm-for-others", What: "an alarm that others have waited for, and that may have rung, serves what is due later",
+		Change: sow.Swap("a.wanted > now.Add(2*alarm.SureAfter)", "a.wanted != 0"),
+	}, inCore, "TestAnAlarmForOthersServesNothingLater$"},
+	{"40", sow.Fault{
 		Name: "alarm-own-time", What: "an alarm is booked with the context of the caller",
 		Change: sow.Swap("context.WithoutCancel(ctx)", "ctx"),
 	}, inCore, "TestAnAlarmHasItsOwnTime$"},
