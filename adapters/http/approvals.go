@@ -146,9 +146,18 @@ func (a *api) approve(w http.ResponseWriter, r *http.Request) {
 			status, shown.Said = a.unanswered(r, err)
 			break
 		}
-		shown = approvalPage{Question: q.Text, Agent: q.Agent, Key: q.Key, ID: t.ID, Kind: t.Kind, Payload: payloadText(t.Payload), Until: time.Unix(q.Until, 0).UTC(), Open: true}
+		shown = approvalPage{Question: q.Text, Agent: q.Agent, Key: q.Key, ID: t.ID, Kind: t.Kind, Payload: payloadText(t.Payload), Until: q.until(&t).UTC(), Open: true}
 	}
 	page(w, r, status, shown)
+}
+
+// until is until when the question can be answered: its task may wait for a shorter time than its address is good for.
+func (q *approval) until(t *core.TaskInfo) time.Time {
+	until := time.Unix(q.Until, 0)
+	if w := t.Awaiting; w != nil && w.Fence == q.Fence && !w.Until.IsZero() && w.Until.Before(until) {
+		return w.Until
+	}
+	return until
 }
 
 // mostPayload is how much of a payload the page shows, in bytes.

@@ -31,7 +31,7 @@ func asking(t *testing.T, clock core.Clock) (*fixture, *httpadapter.Approvals) {
 		if heard, waited := t.Heard(); waited {
 			return t.SetResult(heard.Payload)
 		}
-		return core.Await(core.Signal{Key: "ok"}, nil)
+		return core.Await(core.Signal{Key: "ok", Timeout: 10 * time.Minute}, nil)
 	})
 	_, err = f.scheduler.Submit(t.Context(), core.NewTask{Agent: "a", ID: "i", Kind: "asks", Payload: "<i>to</i> \u202ebob"})
 	require.NoError(t, err)
@@ -84,6 +84,9 @@ func TestApprovals(t *testing.T) {
 			for _, says := range []string{"<dd>a</dd>", "<dd>i</dd>", "<dd>asks</dd>"} {
 				assert.Contains(t, w.Body.String(), says, "who is asked sees what for")
 			}
+			info, err := f.scheduler.Task(t.Context(), "a", "i")
+			require.NoError(t, err)
+			assert.Contains(t, w.Body.String(), "Open until "+info.Awaiting.Until.UTC().Format("2 January 2006, 15:04 MST"), "the task waits for less than an hour")
 			assert.Contains(t, w.Body.String(), `&#34;\u003ci\u003eto\u003c/i\u003e `+"\uFFFDbob&#34;", "the payload, of which nothing means anything to a browser")
 			_, style, _ := strings.Cut(w.Body.String(), "<style>")
 			style, _, _ = strings.Cut(style, "</style>")
