@@ -103,6 +103,23 @@ func TestTheEndOfAGroupSendsASignal(t *testing.T) {
 	})
 }
 
+// A signal is sent however many processes die with it: it runs no code that could end them, and whoever waits for it would wait for ever.
+func TestATellOutlivesItsProcesses(t *testing.T) {
+	virtual(t, core.Config{MaxCrashes: 2}, func(w *world) {
+		heard := w.waits("over")
+		w.submit(core.NewTask{Agent: "a", ID: "parent", Kind: "waits"})
+		w.run()
+		w.submit(core.NewTask{Agent: "a", ID: "child", Kind: "k", Delay: time.Hour, Callback: "signal:over"})
+		_, err := w.s.Cancel(w.Context(), "a", "child", core.Order{})
+		require.NoError(w, err)
+		for range 6 {
+			w.dies("a", "duly.tell")
+		}
+		w.runUntil(time.Minute)
+		assert.Len(w, *heard, 1)
+	})
+}
+
 // What makes no sense is refused, and needs no permission as no address is called.
 func TestTellingIsChecked(t *testing.T) {
 	virtual(t, core.Config{}, func(w *world) {

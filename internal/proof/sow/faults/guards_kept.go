@@ -204,8 +204,8 @@ var keptGuards = []Guard{
 		Name: "late-tires", What: "the watch of a task that stays late never looks less often", Change: sow.Swap("late/4, ", ""),
 	}, inCore, "TestAWatchTires$"},
 	{"51", sow.Fault{
-		Name: "watch-crashes", What: "a watch is given up whose processes have died", At: "crashes", Change: sow.Swap("c.Kind != check.KindWatch", `c.Kind+check.KindWatch != ""`),
-	}, inCore, "TestAWatchOutlivesItsProcesses$"},
+		Name: "watch-crashes", What: "a watch, or the signal of an end, is given up whose processes have died", At: "crashes", Change: sow.Swap("(c.Kind) == nil", "(c.Kind) != model.ErrClosed"),
+	}, inCore, "Test(AWatch|ATell)OutlivesItsProcesses$"},
 	{"7", sow.Fault{
 		Name: "outcome-undone", What: "a task whose outcome is lost waits for the others of its claim", Change: sow.Swap("e.Running <= c.asked || ", "true || "),
 	}, inCore, "TestALostOutcomeWaitsForNoOther$"},
