@@ -131,7 +131,7 @@ func (l *Lender) endFrom(ctx context.Context, worker string, ends []Returned, of
 	}
 	for _, r := range runs {
 		if end := ends[at[r]].End; end != nil {
-			r.conclude(r.end(end), l.s.base.StoreNow().Sub(ends[at[r]].Ticket.Claimed), true)
+			r.conclude(r.end(end), max(l.s.base.StoreNow().Sub(ends[at[r]].Ticket.Claimed), 0), true)
 		} else {
 			giveBack(p, r, false)
 		}

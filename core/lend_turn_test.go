@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -12,6 +13,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/storetest/spy"
 )
 
 // turns returns lent runs of kind k and asks for more in the same call.
@@ -278,5 +280,39 @@ func TestAFailureIsNoMatterOfTheWorker(t *testing.T) {
 		}
 		assert.Empty(t, w.lends(1, 0).Runs)
 		assert.Equal(t, core.StatusFailed, w.task("ada", "dies").Status)
+	})
+}
+
+// A process that has had an old answer of its store last does not take a run for one that ended before it was claimed.
+func TestALateAnswerMovesNoRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		late, returns, over := true, make(chan struct{}), make(chan struct{})
+		st := &spy.Store{Store: memstore.New(memstore.Config{Partitions: 8}), After: func(_ context.Context, verb string, _ any) error {
+			switch {
+			case verb == "Look" && late:
+				late = false
+				<-returns
+			case verb == "ProfileOf" && !late:
+				close(returns) // the answer to the first look comes now
+				<-over
+			}
+			return nil
+		}}
+		w := newWorldOn(t, st, core.Config{})
+		w.submit(core.NewTask{Agent: "a", ID: "1", Kind: "k"})
+		go func() {
+			defer close(over)
+			_, _ = w.s.NextDue(w.Context())
+		}()
+		time.Sleep(time.Second)
+		lent := w.lends(1, 0)
+		require.Len(w, lent.Runs, 1)
+		time.Sleep(time.Second)
+		w.returns(lent.Runs[0].Ticket, func(*raw) error { return nil })
+		st.After = nil
+		run := w.task("a", "1").Runs[0]
+		assert.Equal(w, time.Second, run.Started.Sub(w.begun))
+		assert.Zero(w, run.Duration)
 	})
 }

@@ -369,8 +369,11 @@ func (r *run) facts() decide.Facts {
 	if r.left != nil {
 		from = *r.left
 	}
+	claimed := moment.Of(r.info.Claimed)
 	return decide.Facts{
-		Now: s.base.StoreNow(), Clock: s.config.Clock.Now(), Claimed: c, ClaimedAt: moment.Of(r.info.Claimed), Fence: r.info.Fence, Attempt: r.info.Attempt,
+		// The store's clock is known from answers: one that was late says what it showed a while ago.
+		// guard: not-before-its-claim
+		Now: max(s.base.StoreNow(), claimed), Clock: s.config.Clock.Now(), Claimed: c, ClaimedAt: claimed, Fence: r.info.Fence, Attempt: r.info.Attempt,
 		Body: &r.body, State: &r.state, Tally: &r.tally, Kind: s.base.Kind(c.Kind), OwnAttempts: s.config.Kinds[c.Kind].MaxAttempts, Process: runner(r.pull),
 		Next: s.cron, Random: s.config.Random, Order: r.order.Load(), Profile: s.base.Profiles.Of(c.Profile, s.config.Zone), Zone: s.config.Zone, Inherited: from.failed, Failure: from.why, Answer: r.info.answer(), Used: r.used,
 	}

@@ -206,6 +206,9 @@ var keptGuards = []Guard{
 	{"51", sow.Fault{
 		Name: "watch-crashes", What: "a watch, or the signal of an end, is given up whose processes have died", At: "crashes", Change: sow.Swap("(c.Kind) == nil", "(c.Kind) != model.ErrClosed"),
 	}, inCore, "Test(AWatch|ATell)OutlivesItsProcesses$"},
+	{"51", sow.Fault{
+		Name: "not-before-its-claim", What: "a run ends before it was claimed, as an answer of the store was late", Change: sow.Swap("max(s.base.StoreNow(), claimed)", "s.base.StoreNow()"),
+	}, inCore, "TestALateAnswerMovesNoRun$"},
 	{"7", sow.Fault{
 		Name: "outcome-undone", What: "a task whose outcome is lost waits for the others of its claim", Change: sow.Swap("e.Running <= c.asked || ", "true || "),
 	}, inCore, "TestALostOutcomeWaitsForNoOther$"},
