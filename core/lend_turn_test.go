@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -287,13 +288,13 @@ func TestAFailureIsNoMatterOfTheWorker(t *testing.T) {
 func TestALateAnswerMovesNoRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		late, returns, over := true, make(chan struct{}), make(chan struct{})
+		var looks, returned atomic.Bool
+		returns, over := make(chan struct{}), make(chan struct{})
 		st := &spy.Store{Store: memstore.New(memstore.Config{Partitions: 8}), After: func(_ context.Context, verb string, _ any) error {
 			switch {
-			case verb == "Look" && late:
-				late = false
+			case verb == "Look" && !looks.Swap(true):
 				<-returns
-			case verb == "ProfileOf" && !late:
+			case verb == "ProfileOf" && !returned.Swap(true):
 				close(returns) // the answer to the first look comes now
 				<-over
 			}
@@ -310,7 +311,6 @@ func TestALateAnswerMovesNoRun(t *testing.T) {
 		require.Len(w, lent.Runs, 1)
 		time.Sleep(time.Second)
 		w.returns(lent.Runs[0].Ticket, func(*raw) error { return nil })
-		st.After = nil
 		run := w.task("a", "1").Runs[0]
 		assert.Equal(w, time.Second, run.Started.Sub(w.begun))
 		assert.Zero(w, run.Duration)
