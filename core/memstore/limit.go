@@ -5,6 +5,7 @@ package memstore
 import (
 	"context"
 	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -311,8 +312,8 @@ func (p *partition) setBound(c *setting, now moment.Millis) (changed, ok bool) {
 		p.limits = append(p.limits, c.rule)
 	}
 	slices.SortFunc(p.limits, func(a, b rule) int { return strings.Compare(a.name, b.name) })
-	for name, b := range p.buckets {
-		if strings.HasPrefix(name, c.name+"|") && b.line.tasks > 0 {
+	for _, name := range slices.Sorted(maps.Keys(p.buckets)) {
+		if b := p.buckets[name]; strings.HasPrefix(name, c.name+"|") && b.line.tasks > 0 {
 			p.endTerm(b)
 			p.reopen(b.scope(), now, false)
 			p.store.wake(p, now)

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -373,8 +374,9 @@ func (p *partition) spread(a *agent) {
 		return
 	}
 	a.many = true
+	// In an order, as the same calls are to give the same state, byte by byte.
 	// guard: spread-in-memory
-	for _, t := range a.tasks {
+	for _, t := range slices.SortedFunc(maps.Values(a.tasks), func(x, y *task) int { return strings.Compare(x.ID, y.ID) }) {
 		p.agenda.remove(t.entry)
 	}
 	if first, ok := a.earliest(); ok {
