@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-6f6f2c11/duly/core/internal/base"
+	"github.com/seed-6f6f2c11/duly/core/internal/check"
 	"github.com/seed-6f6f2c11/duly/core/internal/codec"
 	"github.com/seed-6f6f2c11/duly/core/internal/decide"
 	"github.com/seed-6f6f2c11/duly/core/internal/late"
@@ -68,7 +69,7 @@ func (p *pull) prepare(c *Claimed) (*run, *handler) {
 	} else if err := r.state.Decode(c.State); err != nil {
 		fault = &outcome.FatalError{Reason: "malformed", Err: fmt.Errorf("decode state: %w", err)}
 		// guard: crashes
-	} else if c.Crashes > p.s.config.MaxCrashes && model.NotReserved(c.Kind) == nil { // else it runs no code of users: others have ended its processes
+	} else if c.Crashes > p.s.config.MaxCrashes && !slices.Contains(check.Everywhere, c.Kind) { // those run no code of users: others have ended their processes
 		fault = &outcome.FatalError{Reason: "crashed", Err: ErrCrashed}
 	}
 	r.describe()

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/model"
 )
 
 // waits makes a kind whose tasks wait for a signal, and returns what they have heard.
@@ -117,6 +118,25 @@ func TestATellOutlivesItsProcesses(t *testing.T) {
 		}
 		w.runUntil(time.Minute)
 		assert.Len(w, *heard, 1)
+	})
+}
+
+// A callback whose delivery ends its processes is a dead letter: programs may deliver by code of their own.
+func TestACallbackThatEndsItsProcessesIsDead(t *testing.T) {
+	to := &receiver{}
+	virtual(t, core.Config{MaxCrashes: 2, Callbacks: to}, func(w *world) {
+		w.submit(core.NewTask{Agent: "a", ID: "child", Kind: "k", Delay: time.Hour, Callback: "https://hooks.example.com/x"})
+		_, err := w.s.Cancel(w.Context(), "a", "child", core.Order{})
+		require.NoError(w, err)
+		for range 3 {
+			w.dies("a", model.KindCallback)
+		}
+		w.runFailing()
+		ended, _, err := w.s.Tasks(w.Context(), core.List{Agent: "a", Kind: model.KindCallback})
+		require.NoError(w, err)
+		require.Len(w, ended, 1)
+		assert.Equal(w, core.StatusFailed, ended[0].Status)
+		assert.Equal(w, "crashed", ended[0].Reason)
 	})
 }
 

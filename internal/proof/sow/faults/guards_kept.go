@@ -204,7 +204,7 @@ var keptGuards = []Guard{
 		Name: "late-tires", What: "the watch of a task that stays late never looks less often", Change: sow.Swap("late/4, ", ""),
 	}, inCore, "TestAWatchTires$"},
 	{"51", sow.Fault{
-		Name: "watch-crashes", What: "a watch, or the signal of an end, is given up whose processes have died", At: "crashes", Change: sow.Swap("(c.Kind) == nil", "(c.Kind) != model.ErrClosed"),
+		Name: "watch-crashes", What: "a watch, or the signal of an end, is given up whose processes have died", At: "crashes", Change: sow.Swap("!slices.Contains(check.Everywhere, c.Kind)", `c.Kind+check.KindWatch != ""`),
 	}, inCore, "Test(AWatch|ATell)OutlivesItsProcesses$"},
 	{"51", sow.Fault{
 		Name: "not-before-its-claim", What: "a run ends before it was claimed, as an answer of the store was late", Change: sow.Swap("max(s.base.StoreNow(), claimed)", "s.base.StoreNow()"),
