@@ -17,6 +17,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core"
 	"github.com/seed-6f6f2c11/duly/core/memstore"
 	"github.com/seed-6f6f2c11/duly/core/model"
+	"github.com/seed-6f6f2c11/duly/core/store/bound"
 	"github.com/seed-6f6f2c11/duly/core/storetest"
 )
 
@@ -145,6 +146,37 @@ func TestNothingStartsWithoutItsGuards(t *testing.T) {
 			require.NoError(t, err)
 		}
 		assert.Equal(t, int64(1), w.most.Load())
+	})
+}
+
+// A store that falls back while a process stores its limits must not have the stamp alone, by which that process and its like would take them for
+// stored: the pull fails, and the next one stores them again.
+func TestALimitThatIsLostBeforeItsStamp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		perDay := core.Budget{About: core.BudgetTarget{LimitTarget: core.LimitTarget{Kind: "k"}, Unit: bound.UnitRuns, Per: bound.PerDay}, Amount: bound.AmountOf(9)}
+		for name, c := range map[string]core.Config{"limit": {Limits: oneAtOnce}, "budget": {Budgets: []core.Budget{perDay}}} {
+			w := newEmptied(t, c)
+			w.store.Before = func(_ context.Context, verb string) error {
+				if verb == "Stamp" {
+					w.flush()
+					w.store.Before = nil
+				}
+				return nil
+			}
+			_, err := w.RunDue(t.Context(), core.Scope{})
+			require.ErrorContains(t, err, "were lost or lifted", name)
+			w.submit(t, 3)
+			for w.ran.Load() < 3 {
+				_, err = w.RunDue(t.Context(), core.Scope{})
+				require.NoError(t, err)
+			}
+			limits, err := w.Limits(t.Context())
+			require.NoError(t, err)
+			budgets, err := w.Budgets(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, 1, len(limits)+len(budgets), name)
+		}
 	})
 }
 

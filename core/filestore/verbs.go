@@ -40,6 +40,12 @@ func silent[A any](name string, do func(m *memstore.Store, ctx context.Context, 
 	})
 }
 
+// declaration is what Stamp is called with.
+type declaration struct {
+	Stamp string
+	Of    []bound.BudgetTarget
+}
+
 // Names are stored: one that changes is another verb.
 var (
 	submits = answered("submit", (*memstore.Store).Submit)
@@ -62,7 +68,13 @@ var (
 	forgets  = answered("forget", (*memstore.Store).Forget)
 	limits   = answered("limit", (*memstore.Store).Limit)
 	budgets  = answered("budget", (*memstore.Store).Budget)
-	stamps   = silent("stamp", (*memstore.Store).Stamp)
+	_        = silent("stamp", func(m *memstore.Store, ctx context.Context, stamp string) error { // of folders that an earlier version has written
+		_, err := m.Stamp(ctx, stamp)
+		return err
+	})
+	declares = answered("declare", func(m *memstore.Store, ctx context.Context, d declaration) (bool, error) {
+		return m.Stamp(ctx, d.Stamp, d.Of...)
+	})
 	books    = answered("book", (*memstore.Store).Book)
 	confirms = silent("confirm", (*memstore.Store).Confirm)
 	signals  = answered("signal", (*memstore.Store).Signal)
@@ -179,9 +191,8 @@ func (s *Store) Budget(ctx context.Context, changes []bound.BudgetChange) ([]sto
 }
 
 // Stamp notes that definitions are stored; see [store.Bounds].
-func (s *Store) Stamp(ctx context.Context, stamp string) error {
-	_, err := change(ctx, s, stamps, stamp)
-	return err
+func (s *Store) Stamp(ctx context.Context, stamp string, of ...bound.BudgetTarget) (bool, error) {
+	return change(ctx, s, declares, declaration{stamp, of})
 }
 
 // Book asks for an alarm; see [store.Bookings].

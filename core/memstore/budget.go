@@ -197,3 +197,14 @@ func (s *Store) Budgets(ctx context.Context) ([]bound.BudgetUse, error) {
 	bound.SortBudgets(out)
 	return out, nil
 }
+
+// areSet reports whether all of some budgets, or, without a unit, limits are among those in force.
+func areSet(inForce []rule, all []bound.BudgetTarget) bool {
+	return !slices.ContainsFunc(all, func(t bound.BudgetTarget) bool {
+		name := limitName(t.LimitTarget)
+		if t.Unit != "" {
+			name = budgetName(t)
+		}
+		return !slices.ContainsFunc(inForce, func(r rule) bool { return r.name == name })
+	})
+}

@@ -62,17 +62,23 @@ func (s *Store) Processes(ctx context.Context) (map[string][]byte, error) {
 }
 
 // Stamp notes that definitions are stored; see [store.Bounds].
-func (s *Store) Stamp(ctx context.Context, stamp string) error {
+func (s *Store) Stamp(ctx context.Context, stamp string, of ...bound.BudgetTarget) (bool, error) {
 	if err := ctx.Err(); err != nil {
-		return &store.Error{Verb: "control", Err: err}
+		return false, &store.Error{Verb: "control", Err: err}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	all := true
 	for _, p := range s.parts {
+		// guard: stamp-in-memory
+		if !areSet(p.limits, of) {
+			all = false
+			continue
+		}
 		p.stamps = append(slices.DeleteFunc(p.stamps, func(known string) bool { return known == stamp }), stamp)
 		p.stamps = p.stamps[max(0, len(p.stamps)-bound.MostStamps):]
 	}
-	return nil
+	return all, nil
 }
 
 // Stamped reports whether a partition has a stamp; see [store.Bounds].

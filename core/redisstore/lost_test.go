@@ -272,7 +272,9 @@ var lostAnswers = []struct {
 	}},
 	{"stamp", "a stamp", func(l *losing, times int) {
 		l.loses("stamp", times, nil)
-		require.NoError(l, l.st.Stamp(l.Context(), "mine"))
+		kept, err := l.st.Stamp(l.Context(), "mine")
+		require.NoError(l, err)
+		assert.True(l, kept)
 		known, err := l.other.Stamped(l.Context(), 0, "mine")
 		require.NoError(l, err)
 		assert.True(l, known)

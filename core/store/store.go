@@ -188,7 +188,10 @@ type Bounds interface {
 	// Stamp notes in every partition that the definitions which a stamp names are stored: limits, budgets, and everything else that a process
 	// needs to have stored before it starts anything. The last [bound.MostStamps] are known; a store that loses the definitions loses the stamp. A
 	// stamp has [bound.StampLen] digits and capital letters. It works when the store is full.
-	Stamp(ctx context.Context, stamp string) error
+	//
+	// of are the limits, without a Unit, and the budgets among the definitions. A partition in which one of them is not set notes nothing, and false
+	// is returned: the store fell back, or one was lifted, since the caller set them. In each partition that is atomic.
+	Stamp(ctx context.Context, stamp string, of ...bound.BudgetTarget) (bool, error)
 
 	// Stamped reports whether a partition has a stamp.
 	Stamped(ctx context.Context, partition int, stamp string) (bool, error)

@@ -28,7 +28,7 @@ func testStamps(t *testing.T, b *bench) {
 	assert.Zero(t, c.Fence)
 	assert.LessOrEqual(t, c.NextDue, b.now(), "it is still due")
 
-	require.NoError(t, b.store.Stamp(t.Context(), given.Stamp(1)))
+	noteStamp(b, given.Stamp(1))
 	for partition := range b.store.Partitions() {
 		known, err := b.store.Stamped(t.Context(), partition, given.Stamp(1))
 		require.NoError(t, err)
@@ -63,13 +63,54 @@ func testStamps(t *testing.T, b *bench) {
 func testManyStamps(t *testing.T, b *bench) {
 	b.with(Options{})
 	for i := range bound.MostStamps {
-		require.NoError(t, b.store.Stamp(t.Context(), given.Stamp(i)))
+		noteStamp(b, given.Stamp(i))
 	}
-	require.NoError(t, b.store.Stamp(t.Context(), given.Stamp(0))) // once more
-	require.NoError(t, b.store.Stamp(t.Context(), given.Stamp(bound.MostStamps)))
+	noteStamp(b, given.Stamp(0)) // once more
+	noteStamp(b, given.Stamp(bound.MostStamps))
 	for i := range bound.MostStamps + 1 {
 		known, err := b.store.Stamped(t.Context(), 0, given.Stamp(i))
 		require.NoError(t, err)
 		assert.Equal(t, i != 1, known, i)
 	}
+}
+
+// testStampsOfBounds notes no stamp where a limit or a budget that it names is not set.
+func testStampsOfBounds(t *testing.T, b *bench) {
+	b.with(Options{})
+	limit := bound.Limit{About: bound.LimitTarget{Kind: "k", Key: "key*", Each: bound.EachAgent}, Concurrency: 3}
+	budget := bound.Budget{About: bound.BudgetTarget{
+		LimitTarget: bound.LimitTarget{Kind: "k", Each: bound.EachAgent}, Unit: "tokens", Per: bound.PerDay,
+	}, Amount: 5 * bound.AmountOne, Then: bound.ThenHold, Zone: "UTC", Clock: bound.Clock{{}}}
+	of := []bound.BudgetTarget{{LimitTarget: limit.About}, budget.About}
+	_, err := b.store.Limit(t.Context(), []bound.LimitChange{{Limit: limit}})
+	require.NoError(t, err)
+	kept := func(want bool, of ...bound.BudgetTarget) {
+		t.Helper()
+		got, err := b.store.Stamp(t.Context(), given.Stamp(1), of...)
+		require.NoError(t, err)
+		assert.Equal(t, want, got, of)
+		known, err := b.store.Stamped(t.Context(), 0, given.Stamp(1))
+		require.NoError(t, err)
+		assert.Equal(t, want, known, of)
+	}
+	kept(false, of...)
+	_, err = b.store.Budget(t.Context(), []bound.BudgetChange{{Budget: budget}})
+	require.NoError(t, err)
+	other := budget.About
+	other.Per = bound.PerHour
+	kept(false, of[0], other)
+	kept(true, of...)
+	_, err = b.store.Limit(t.Context(), []bound.LimitChange{{Limit: limit, Lift: true}})
+	require.NoError(t, err)
+	again, err := b.store.Stamp(t.Context(), given.Stamp(2), of...)
+	require.NoError(t, err)
+	assert.False(t, again)
+}
+
+// noteStamp notes a stamp of no limit.
+func noteStamp(b *bench, stamp string) {
+	b.Helper()
+	kept, err := b.store.Stamp(b.Context(), stamp)
+	require.NoError(b, err)
+	require.True(b, kept)
 }

@@ -42,6 +42,7 @@ var contract = []struct {
 	{"each agent's budget keeps by itself", testReserveEach},
 	{"definitions are stamped", testStamps},
 	{"the last stamps are known", testManyStamps},
+	{"a stamp is kept only of what is set", testStampsOfBounds},
 	{"a root has so many tasks submitted", testRoot},
 	{"a root has room again after an hour", testRootWindow},
 	{"a root counts in each partition", testRootOfPartitions},

@@ -296,9 +296,9 @@ func (s *countedStore) Budgets(ctx context.Context) ([]bound.BudgetUse, error) {
 	return s.next.Budgets(ctx)
 }
 
-func (s *countedStore) Stamp(ctx context.Context, stamp string) error {
+func (s *countedStore) Stamp(ctx context.Context, stamp string, of ...bound.BudgetTarget) (bool, error) {
 	defer s.count(verbControl, s.now())
-	return s.next.Stamp(ctx, stamp)
+	return s.next.Stamp(ctx, stamp, of...)
 }
 
 func (s *countedStore) Stamped(ctx context.Context, partition int, stamp string) (bool, error) {

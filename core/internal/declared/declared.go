@@ -171,14 +171,33 @@ func (d *Declared) store(ctx context.Context) error {
 		return err
 	}
 	stamp, err := d.newStamp()
-	if err == nil {
-		err = d.Base.Store.Stamp(ctx, stamp)
+	if err != nil {
+		return err
+	}
+	kept, err := d.Base.Store.Stamp(ctx, stamp, d.bounds()...)
+	// guard: stamp-kept
+	if err == nil && !kept {
+		err = errLost
 	}
 	if err == nil {
 		d.stamp.Store(&stamp)
 		d.asked = d.Base.Config.Clock.Now()
 	}
 	return err
+}
+
+// errLost is of a store that fell back to what it was before.
+var errLost = errors.New("keep what this process declares: limits or budgets of it were lost or lifted while it was stored; the next pull stores them again")
+
+// bounds are what the store has to have before it keeps the stamp.
+func (d *Declared) bounds() (of []bound.BudgetTarget) {
+	for i := range d.Limits {
+		of = append(of, bound.BudgetTarget{LimitTarget: d.Limits[i].About})
+	}
+	for i := range d.Budgets {
+		of = append(of, d.Budgets[i].About)
+	}
+	return of
 }
 
 // newStamp is the stamp of everything that this process declares.

@@ -110,8 +110,23 @@ func (d *draw) stamp() string {
 
 // stamps gives a stamp to both stores.
 func (d *driver) stamps() {
-	stamp := given.Stamp(d.pick(3))
-	d.same("stamp", d.a.Stamp(d.Context(), stamp), d.b.Stamp(d.Context(), stamp), nil, nil)
+	stamp, of := given.Stamp(d.pick(3)), []bound.BudgetTarget(nil)
+	limits, err := d.a.Limits(d.Context())
+	require.NoError(d, err)
+	if len(d.data)%3 == 0 { // one that is hardly set
+		limits = append(limits, bound.LimitUse{Limit: d.someLimit()})
+	}
+	for i := range limits {
+		of = append(of, bound.BudgetTarget{LimitTarget: limits[i].About})
+	}
+	budgets, err := d.a.Budgets(d.Context())
+	require.NoError(d, err)
+	for i := range budgets {
+		of = append(of, budgets[i].About)
+	}
+	ra, ea := d.a.Stamp(d.Context(), stamp, of...)
+	rb, eb := d.b.Stamp(d.Context(), stamp, of...)
+	d.same("stamp", ea, eb, ra, rb)
 }
 
 // name asks for some agents of the partition.

@@ -183,9 +183,8 @@ func (s *Store) Budgets(ctx context.Context) ([]bound.BudgetUse, error) {
 }
 
 // Stamp calls the store's.
-func (s *Store) Stamp(ctx context.Context, stamp string) error {
-	_, err := through(ctx, s, "Stamp", func() (struct{}, error) { return struct{}{}, s.Store.Stamp(ctx, stamp) })
-	return err
+func (s *Store) Stamp(ctx context.Context, stamp string, of ...bound.BudgetTarget) (bool, error) {
+	return through(ctx, s, "Stamp", func() (bool, error) { return s.Store.Stamp(ctx, stamp, of...) })
 }
 
 // Stamped calls the store's.

@@ -30,6 +30,14 @@ func BudgetName(t bound.BudgetTarget) string {
 	return LimitName(t.LimitTarget) + "$" + t.Unit + "$" + periodOf[t.Per]
 }
 
+// Name is the name of a budget, or, without a unit, of a limit.
+func Name(t bound.BudgetTarget) string {
+	if t.Unit == "" {
+		return LimitName(t.LimitTarget)
+	}
+	return BudgetName(t)
+}
+
 // parseBudgetName is the inverse of budgetName.
 func parseBudgetName(name string) (bound.BudgetTarget, error) {
 	parts := strings.Split(name, "$")

@@ -135,9 +135,8 @@ func (o *outside) Budgets(context.Context) ([]bound.BudgetUse, error) {
 	return on(o, func() ([]bound.BudgetUse, error) { return o.store.Budgets(o.ctx) })
 }
 
-func (o *outside) Stamp(_ context.Context, stamp string) error {
-	_, err := on(o, func() (struct{}, error) { return struct{}{}, o.store.Stamp(o.ctx, stamp) })
-	return err
+func (o *outside) Stamp(_ context.Context, stamp string, of ...bound.BudgetTarget) (bool, error) {
+	return on(o, func() (bool, error) { return o.store.Stamp(o.ctx, stamp, of...) })
 }
 
 func (o *outside) Stamped(_ context.Context, partition int, stamp string) (bool, error) {

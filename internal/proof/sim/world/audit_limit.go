@@ -61,8 +61,7 @@ func (a limitAudit) started(t *task) {
 	for i := range m.w.plan.Settings.Limits {
 		l := &m.w.plan.Settings.Limits[i]
 		bucket, is := counts(&l.About, t)
-		// A store that fell back between a limit and the stamp that says that it is stored has the stamp alone.
-		if !is || a.w.restored && !a.isStored(&l.About) {
+		if !is {
 			continue
 		}
 		t.lease.buckets = append(t.lease.buckets, inBucket{i, bucket})
@@ -78,12 +77,6 @@ func (a limitAudit) started(t *task) {
 			a.must(limitOfStarts, at[last-most] <= at[last]-moment.Millis(l.Per.Milliseconds()), "more than %d have started in %s under %s", most, l.Per, l.About)
 		}
 	}
-}
-
-// isStored reports whether the store has a limit.
-func (a limitAudit) isStored(about *core.LimitTarget) bool {
-	all, err := a.w.store.Limits(a.w.ctx)
-	return err != nil || slices.ContainsFunc(all, func(l bound.LimitUse) bool { return l.About == *about })
 }
 
 // running counts the runs in a bucket that hold their tasks.

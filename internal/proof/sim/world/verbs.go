@@ -307,12 +307,9 @@ func (b *bus) Budgets(ctx context.Context) ([]bound.BudgetUse, error) {
 }
 
 // Stamp notes that definitions are stored.
-func (b *bus) Stamp(ctx context.Context, stamp string) error {
+func (b *bus) Stamp(ctx context.Context, stamp string, of ...bound.BudgetTarget) (bool, error) {
 	w := b.p.w
-	_, err := through(ctx, b, "Stamp", func() string { return stamp }, func(st store.Store) (struct{}, error) {
-		return struct{}{}, st.Stamp(w.free(), stamp)
-	})
-	return err
+	return through(ctx, b, "Stamp", func() string { return stamp }, func(st store.Store) (bool, error) { return st.Stamp(w.free(), stamp, of...) })
 }
 
 // Stamped reports whether a partition has a stamp.

@@ -163,11 +163,16 @@ func (k *worker) handle(r *lentRun) {
 	}
 }
 
-// forget takes a run out of those that it holds.
+// forget takes a run out of those that it holds, and has the worker ask for the next: its end may have made room for one.
 func (k *worker) forget(r *lentRun) {
 	w := k.p.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	for _, n := range k.p.naps {
+		if !n.deep && !w.plan.Settings.Alarm {
+			n.at = min(n.at, w.elapsed())
+		}
+	}
 	for i := range k.runs {
 		if k.runs[i] == r {
 			k.runs = append(k.runs[:i], k.runs[i+1:]...)

@@ -143,6 +143,15 @@ var keptGuards = []Guard{
 	{"44", sow.Fault{
 		Name: "stamp-alone", What: "a call that asks a slow store for the stamp keeps all others waiting", Change: sow.Never,
 	}, inCore, "TestASlowStampHoldsUpNoOther$"},
+	{"44", sow.Fault{
+		Name: "stamp-kept", What: "a process takes for stored what the store did not keep the stamp of", Change: sow.Never,
+	}, inCore, "TestALimitThatIsLostBeforeItsStamp$"},
+	{"44", sow.Fault{
+		Name: "stamp-of-what-is-set", What: "a stamp stands for limits that the store has lost", Change: sow.Drop,
+	}, onRedis, "TestContract$/a_stamp_is_kept_only_of_what_is_set"},
+	{"44", sow.Fault{
+		Name: "stamp-in-memory", What: "the model of the stores keeps a stamp that stands for limits which are lost", Change: sow.Never,
+	}, inCore, "TestALimitThatIsLostBeforeItsStamp$"},
 	{"48", sow.Fault{
 		Name: "hook-verified", What: "a message is carried out whose signature is wrong", Change: sow.Never,
 	}, ofHooks, "TestTheVectorsOfTheProviders$"},
