@@ -10,6 +10,7 @@ import (
 	"github.com/seed-6f6f2c11/duly/core/internal/horizon"
 	"github.com/seed-6f6f2c11/duly/core/internal/search"
 	"github.com/seed-6f6f2c11/duly/core/store"
+	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // A pull never works from one old look: what it knows of a partition is at most lookEvery old when it fills a slot, so
@@ -23,6 +24,13 @@ func (p *pull) refresh(age time.Duration) error {
 	}
 	p.outlook.Probe(p.ctx, p)
 	now := p.s.config.Clock.Now()
+	switch {
+	case p.scope.loan != nil: // it asks for another
+	case p.scope.Series != nil:
+		p.s.base.Asked.Store(int64(moment.Never))
+	default:
+		p.s.base.Asked.Store(now.UnixMilli())
+	}
 	old := p.outlook.Old(now, p.s.base.StoreNow(), age)
 	if len(old) == 0 {
 		return nil

@@ -85,6 +85,35 @@ func (s *silent) Announce(ctx context.Context, tag string, info []byte, ttl time
 	return s.Presence.Announce(ctx, tag, info, ttl)
 }
 
+// Who has a server that is called by nothing, such as duly serve without a schedule, learns it from the task that waits.
+func TestExplainSaysThatNothingCallsItsProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New(memstore.Config{})
+		s, err := core.New(st, core.Config{Name: "server"})
+		require.NoError(t, err)
+		core.Handle(s, "k", func(context.Context, *core.Task[any]) error { return nil })
+		_, err = s.Submit(t.Context(), core.NewTask{Agent: "a", ID: "1", Kind: "k", Every: time.Hour})
+		require.NoError(t, err)
+		says := func() string { return why(t, s, "a", "1").Text }
+		time.Sleep(time.Hour)
+		assert.Contains(t, says(), "Its kind is run by server, which has not asked for work yet: call it (RunDue,")
+		_, err = s.RunDue(t.Context(), core.Scope{})
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		assert.Contains(t, says(), "Its kind is run by server, which last asked for work 1h ago: call it (RunDue,")
+
+		other, err := core.New(st, core.Config{Name: "daemon", Presence: st})
+		require.NoError(t, err)
+		core.Handle(other, "k", func(context.Context, *core.Task[any]) error { return nil })
+		other.Announce(t.Context())
+		s, err = core.New(st, core.Config{Name: "server", Presence: st})
+		require.NoError(t, err)
+		core.Handle(s, "k", func(context.Context, *core.Task[any]) error { return nil })
+		assert.Regexp(t, "Its kind is run by daemon, server$", says(), "another process asks")
+	})
+}
+
 // A run whose process does not report any more is said to be in it, and how long that has not been heard of: who waits for it would have to read the
 // time of its last report in another list.
 func TestExplainSaysThatAProcessIsSilent(t *testing.T) {

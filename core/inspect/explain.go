@@ -32,6 +32,8 @@ type Explanation struct {
 	said      map[string][]byte        // what processes have reported about themselves, by tag
 	processes map[string]model.Process // those of them that live
 	before    before                   // tasks of its agent that are served first
+	self      string                   // the tag of this process
+	uncalled  string                   // says that this process has not asked for work lately; empty if it has
 }
 
 // Explain says why a task has not run. It fails with ErrNotFound if there is none.
@@ -50,6 +52,7 @@ func explain(ctx context.Context, s *View, agent, id string, others bool) (Expla
 	if !t.Status.Finished() {
 		e.said = base.Reports(ctx, s.base)
 		e.processes = s.base.Decoded(e.said)
+		e.self, e.uncalled = s.base.Tag, uncalled(s.base)
 	}
 	switch {
 	case t.Status.Finished():
@@ -102,7 +105,11 @@ func (e *Explanation) overrun(t *store.Stored) string {
 	text := fmt.Sprintf("its run%s has not been heard of since its lease (fence %d) ended at %s", e.at(t.Holder), t.Fence, ClockTime(t.Lease.Time()))
 	for tag, p := range e.processes {
 		if tag != t.Holder && p.Handles(t.Kind) && e.Now.Sub(p.At) < base.AnnounceFor/2 {
-			return text + ": the next claim of its kind takes it over"
+			call := ""
+			if tag == e.self && e.uncalled != "" && e.alone(t.Kind) {
+				call = "; " + p.Name + " " + e.uncalled
+			}
+			return text + ": the next claim of its kind takes it over" + call
 		}
 	}
 	return text + fmt.Sprintf(", and no process is known that would take it over: start one that has a handler for the kind %q", t.Kind)

@@ -63,9 +63,36 @@ func (e *Explanation) parked(t *store.Stored) {
 // runBy says who runs a kind, as far as is known.
 func (e *Explanation) runBy(kind string) string {
 	if there := e.handling(kind); there != "" {
+		if e.uncalled != "" && e.alone(kind) {
+			there += ", which " + e.uncalled
+		}
 		return "Its kind is run by " + there
 	}
-	return fmt.Sprintf("Is a process running that has a handler for the kind %q?%s", kind, inBrackets(strings.TrimPrefix(e.lastWorker(kind), "; ")))
+	return fmt.Sprintf("Is a process running that has a handler for the kind %q? One that waits to be called, as duly serve and functions do, runs it only then%s", kind, inBrackets(strings.TrimPrefix(e.lastWorker(kind), "; ")))
+}
+
+// alone reports whether no other process than this one is known to run a kind.
+func (e *Explanation) alone(kind string) bool {
+	for tag, p := range e.processes {
+		if tag != e.self && p.Handles(kind) {
+			return false
+		}
+	}
+	return true
+}
+
+// uncalled says how long this process has not asked for work, if that is longer than a process is known to live.
+func uncalled(s *base.Base) string {
+	const call = "call it (RunDue, POST /v1/run-due or GET /v1/cron), on a schedule, or run a daemon"
+	ago := s.Config.Clock.Now().Sub(time.UnixMilli(s.Asked.Load()))
+	switch {
+	case s.Asked.Load() == 0:
+		return "has not asked for work yet: " + call
+	case ago > base.AnnounceFor:
+		return fmt.Sprintf("last asked for work %s ago: %s", moment.ShortDuration(ago.Round(time.Second)), call)
+	default:
+		return ""
+	}
 }
 
 // lastWorker says which worker outside has asked for a kind last.

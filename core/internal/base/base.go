@@ -49,7 +49,8 @@ type Base struct {
 	Handled func() []string // the kinds that have a handler, not to be changed
 	Self    func() model.Process
 
-	Watching atomic.Bool // it has met a task that is to succeed within a time
+	Asked    atomic.Int64 // when this process last asked for work, ms by its clock; moment.Never if it does so by itself, 0 if it has not yet
+	Watching atomic.Bool  // it has met a task that is to succeed within a time
 
 	Offset atomic.Int64 // the store's clock minus ours, ms, as of the last answer
 	known  atomic.Bool  // the store has answered
