@@ -107,6 +107,11 @@ func TestWhenAPartitionIsAsked(t *testing.T) {
 		}, 0},
 		"when what came before the claim is due":   {0, func(h *host) { h.series.Expect(0, h.in(time.Second)); h.claims(due(h, 5*time.Second), nothing) }, 5 * time.Second},
 		"when what came while it was asked is due": {0, func(h *host) { h.claims(due(h, 5*time.Second), func() { h.series.Expect(0, h.in(time.Second)) }) }, time.Second},
+		// The leases of a process that was killed end together, as do pauses until the morning, and a claim ends some of them.
+		"at once while leases or pauses are over": {0, func(h *host) {
+			h.looks(h.in(-time.Second))
+			h.claims(&store.Claim{Look: store.Look{NextLease: h.in(-time.Second)}}, nothing)
+		}, 0},
 		"after a while if it has nothing for this": {0, func(h *host) { h.looks(h.in(-time.Second)); h.claims(due(h, -time.Second), nothing) }, leftFor},
 		"at once if a run makes room then":         {0, func(h *host) { h.looks(h.in(-time.Second)); h.claims(due(h, -time.Second), nothing); h.pull.Freed(0) }, 0},
 		"at once if something else is due by now":  {0, func(h *host) { h.claims(due(h, -time.Second), nothing) }, 0},

@@ -83,10 +83,16 @@ func (o *Outlook) Observe(ctx context.Context, t *Target, a *Answer) {
 	t.nextSort = a.Slots.LeftSuspects(c.Suspects, a.Patience)
 	t.emptyUntil = time.Time{}
 	t.looked = t.looked && t.overdue
-	t.lost = o.series != nil && !g.Urgent && len(c.Tasks)+c.Parked+c.Recovered == 0
+	nothing := len(c.Tasks)+c.Parked+c.Recovered == 0
+	// A claim ends some of the leases and pauses whose time is over: where it leaves others, the next one goes on, though this one has brought nothing.
+	// guard: ends-go-on
+	if c.NextLease != 0 && c.NextLease <= c.Now {
+		nothing = false
+	}
+	t.lost = o.series != nil && !g.Urgent && nothing
 	// The claim may not have seen tasks that a settlement made due, or made room for, while it was under way: that is no reason to
 	// stay away.
-	if due := t.next; due != 0 && due <= c.Now && len(c.Tasks)+c.Parked+c.Recovered == 0 {
+	if due := t.next; due != 0 && due <= c.Now && nothing {
 		// The place of an agent whose due task was cancelled or replaced stays in the past until a claim has looked there and put it
 		// right, which may be all that a small claim has a turn for. Then something else comes first: the next claim sees others.
 		// A place that is always now moves with the clock alone, which is no reason to come back at once.

@@ -152,6 +152,9 @@ var keptGuards = []Guard{
 	{"44", sow.Fault{
 		Name: "stamp-in-memory", What: "the model of the stores keeps a stamp that stands for limits which are lost", Change: sow.Never,
 	}, inCore, "TestALimitThatIsLostBeforeItsStamp$"},
+	{"5", sow.Fault{
+		Name: "ends-go-on", What: "pauses that end together end a few a second, and leases as slowly", Change: sow.Never,
+	}, inCore, "TestPausesThatEndTogether$|TestRunsThatDiedTogether$"},
 	{"48", sow.Fault{
 		Name: "hook-verified", What: "a message is carried out whose signature is wrong", Change: sow.Never,
 	}, ofHooks, "TestTheVectorsOfTheProviders$"},

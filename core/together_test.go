@@ -1,0 +1,66 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-6f6f2c11/duly/core"
+	"github.com/seed-6f6f2c11/duly/core/memstore"
+	"github.com/seed-6f6f2c11/duly/core/store"
+)
+
+// A pause until the morning ends for all agents in the same millisecond, and a claim ends some of them: one pull, as a function makes it once a minute,
+// runs what is due behind all the others.
+func TestPausesThatEndTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorldOn(t, memstore.New(memstore.Config{}), core.Config{})
+		morning := time.Now().Add(time.Hour)
+		for i := range 200 {
+			agent := fmt.Sprintf("%03d", i)
+			w.submit(core.NewTask{Agent: agent, ID: "later", Kind: "k", Delay: 24 * time.Hour})
+			require.NoError(t, w.s.Pause(t.Context(), core.Target{Agent: agent}, core.Pause{Until: morning}))
+		}
+		w.submit(core.NewTask{Agent: "199", ID: "due", Kind: "k"})
+		core.Handle(w.s, "k", nothing)
+		assert.Zero(t, w.run().Completed)
+		time.Sleep(time.Until(morning) + time.Millisecond)
+		assert.Equal(t, 1, w.run().Completed)
+	})
+}
+
+// The leases of a process end together, as one heartbeat extends all of them. However many runs it had when it was killed, they are begun again
+// together, once their holder has had its notice.
+func TestRunsThatDiedTogether(t *testing.T) {
+	t.Parallel()
+	const runs, lease = 200, 20 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New(memstore.Config{})
+		for i := range runs { // each claimed by itself
+			_, err := st.Submit(t.Context(), []store.Submission{{Agent: fmt.Sprint(i), ID: "1", Kind: "k", Level: store.LevelLow}})
+			require.NoError(t, err)
+			claims, err := st.Claim(t.Context(), []store.ClaimRequest{{Nonce: fmt.Sprintf("%-16d", i), Kinds: []string{"k"}, Limit: 1, Lease: lease}})
+			require.NoError(t, err)
+			require.Len(t, claims[0].Tasks, 1)
+		}
+		w := newWorldOn(t, st, core.Config{Concurrency: 2 * runs, Default: core.KindConfig{Lease: lease}})
+		begun := time.Now()
+		var last time.Duration
+		core.Handle(w.s, "k", func(context.Context, *core.Task[any]) error {
+			last = time.Since(begun)
+			return nil
+		})
+		completed := 0
+		for completed < runs {
+			completed += w.run().Completed
+			time.Sleep(time.Second)
+		}
+		assert.Less(t, last, 2*lease, "a lease, and half of one for the notice")
+	})
+}
