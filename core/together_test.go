@@ -20,20 +20,24 @@ import (
 // runs what is due behind all the others.
 func TestPausesThatEndTogether(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorldOn(t, memstore.New(memstore.Config{}), core.Config{})
-		morning := time.Now().Add(time.Hour)
-		for i := range 200 {
-			agent := fmt.Sprintf("%03d", i)
-			w.submit(core.NewTask{Agent: agent, ID: "later", Kind: "k", Delay: 24 * time.Hour})
-			require.NoError(t, w.s.Pause(t.Context(), core.Target{Agent: agent}, core.Pause{Until: morning}))
-		}
-		w.submit(core.NewTask{Agent: "199", ID: "due", Kind: "k"})
-		core.Handle(w.s, "k", nothing)
-		assert.Zero(t, w.run().Completed)
-		time.Sleep(time.Until(morning) + time.Millisecond)
-		assert.Equal(t, 1, w.run().Completed)
-	})
+	for name, scope := range map[string]core.Scope{"all": {}, "one agent": {Agents: []string{"199"}}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorldOn(t, memstore.New(memstore.Config{}), core.Config{})
+			morning := time.Now().Add(time.Hour)
+			for i := range 200 {
+				agent := fmt.Sprintf("%03d", i)
+				w.submit(core.NewTask{Agent: agent, ID: "later", Kind: "k", Delay: 24 * time.Hour})
+				require.NoError(t, w.s.Pause(t.Context(), core.Target{Agent: agent}, core.Pause{Until: morning}))
+			}
+			w.submit(core.NewTask{Agent: "199", ID: "due", Kind: "k"})
+			core.Handle(w.s, "k", nothing)
+			assert.Zero(t, w.run().Completed)
+			time.Sleep(time.Until(morning) + time.Millisecond)
+			report, err := w.s.RunDue(t.Context(), scope)
+			require.NoError(t, err)
+			assert.Equal(t, 1, report.Completed, name)
+		})
+	}
 }
 
 // The leases of a process end together, as one heartbeat extends all of them. However many runs it had when it was killed, they are begun again
