@@ -190,7 +190,8 @@ func (p *pull) requests(due []*horizon.Target, g slots.Grant) ([]store.ClaimRequ
 		if ahead > 0 && !g.Urgent {
 			requests[i].Ahead, requests[i].AheadMost, requests[i].AheadLease = ahead, min(aheadOfSlot*share, store.MaxClaim), leases.Stored(aheadLease)
 		}
-		requests[i].After = t.After(p.scope.Series.horizon(), &g, passing, now)
+		after := t.After(p.scope.Series.horizon(), &g, passing, now)
+		requests[i].After, requests[i].AfterName = after.Since, after.Name
 	})
 	p.turn++
 	return requests, due

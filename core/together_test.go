@@ -69,3 +69,40 @@ func TestRunsThatDiedTogether(t *testing.T) {
 		assert.Less(t, time.Duration(last.Load()), 2*lease, "a lease, and half of one for the notice")
 	})
 }
+
+// Of five hundred agents that are due at nine, all but the last have tasks of a kind that runs one at a time, for hours: the last is not kept waiting.
+func TestAKindThatIsBusyHidesNoOtherOfItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow := core.KindConfig{Slots: 1, Timeout: 24 * time.Hour}
+		w := newWorldOn(t, memstore.New(memstore.Config{}), core.Config{Concurrency: 5, Kinds: map[string]core.KindConfig{"slow": slow}})
+		nine := time.Now().Add(time.Hour)
+		for i := range 500 {
+			w.submit(core.NewTask{Agent: fmt.Sprintf("%03d", i), Kind: "slow", At: nine})
+		}
+		w.submit(core.NewTask{Agent: "z", Kind: "quick", At: nine})
+		core.Handle(w.s, "slow", func(ctx context.Context, _ *core.Task[any]) error {
+			<-ctx.Done()
+			return nil
+		})
+		ran := make(chan struct{})
+		core.Handle(w.s, "quick", func(context.Context, *core.Task[any]) error {
+			close(ran)
+			return nil
+		})
+		time.Sleep(time.Until(nine))
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_, _ = w.s.RunDue(ctx, core.Scope{})
+		}()
+		select {
+		case <-ran:
+		case <-time.After(time.Minute):
+			assert.Fail(t, "it has waited for a minute")
+		}
+		stop()
+		<-ended
+	})
+}

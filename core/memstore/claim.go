@@ -75,7 +75,7 @@ type claiming struct {
 	most   map[string]int // of the kinds that are bounded: how many more are taken
 	back   load           // put back
 	seen   load           // looked at
-	unread moment.Millis  // since when the first agent waits that others have left no room for its large tasks
+	unread *visited       // the first agent that others have left no room for its large tasks; nil for none
 	// parked counts the tasks that this claim has parked, and left those of
 	// kinds that the caller had no time for.
 	parked int
@@ -92,15 +92,16 @@ type claiming struct {
 	got map[*agent]int
 	// passed is the place in the agenda up to which a picky claim has looked in
 	// vain: the next one begins after it.
-	passed   moment.Millis
-	queued   moment.Millis // when the first task of level 1 is due, and is not now, of agents that have several and were looked at; zero if there is none
-	taken    []*task
-	lined    map[*task]bool   // the taken tasks that had to wait for a limit
-	crossed  []bound.Crossing // budgets that are used up by the taken tasks
-	from     *bucket          // that lets the task go which is looked at
-	fromLine load             // large tasks of lines that were looked at
-	turns    []*lane          // those whose turn it is, where the claim has to choose; nil where it has not
-	tight    map[*bucket]bool // budgets that had no room for a run of some kind beside those under way
+	passed     moment.Millis
+	passedName string
+	queued     moment.Millis // when the first task of level 1 is due, and is not now, of agents that have several and were looked at; zero if there is none
+	taken      []*task
+	lined      map[*task]bool   // the taken tasks that had to wait for a limit
+	crossed    []bound.Crossing // budgets that are used up by the taken tasks
+	from       *bucket          // that lets the task go which is looked at
+	fromLine   load             // large tasks of lines that were looked at
+	turns      []*lane          // those whose turn it is, where the claim has to choose; nil where it has not
+	tight      map[*bucket]bool // budgets that had no room for a run of some kind beside those under way
 }
 
 // claim is one claim of a partition: it takes back the tasks of dead processes, puts back those that are no
@@ -218,7 +219,7 @@ func (c *claiming) answer(recovered int) store.Claim {
 	out := store.Claim{Look: store.Look{Partition: c.p.index, Now: c.now}, Parked: c.parked, Aside: c.aside, Recovered: recovered, Left: c.left, Noticed: c.noticed, From: c.lost, Suspects: c.held, Crossed: c.crossed}
 	// Only if nothing happened at all: the next claim would otherwise skip agents that it has not seen.
 	if len(c.taken) == 0 && c.parked == 0 {
-		out.Passed = c.passed
+		out.Passed, out.PassedName = c.passed, c.passedName
 	}
 	out.NextDue, out.NextLease, out.AgentsDue = c.p.nexts(c.r.Agents, c.r.Kinds, c.now)
 	// Parking changes what is due, which sleeping processes should learn.

@@ -238,7 +238,7 @@ type calls struct {
 func (c *calls) on(s *entry, l *lane) (full bool) {
 	turn, several := c.callOn(s)
 	if several {
-		c.many = append(c.many, &visited{agent: s.agent, since: s.agent.entry.visit, got: c.got[s.agent], lane: l})
+		c.many = append(c.many, &visited{agent: s.agent, since: s.agent.entry.visit, nth: len(c.many), got: c.got[s.agent], lane: l})
 	}
 	if turn {
 		c.turns++
@@ -280,12 +280,12 @@ func (c *claiming) callOnAll() []*visited {
 		return all.many
 	}
 	for i, s := range entries {
-		since := s.visit
+		since, name := s.visit, s.name
 		// More may be due than was looked at.
 		if of[s] == nil && !spread[s.agent] && all.on(s, nil) || more && i == len(entries)-1 {
 			// Only a picky claim may have passed over work: any other has taken all that it saw.
 			if c.picky {
-				c.passed = since
+				c.passed, c.passedName = since, name
 			}
 			break
 		}

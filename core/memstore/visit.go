@@ -39,11 +39,15 @@ func (c *claiming) entries() (due []*entry, more bool) {
 func (c *claiming) waiting(entries []*entry) []*entry {
 	var due []*entry
 	for _, s := range entries {
-		if s.visit <= c.now && s.visit > c.r.After {
+		if s.visit <= c.now && (s.visit > c.r.After || s.visit == c.r.After && c.r.AfterName != "") {
 			due = append(due, s)
 		}
 	}
 	sort.Slice(due, func(i, j int) bool { return c.p.agenda.less(due[i], due[j]) })
+	// guard: passed-within-a-time-in-memory
+	if i := slices.IndexFunc(due, func(s *entry) bool { return s.visit == c.r.After && s.name == c.r.AfterName }); i >= 0 {
+		due = due[i+1:]
+	}
 	return due
 }
 
@@ -89,13 +93,21 @@ func (c *claiming) visit() {
 // Otherwise large tasks of one agent could use up every claim, and another with
 // large tasks would never be reached.
 func (c *claiming) turnBack(many []*visited) {
-	if !c.picky || c.unread == 0 {
+	if !c.picky || c.unread == nil {
 		return
 	}
-	c.passed = c.unread
-	if c.unread > many[0].since {
-		c.passed--
+	last := c.unread
+	for _, v := range many {
+		if v.isBefore(c.unread) && (last == c.unread || last.isBefore(v)) {
+			last = v
+		}
 	}
+	c.passed, c.passedName = last.since, last.agent.entry.name
+}
+
+// isBefore reports whether an agent has waited longer than another, or as long and comes first.
+func (v *visited) isBefore(o *visited) bool {
+	return v.since < o.since || v.since == o.since && v.nth < o.nth
 }
 
 // mayLook reports whether the next task of an agent may be looked at in this claim. If not, the turn of its agent ends.
@@ -111,8 +123,8 @@ func (c *claiming) mayLook(v *visited, t *task) bool {
 	v.full = true
 	// It is the agent's own turn that others have used up, not its own large
 	// tasks: it has a claim to be first.
-	if v.seen.kib < c.seen.kib && (c.unread == 0 || v.since < c.unread) {
-		c.unread = v.since
+	if v.seen.kib < c.seen.kib && (c.unread == nil || v.isBefore(c.unread)) {
+		c.unread = v
 	}
 	return false
 }
@@ -196,6 +208,7 @@ type visited struct {
 	got   int           // tasks so far
 	want  int           // in this round
 	since moment.Millis // its place in the agenda, before this claim
+	nth   int           // and among those that are visited
 	seen  load          // how much of it was looked at
 	lane  *lane         // that it comes out of; nil if it goes by age
 	full  bool          // its next task is too large for this claim: nothing behind it may overtake it

@@ -74,7 +74,7 @@ func claimArgs(r *store.ClaimRequest, brought string) []any {
 	if r.Stamp != "" {
 		letters += "!" + r.Stamp
 	}
-	args = append(args, r.Nonce, r.Limit, r.PerAgent, r.Lease.Milliseconds(), store.RaiseAfter.Milliseconds(), letters, int64(r.After), brought+expected(r.Expect),
+	args = append(args, r.Nonce, r.Limit, r.PerAgent, r.Lease.Milliseconds(), store.RaiseAfter.Milliseconds(), letters, afterArg(r), brought+expected(r.Expect),
 		noticeArg(r), len(r.Kinds)+len(r.Leave)+len(r.Leases))
 	for _, kind := range r.Kinds {
 		if most, bounded := r.Most[kind]; bounded {
@@ -93,6 +93,15 @@ func claimArgs(r *store.ClaimRequest, brought string) []any {
 		args = append(args, layout.Encode(agent))
 	}
 	return args
+}
+
+// afterArg is up to which place a claim passes over agents.
+func afterArg(r *store.ClaimRequest) string {
+	after := strconv.FormatInt(int64(r.After), 10)
+	if r.AfterName != "" {
+		after += "|" + r.AfterName
+	}
+	return after
 }
 
 // noticeArg is how a claim treats leases that are over, and how many suspects it takes of each sort, if that is bounded.
@@ -180,6 +189,7 @@ func parseClaimHead(c *store.Claim, reply []any) error {
 	c.NextLease, errs[1] = layout.Millis(reply[2])
 	passed, next := reply[8], ""
 	if s, both := passed.(string); both {
+		s, c.PassedName, _ = strings.Cut(s, "|")
 		passed, next, _ = strings.Cut(s, "-")
 	}
 	c.Passed, errs[2] = layout.Millis(passed)

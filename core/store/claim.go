@@ -25,12 +25,14 @@ type ClaimRequest struct {
 	Urgent bool
 	// Serial takes one task of an agent, and none while a task of it runs that was taken so.
 	Serial bool
-	// After passes over agents that have waited since this time or before. With Most, Leave or Urgent a claim may look at
-	// many agents that have nothing for it: the next one like it continues where Claim.Passed says.
-	After    moment.Millis
-	Limit    int           // most tasks, 1 to MaxClaim
-	PerAgent int           // most tasks of one agent; 0 for as many as there is room for
-	Lease    time.Duration // how long the claim holds its tasks
+	// After passes over agents that have waited since this time or before; with AfterName, of those of the very same time only the ones up to that, or
+	// none if it is no longer there. With Most, Leave or Urgent a claim may look at many agents that have nothing for it: the next one like it
+	// continues where Claim.Passed and PassedName say.
+	After     moment.Millis
+	AfterName string
+	Limit     int           // most tasks, 1 to MaxClaim
+	PerAgent  int           // most tasks of one agent; 0 for as many as there is room for
+	Lease     time.Duration // how long the claim holds its tasks
 	// Leases are the kinds of Kinds whose tasks are held for another time. A claim has one lease: it takes the tasks that are held as long as
 	// the first one that it takes, and leaves the others in their places.
 	Leases map[string]time.Duration
@@ -106,12 +108,14 @@ type Claim struct {
 
 	// Passed is set if a picky request (see ClaimRequest.After) had to stop its search before it had looked at every due
 	// agent: of those that have waited since this time or before, none has anything left for it, but for what another claim
-	// or a settlement has put there since, and for agents of the very same millisecond. Zero: it has looked at all.
-	Passed   moment.Millis
-	Left     int // tasks that this step found due and left, as their kind is in Leave
-	Noticed  int // leases that are over and that it has given notice of: see ClaimRequest.Notice
-	Suspects int // tasks that it left as ClaimRequest.Suspects had no room for them
-	Parked   int // tasks that this step parked
+	// or a settlement has put there since. Zero: it has looked at all. Where it stopped between agents of the very same time, PassedName is the last of them,
+	// by a name of the store's own: all may be due at nine.
+	Passed     moment.Millis
+	PassedName string
+	Left       int // tasks that this step found due and left, as their kind is in Leave
+	Noticed    int // leases that are over and that it has given notice of: see ClaimRequest.Notice
+	Suspects   int // tasks that it left as ClaimRequest.Suspects had no room for them
+	Parked     int // tasks that this step parked
 	// Aside are those tasks, if the request says Tell: the first MostAside.
 	Aside     []Aside
 	Recovered int // tasks whose lease had expired and that this step put back

@@ -316,7 +316,7 @@ func testTenantsOfPicky(t *testing.T, b *bench) {
 			return
 		}
 		require.NotZero(t, c.Passed, "it goes on by age")
-		r.Nonce, r.After = b.request(1).Nonce, c.Passed
+		r.Nonce, r.After, r.AfterName = b.request(1).Nonce, c.Passed, c.PassedName
 	}
 	assert.Fail(t, "it was not reached")
 }
@@ -356,7 +356,7 @@ func testTenantsOfUrgent(t *testing.T, b *bench) {
 			assert.Equal(t, map[byte]int{'m': 1}, taken(b, b.request(1)), "it has taken no turn")
 			return
 		}
-		urgent.Nonce, urgent.After = b.request(1).Nonce, c.Passed
+		urgent.Nonce, urgent.After, urgent.AfterName = b.request(1).Nonce, c.Passed, c.PassedName
 	}
 	assert.Fail(t, "the urgent task was not reached")
 }

@@ -68,38 +68,56 @@ func testLeaveHidesNothing(_ *testing.T, b *bench) {
 	assert.Zero(b, c.Passed)
 }
 
-// A search is bounded, and the next one continues where it stopped.
+// A search is bounded, and the next one continues where it stopped, also between agents that are due at the same time, as many are at nine.
 // Otherwise one claim could take as long as there are tasks to pass over.
-func testPassed(_ *testing.T, b *bench) {
-	b.with(Options{})
-	const agents = 450
-	for i := range agents {
-		b.submit(ofKind(fmt.Sprintf("slow%03d", i), "1", "slow"))
-		b.clock.Advance(time.Millisecond)
-	}
-	b.submit(ofKind("last", "fast", "fast"))
-	r := b.request(1)
-	r.Kinds, r.Leave = []string{"fast"}, []string{"slow"}
-	searches := 0
-	for {
-		searches++
-		require.Less(b, searches, 10)
-		c := b.claimWith(r)
-		if len(c.Tasks) > 0 {
-			assert.Equal(b, []string{"last/fast"}, names(c))
-			break
+func testPassed(t *testing.T, b *bench) {
+	for name, apart := range map[string]time.Duration{"one after the other": time.Millisecond, "together": 0} {
+		b.with(Options{})
+		const agents = 450
+		for i := range agents {
+			b.submit(ofKind(fmt.Sprintf("slow%03d", i), "1", "slow"))
+			b.clock.Advance(apart)
 		}
-		require.Greater(b, c.Passed, r.After, "it goes on")
-		require.LessOrEqual(b, c.Left, 200)
-		after := c.Passed
-		r = b.request(1)
-		r.Kinds, r.Leave, r.After = []string{"fast"}, []string{"slow"}, after
+		b.submit(ofKind("z", "fast", "fast"))
+		var c store.Claim
+		searches := 0
+		for ; len(c.Tasks) == 0 && searches < 10; searches++ {
+			r := b.request(1)
+			r.Kinds, r.Leave, r.After, r.AfterName = []string{"fast"}, []string{"slow"}, c.Passed, c.PassedName
+			c = b.claimWith(r)
+			require.LessOrEqual(t, c.Left, 200)
+			require.True(t, len(c.Tasks) > 0 || c.Passed > r.After || c.Passed == r.After && c.PassedName > r.AfterName, "it goes on: %s", name)
+		}
+		assert.Equal(t, []string{"z/fast"}, names(c), name)
+		assert.Equal(t, 3, searches, "two hundred agents are looked at in each")
+		all := b.request(50)
+		all.Kinds = []string{"slow"}
+		assert.Equal(t, "slow000", b.claimWith(all).Tasks[0].Agent, "nobody lost his place")
 	}
-	// Two hundred agents are looked at in each.
-	assert.Equal(b, 3, searches)
-	all := b.request(50)
-	all.Kinds = []string{"slow"}
-	assert.Equal(b, "slow000", b.claimWith(all).Tasks[0].Agent, "nobody lost his place")
+}
+
+// testPassedIsGone goes on with all of a time if the last one that was passed over is no longer there, and for some agents as for any.
+func testPassedIsGone(t *testing.T, b *bench) {
+	b.with(Options{})
+	var all []string
+	for i := range 9 {
+		all = append(all, fmt.Sprint("a", i))
+		b.submit(ofKind(all[i], "1", "k"))
+	}
+	since := b.now()
+	b.clock.Advance(time.Millisecond)
+	for _, asked := range [][]string{nil, all} {
+		left := func(since moment.Millis, name string) int {
+			r := b.request(9)
+			r.Kinds, r.Leave, r.After, r.AfterName, r.Agents = []string{"other"}, []string{"k"}, since, name, asked
+			return b.claimWith(r).Left
+		}
+		assert.Equal(t, 3, left(since, "a5"), "those behind it")
+		assert.Equal(t, 9, left(since, "a55"), "it has been served meanwhile")
+		assert.Zero(t, left(since, ""))
+		assert.Equal(t, 9, left(since-1, "a5"))
+		assert.Zero(t, left(since+1, "a5"))
+	}
 }
 
 // A claim for urgent tasks finds those of level 1 behind any number of others, and takes nothing else.

@@ -83,6 +83,7 @@ var contract = []struct {
 	{"kinds that are bounded", testMost},
 	{"kinds that are left hide nothing", testLeaveHidesNothing},
 	{"a search that goes on", testPassed},
+	{"a search goes on where its place is gone", testPassedIsGone},
 	{"only urgent tasks", testUrgent},
 	{"an urgent task costs no turn", testUrgentTurns},
 	{"one run of an agent at a time", testSerial},

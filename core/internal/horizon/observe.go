@@ -112,9 +112,9 @@ func (t *Target) foundNothing(r *store.ClaimRequest, c *store.Claim, sent time.T
 	switch {
 	case shared:
 	case g.Urgent:
-		t.urgent.Found(r.After, c)
+		t.urgent.Found(search.Place{Since: r.After, Name: r.AfterName}, c)
 	default:
-		t.rest.Found(c.Passed, c.Now)
+		t.rest.Found(search.Place{Since: c.Passed, Name: c.PassedName}, c.Now)
 	}
 	switch {
 	case c.Passed != 0 && !shared: // there is more to look at, at once

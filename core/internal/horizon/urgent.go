@@ -7,8 +7,8 @@ import (
 	"sort"
 	"time"
 
+	"github.com/seed-6f6f2c11/duly/core/internal/search"
 	"github.com/seed-6f6f2c11/duly/core/internal/slots"
-	"github.com/seed-6f6f2c11/duly/core/store/moment"
 )
 
 // urgentAfter is how long a pull waits for a slot that any task may have before it asks for urgent tasks alone: where
@@ -45,7 +45,7 @@ func UrgentDue(q *Series, due []*Target, now time.Time) []*Target {
 
 // After is where the next claim of a target begins to search: g is what it has slots for, and passing names the kinds that it leaves. Each kind of claim
 // continues where the last of its kind stopped: a task that one passes over another may want. The mutex is held.
-func (t *Target) After(q *Series, g *slots.Grant, passing string, now time.Time) moment.Millis {
+func (t *Target) After(q *Series, g *slots.Grant, passing string, now time.Time) search.Place {
 	switch {
 	case g.Urgent:
 		return t.urgent.On(passing, now, q.urgentNews(t.Partition))
@@ -55,6 +55,6 @@ func (t *Target) After(q *Series, g *slots.Grant, passing string, now time.Time)
 	case passing != "":
 		return t.rest.On(passing, now)
 	default:
-		return 0
+		return search.Place{}
 	}
 }

@@ -18,32 +18,38 @@ const (
 	pace = 20 * time.Millisecond
 )
 
+// Place is a place among the agents that wait: since when, and a name of the store's between those of the same time. The zero Place is before all.
+type Place struct {
+	Since moment.Millis
+	Name  string
+}
+
 // Search is how far claims that pass over tasks have come. Tasks that fall due, or come to an agent that has nothing else, are behind
 // everything that was searched before; a task of an agent that was passed over is found when the search begins again.
 type Search struct {
 	of     string // what they pass over
-	after  moment.Millis
+	after  Place
 	begun  time.Time
 	claims int // since then, until everything was looked at
 	whole  bool
 }
 
 // On is where a search for something continues; zero, the beginning, if it is another one, or an old one.
-func (s *Search) On(of string, now time.Time) moment.Millis {
+func (s *Search) On(of string, now time.Time) Place {
 	if s.of != of || now.Sub(s.begun) >= max(Every, time.Duration(s.claims)*pace) && s.whole {
 		*s = Search{of: of, begun: now}
 	}
 	return s.after
 }
 
-// Found notes that a claim has searched up to a time, or everything, and found nothing.
-func (s *Search) Found(passed, now moment.Millis) {
+// Found notes that a claim has searched up to a place, or everything, and found nothing.
+func (s *Search) Found(passed Place, now moment.Millis) {
 	if !s.whole {
 		s.claims++
 	}
 	s.after = passed
-	if passed == 0 {
-		s.after, s.whole = now-1, true // more may fall due within this millisecond
+	if passed.Since == 0 {
+		s.after, s.whole = Place{Since: now - 1}, true // more may fall due within this millisecond
 	}
 }
 
@@ -74,24 +80,24 @@ func (u *Urgent) From(hears bool, news uint64) time.Time {
 
 // On is where it continues. What was announced since it began may be of agents that it has passed over: it begins again, but not before it has come to
 // its end, which it would never do while more and more is announced.
-func (u *Urgent) On(of string, now time.Time, news uint64) moment.Millis {
+func (u *Urgent) On(of string, now time.Time, news uint64) Place {
 	// guard: urgent-search-ends
 	if u.whole && news != u.heard {
 		u.Search = Search{}
 	}
 	after := u.Search.On(of, now)
-	if after == 0 {
+	if after == (Place{}) {
 		u.heard, u.next = news, time.Time{}
 	}
 	return after
 }
 
 // Found notes that a claim after a time has found none, how far it has searched, and when it says that others may: see [store.Claim].
-func (u *Urgent) Found(after moment.Millis, c *store.Claim) {
-	if after == 0 || u.soon > c.UrgentNext {
+func (u *Urgent) Found(after Place, c *store.Claim) {
+	if after == (Place{}) || u.soon > c.UrgentNext {
 		u.soon = c.UrgentNext
 	}
-	u.Search.Found(c.Passed, c.Now)
+	u.Search.Found(Place{c.Passed, c.PassedName}, c.Now)
 }
 
 // Ends notes when the claim was sent that has ended it. The next one is worth it when the store's clock comes to what the answers have said; nil if

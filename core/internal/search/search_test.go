@@ -17,6 +17,9 @@ var now = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
 func storeTime(d time.Duration) moment.Millis { return moment.Of(now.Add(d)) }
 
+// at is a place behind all agents of a time.
+func at(since moment.Millis) search.Place { return search.Place{Since: since} }
+
 // found is the answer of a claim that has found nothing: it has come to a time, or everywhere, and says when others may find something.
 func found(passed moment.Millis, next time.Duration) *store.Claim {
 	return &store.Claim{Look: store.Look{Now: storeTime(0)}, Passed: passed, UrgentNext: storeTime(next)}
@@ -32,11 +35,11 @@ func TestASearchGoesOn(t *testing.T) {
 	t.Parallel()
 	var s search.Search
 	assert.Zero(t, s.On("x", now))
-	s.Found(5, storeTime(0))
-	assert.EqualValues(t, 5, s.On("x", now.Add(time.Hour)), "until it has come to its end")
+	s.Found(at(5), storeTime(0))
+	assert.Equal(t, at(5), s.On("x", now.Add(time.Hour)), "until it has come to its end")
 	assert.Zero(t, s.On("y", now), "another one begins")
-	s.Found(0, storeTime(0))
-	assert.Equal(t, storeTime(0)-1, s.On("y", now.Add(search.Every-1)), "what falls due comes behind")
+	s.Found(search.Place{}, storeTime(0))
+	assert.Equal(t, at(storeTime(0)-1), s.On("y", now.Add(search.Every-1)), "what falls due comes behind")
 	assert.Zero(t, s.On("y", now.Add(search.Every)), "a short one begins again soon")
 }
 
@@ -45,9 +48,9 @@ func TestALongSearchBeginsAgainMoreRarely(t *testing.T) {
 	var s search.Search
 	s.On("x", now)
 	for i := range 49 {
-		s.Found(moment.Millis(i+1), storeTime(0))
+		s.Found(at(moment.Millis(i+1)), storeTime(0))
 	}
-	s.Found(0, storeTime(0))
+	s.Found(search.Place{}, storeTime(0))
 	assert.NotZero(t, s.On("x", now.Add(time.Second-1)))
 	assert.Zero(t, s.On("x", now.Add(time.Second)), "50 claims, 20 ms each")
 }
@@ -92,15 +95,15 @@ func TestASearchComesToItsEnd(t *testing.T) {
 	t.Parallel()
 	var u search.Urgent
 	assert.Zero(t, u.On("", now, 1))
-	u.Found(0, found(5, time.Second))
-	assert.EqualValues(t, 5, u.On("", now, 2))
-	u.Found(5, found(7, time.Second))
-	assert.EqualValues(t, 7, u.On("", now, 3))
-	u.Found(7, found(0, time.Second))
+	u.Found(search.Place{}, found(5, time.Second))
+	assert.Equal(t, at(5), u.On("", now, 2))
+	u.Found(at(5), found(7, time.Second))
+	assert.Equal(t, at(7), u.On("", now, 3))
+	u.Found(at(7), found(0, time.Second))
 	u.Ends(now, clock())
 	assert.Equal(t, now.Add(search.Every), u.From(true, 3), "something was announced meanwhile")
 	assert.Zero(t, u.On("", now, 3), "it may be of an agent that was passed over")
-	u.Found(0, found(0, time.Second))
+	u.Found(search.Place{}, found(0, time.Second))
 	u.Ends(now, clock())
 	assert.Greater(t, u.From(true, 3), now.Add(search.Every))
 }

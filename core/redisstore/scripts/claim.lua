@@ -15,7 +15,7 @@
 -- ARGV[6] letters: u to take tasks of level 1 only, s to take one task of an agent, and none while another of its runs, t to tell which are
 --         parked;
 --         then the largest fence that the caller has seen, 0: none, and behind a ! the stamp of what it needs to be stored, if any
--- ARGV[7] agents that have waited since this or before are passed over, ms; 0: none
+-- ARGV[7] agents that have waited since this or before are passed over, ms; 0: none; behind it | and the last member of that very time, unless all are
 -- ARGV[8] permits that the caller brings, lines to look at, and what runs are expected to use: see span.take
 -- ARGV[9] notice of a lease that is over, ms, 0: none; then, if they are bounded, a '|' and how many suspects are taken, of each
 --         sort, and with how many crashes a task is none any more, 0: with any
@@ -270,7 +270,7 @@ local function call_on(member, agent, score, value, busy)
   local take = id and (USUAL and kinds[kind] or leaves(agent, id, kind, live))
   turns = turns + 1
   if levels then
-    many[#many + 1] = { name = agent, levels = URGENT and LEVELS[1] or levels, all = levels, got = got[agent] or 0, since = tonumber(score), read = 0, lane = lane }
+    many[#many + 1] = { name = agent, levels = URGENT and LEVELS[1] or levels, all = levels, got = got[agent] or 0, since = tonumber(score), nth = #many, read = 0, lane = lane }
   elseif not id then -- not what we wrote: it must not stand in the way of others
     gone_agents[#gone_agents + 1] = member
     count('malformed', 1)
@@ -304,7 +304,9 @@ do
 end
 if LIMITS then emptied() end
 
-local seen, unread = nil, nil -- how long the last agent that was looked at has waited; since when the first waits that others have left no room
+local seen, unread = nil, nil -- how long the last agent that was looked at has waited; the first agent that others have left no room
+-- own.is_before reports whether an agent has waited longer than another, or as long and comes first.
+function own.is_before(a, b) return a.since < b.since or a.since == b.since and a.nth < b.nth end
 local kept = 0 -- room for agents with many
 do -- the agents that are due, those that have waited longest first, a page at a time; first those of tenants whose turn it is
   local width = PICKY and math.max(limit, WIDE) or limit
@@ -325,7 +327,7 @@ do -- the agents that are due, those that have waited longest first, a page at a
       for i, value in ipairs(redis.call('HMGET', KEYS[2], unpack(agents))) do
         if turns < limit and room > kept then
           if page < 0 or not (in_turn and (in_turn.lane_of[members[i]] or queued[agents[i]])) then call_on(members[i], agents[i], scores[i], value, busy[i]) end
-          seen = page >= 0 and scores[i] or nil
+          seen, own.seen_by = page >= 0 and scores[i] or nil, members[i]
         end
       end
     end
@@ -378,7 +380,7 @@ do
     local live, full, kib = to_take(ref)
     if full then
       agent.full, agent.more = true, false
-      if agent.read < read then unread = math.min(unread or agent.since, agent.since) end
+      if agent.read < read and (not unread or own.is_before(agent, unread)) then unread = agent end
       return nil
     end
     read, agent.read = read + (kib or 0), agent.read + (kib or 0)
@@ -477,10 +479,17 @@ if #refs == 0 then
   if PICKY and parked == 0 and (seen or unread or alone) then
     -- guard: lanes-passed
     passed = seen or alone and ALL or ''
+    local last = unread
     -- The next claim begins with the first agent that this one had no room for, but not with all of this one's again.
-    if unread then passed = string.format('%.0f', unread > many[1].since and unread - 1 or unread) end
+    for _, agent in ipairs(unread and many or {}) do
+      if own.is_before(agent, unread) and (last == unread or own.is_before(last, agent)) then last = agent end
+    end
+    if last then passed = string.format('%.0f', last.since) end
+    own.passed_by = last and last.name or seen and own.seen_by
   end
   if URGENT and parked == 0 then passed = passed .. own.later() end
+  -- guard: passed-within-a-time
+  if own.passed_by then passed = passed .. '|' .. own.passed_by end
   return answer('', recovered, parked, {})
 end
 if redis.call('EXISTS', KEYS[4]) == 1 then

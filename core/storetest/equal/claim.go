@@ -154,6 +154,9 @@ func (d *draw) picky(r *store.ClaimRequest) {
 	}
 	if d.pick(3) == 0 {
 		r.After = moment.Millis(d.clock.Now().UnixMilli()) - moment.Millis(d.pick(256)*20)
+		if len(d.data)%2 == 0 {
+			r.AfterName = agents[len(d.data)/2%len(agents)]
+		}
 	}
 }
 

@@ -152,6 +152,12 @@ var keptGuards = []Guard{
 	{"44", sow.Fault{
 		Name: "stamp-in-memory", What: "the model of the stores keeps a stamp that stands for limits which are lost", Change: sow.Never,
 	}, inCore, "TestALimitThatIsLostBeforeItsStamp$"},
+	{"7", sow.Fault{
+		Name: "passed-within-a-time", What: "a search passes over agents of the very millisecond at which it stopped", Change: sow.Drop,
+	}, onRedis, "TestContract$/a_search_that_goes_on"},
+	{"7", sow.Fault{
+		Name: "passed-within-a-time-in-memory", What: "a search looks for ever at the first agents of one millisecond", Change: sow.Never,
+	}, inCore, "TestAKindThatIsBusyHidesNoOtherOfItsTime$"},
 	{"5", sow.Fault{
 		Name: "ends-go-on", What: "pauses that end together end a few a second, and leases as slowly", Change: sow.Never,
 	}, inCore, "TestPausesThatEndTogether$|TestRunsThatDiedTogether$"},
