@@ -102,7 +102,7 @@ func (c *claiming) turnBack(many []*visited) {
 			last = v
 		}
 	}
-	c.passed, c.passedName = last.since, last.agent.entry.name
+	c.passed, c.passedName = last.since, last.entry.name
 }
 
 // isBefore reports whether an agent has waited longer than another, or as long and comes first.
