@@ -38,7 +38,11 @@ func callbackSettings() KindConfig {
 func handleCallbacks(s *Scheduler) {
 	for _, kind := range append([]string{model.KindCallback}, check.Everywhere...) {
 		settings := callbackSettings()
-		if kind == check.KindWatch { // it is never given up
+		switch kind {
+		case model.KindCallback: // a receiver that does not answer would keep all slots, each for a timeout
+			// guard: callback-slots
+			settings.Slots = max(s.config.Concurrency/2, 1)
+		case check.KindWatch: // it is never given up
 			settings.MaxAttempts = check.MaxAttempts
 		}
 		own := s.config.Kinds[kind].Or(settings).Or(s.config.Default).Plain()

@@ -38,7 +38,7 @@ func (f *File) readCallbacks(p place) error {
 	if err := p.read(map[string]reader{
 		"allow": texts(&config.Allow), "secret_env": text(&env), "allow_private": boolean(&config.AllowPrivate), "cloudevents": text(&events),
 		"timeout": duration(&c.settings.Timeout), "max_attempts": integer(&c.settings.MaxAttempts),
-		"backoff": duration(&c.settings.Backoff), "max_backoff": duration(&c.settings.MaxBackoff),
+		"backoff": duration(&c.settings.Backoff), "max_backoff": duration(&c.settings.MaxBackoff), "slots": integer(&c.settings.Slots),
 	}); err != nil {
 		return err
 	}

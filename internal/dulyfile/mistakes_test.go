@@ -107,7 +107,7 @@ var mistakes = map[string]string{
 	"handlers: { note: { log: {} } }\nhooks: { a: { github: { secret_env: A }, submit: { agent: b, kind: note, level: 7 } } }":           "duly.yaml:2: hooks.a.submit.level: must be 1, 2 or 3, not 7",
 	"handlers: { note: { log: {} } }\nhooks: { a: { github: { secret_env: A }, submit: { agent: b, kind: note, labels: { c: '{' } } } }": "duly.yaml:2: hooks.a.submit.labels.c: has a { without its }",
 	"tokens: [ { env: A, name: 'hook:a', scopes: [read] } ]\nhooks: { a: { github: { secret_env: B }, signal: { agent: b, key: k } } }":  "duly.yaml:2: hooks.a: another caller has the name \"hook:a\": give each its own",
-	"callbacks: {urls: []}": "duly.yaml:1: callbacks.urls: unknown key; expected one of allow, allow_private, backoff, cloudevents, max_attempts, max_backoff, secret_env, timeout",
+	"callbacks: {urls: []}": "duly.yaml:1: callbacks.urls: unknown key; expected one of allow, allow_private, backoff, cloudevents, max_attempts, max_backoff, secret_env, slots, timeout",
 	note + "  - { agent: a, id: i, kind: note, callback: 'https://a/' }": "duly.yaml:4: tasks[0].callback: is not enabled: name the URLs that may be called under callbacks in duly.yaml",
 	"alarm: {}":         "duly.yaml:1: alarm: must have one of cloud_tasks, qstash, sqs, webhook",
 	"alarm: {cron: {}}": "duly.yaml:1: alarm.cron: unknown key; expected one of cloud_tasks, qstash, sqs, webhook",

@@ -1,0 +1,47 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/seed-6f6f2c11/duly/core"
+)
+
+// blackHole is a receiver that accepts connections, and answers nothing.
+type blackHole struct{ receiver }
+
+func (*blackHole) Deliver(ctx context.Context, _, _ string, _ []byte) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A receiver that is down takes half of the slots at most: forty messages to it, each tried for 15 seconds, keep no task waiting.
+func TestCallbacksLeaveHalfOfTheSlots(t *testing.T) {
+	virtual(t, core.Config{Concurrency: 5, Callbacks: &blackHole{}}, func(w *world) {
+		var ran atomic.Int64
+		core.Handle(w.s, "k", nothing)
+		core.Handle(w.s, "tick", func(context.Context, *core.Task[any]) error {
+			ran.Add(1)
+			return nil
+		})
+		for i := range 40 {
+			w.submit(core.NewTask{Agent: fmt.Sprint(i), Kind: "k", Callback: hook})
+		}
+		w.submit(core.NewTask{Agent: "z", Kind: "tick", Every: time.Second})
+		ctx, stop := context.WithTimeout(w.Context(), time.Minute)
+		defer stop()
+		var pulls sync.WaitGroup
+		for ctx.Err() == nil {
+			pulls.Go(func() { _, _ = w.s.RunDue(ctx, core.Scope{}) })
+			time.Sleep(time.Second)
+		}
+		pulls.Wait()
+		assert.InDelta(w, 60, ran.Load(), 2)
+	})
+}
