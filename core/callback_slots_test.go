@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -23,7 +24,9 @@ func (*blackHole) Deliver(ctx context.Context, _, _ string, _ []byte) error {
 
 // A receiver that is down takes half of the slots at most: forty messages to it, each tried for 15 seconds, keep no task waiting.
 func TestCallbacksLeaveHalfOfTheSlots(t *testing.T) {
-	virtual(t, core.Config{Concurrency: 5, Callbacks: &blackHole{}}, func(w *world) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, core.Config{Concurrency: 5, Callbacks: &blackHole{}})
 		var ran atomic.Int64
 		core.Handle(w.s, "k", nothing)
 		core.Handle(w.s, "tick", func(context.Context, *core.Task[any]) error {
