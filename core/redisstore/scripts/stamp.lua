@@ -6,7 +6,7 @@
 -- KEYS[4] limits
 -- ARGV[1] stamp
 -- ARGV[2] most stamps that are known: the oldest go
--- ARGV[3...] kind|key|each of limits and budgets that are among the definitions, as in limit
+-- ARGV[3..] 1 for each limit and budget among the definitions: kind|key|each, as in limit
 -- returns {now, 1 or 0 if one of them is not set}
 
 for i = 3, #ARGV do
