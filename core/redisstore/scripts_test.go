@@ -382,7 +382,7 @@ func wholeLife(t *testing.T, st *redisstore.Store) {
 	require.NoError(t, err)
 	_, err = st.Budgets(ctx)
 	require.NoError(t, err)
-	_, err = st.Stamp(ctx, "stamp")
+	_, err = st.Stamp(ctx, "stamp", bound.BudgetTarget{LimitTarget: bound.LimitTarget{Kind: "k"}})
 	require.NoError(t, err)
 	_, err = st.Forget(ctx, store.Remains{Agent: "profiled", Groups: []string{"g"}})
 	require.NoError(t, err)
