@@ -97,11 +97,11 @@ func TestExplainSaysThatNothingCallsItsProcess(t *testing.T) {
 		require.NoError(t, err)
 		says := func() string { return why(t, s, "a", "1").Text }
 		time.Sleep(time.Hour)
-		assert.Contains(t, says(), "Its kind is run by server, which has not asked for work yet: call it (RunDue,")
+		assert.Contains(t, says(), "Its kind is run by server, once it is called (RunDue, POST /v1/run-due or GET /v1/cron), which it was not yet")
 		_, err = s.RunDue(t.Context(), core.Scope{})
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
-		assert.Contains(t, says(), "Its kind is run by server, which last asked for work 1h ago: call it (RunDue,")
+		assert.Contains(t, says(), "Its kind is run by server, once it is called (RunDue, POST /v1/run-due or GET /v1/cron), which it was last 1h ago")
 
 		other, err := core.New(st, core.Config{Name: "daemon", Presence: st})
 		require.NoError(t, err)

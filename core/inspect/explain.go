@@ -33,7 +33,7 @@ type Explanation struct {
 	processes map[string]model.Process // those of them that live
 	before    before                   // tasks of its agent that are served first
 	self      string                   // the tag of this process
-	uncalled  string                   // says that this process has not asked for work lately; empty if it has
+	uncalled  string                   // says that this process was not called lately; empty if it was, or needs not be
 }
 
 // Explain says why a task has not run. It fails with ErrNotFound if there is none.
@@ -107,7 +107,7 @@ func (e *Explanation) overrun(t *store.Stored) string {
 		if tag != t.Holder && p.Handles(t.Kind) && e.Now.Sub(p.At) < base.AnnounceFor/2 {
 			call := ""
 			if tag == e.self && e.uncalled != "" && e.alone(t.Kind) {
-				call = "; " + p.Name + " " + e.uncalled
+				call = ", and " + p.Name + " claims " + e.uncalled
 			}
 			return text + ": the next claim of its kind takes it over" + call
 		}

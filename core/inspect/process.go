@@ -64,7 +64,7 @@ func (e *Explanation) parked(t *store.Stored) {
 func (e *Explanation) runBy(kind string) string {
 	if there := e.handling(kind); there != "" {
 		if e.uncalled != "" && e.alone(kind) {
-			there += ", which " + e.uncalled
+			there += ", " + e.uncalled
 		}
 		return "Its kind is run by " + there
 	}
@@ -81,15 +81,16 @@ func (e *Explanation) alone(kind string) bool {
 	return true
 }
 
-// uncalled says how long this process has not asked for work, if that is longer than a process is known to live.
+// uncalled says that this process runs tasks once it is called, and was not within the time for which a process is known to live; empty if it was. Another
+// one of its kind, such as the function that a schedule calls, may be.
 func uncalled(s *base.Base) string {
-	const call = "call it (RunDue, POST /v1/run-due or GET /v1/cron), on a schedule, or run a daemon"
+	const call = "once it is called (RunDue, POST /v1/run-due or GET /v1/cron), which it was "
 	ago := s.Config.Clock.Now().Sub(time.UnixMilli(s.Asked.Load()))
 	switch {
 	case s.Asked.Load() == 0:
-		return "has not asked for work yet: " + call
+		return call + "not yet"
 	case ago > base.AnnounceFor:
-		return fmt.Sprintf("last asked for work %s ago: %s", moment.ShortDuration(ago.Round(time.Second)), call)
+		return call + "last " + moment.ShortDuration(ago.Round(time.Second)) + " ago"
 	default:
 		return ""
 	}
