@@ -97,7 +97,8 @@ func (u *Urgent) Found(after Place, c *store.Claim) {
 	if after == (Place{}) || u.soon > c.UrgentNext {
 		u.soon = c.UrgentNext
 	}
-	u.Search.Found(Place{c.Passed, c.PassedName}, c.Now)
+	// It goes on behind all agents of one time: new tasks of level 1 are at the end, and what is at one time with many others has its turn by age.
+	u.Search.Found(Place{Since: c.Passed}, c.Now)
 }
 
 // Ends notes when the claim was sent that has ended it. The next one is worth it when the store's clock comes to what the answers have said; nil if

@@ -107,3 +107,16 @@ func TestASearchComesToItsEnd(t *testing.T) {
 	u.Ends(now, clock())
 	assert.Greater(t, u.From(true, 3), now.Add(search.Every))
 }
+
+// Between agents of one time the search of a claim for all tasks goes on, and that for urgent ones behind them: the newest are at the end.
+func TestASearchWithinOneTime(t *testing.T) {
+	t.Parallel()
+	var s search.Search
+	s.On("x", now)
+	s.Found(search.Place{Since: 5, Name: "a"}, storeTime(0))
+	assert.Equal(t, search.Place{Since: 5, Name: "a"}, s.On("x", now))
+	var u search.Urgent
+	u.On("", now, 0)
+	u.Found(search.Place{}, &store.Claim{Look: store.Look{Now: storeTime(0)}, Passed: 5, PassedName: "a"})
+	assert.Equal(t, at(5), u.On("", now, 0))
+}
