@@ -75,7 +75,7 @@ func testPassed(t *testing.T, b *bench) {
 		b.with(Options{})
 		const agents = 450
 		for i := range agents {
-			b.submit(ofKind(fmt.Sprintf("slow%03d", i), "1", "slow"))
+			b.submit(ofKind(fmt.Sprintf("slow%03d", i/2), fmt.Sprintf("|%d-2|\n%%", i), "slow")) // no id ends the name of a place
 			b.clock.Advance(apart)
 		}
 		b.submit(ofKind("z", "fast", "fast"))
